@@ -1,0 +1,155 @@
+"""A small graph builder, so that a workload reads like the model it describes.
+
+Values are plain ONNX value names. Weights come from one seeded generator, so a workload is the same bytes every time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+# Opset 17 is the first with LayerNormalization; reductions other than ReduceSum still take `axes` as an attribute.
+OPSET = 17
+# Old enough for every reader of opset 17 to 20.
+IR_VERSION = 9
+
+Attribute = float | str | Sequence[int]
+
+
+class GraphBuilder:
+    """Collects nodes, initializers, inputs and outputs of one ONNX graph."""
+
+    def __init__(self, name: str, *, seed: int = 0, opset: int = OPSET) -> None:
+        self.name = name
+        self.opset = opset
+        self.rng = np.random.default_rng(seed)
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: list[TensorProto] = []
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"GraphBuilder({self.name!r}, nodes={len(self._nodes)}, outputs={len(self._outputs)})"
+
+    def _fresh(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}_{self._count}"
+
+    def input(self, name: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT) -> str:
+        self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
+        return name
+
+    def output(self, value: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT) -> None:
+        self._outputs.append(helper.make_tensor_value_info(value, dtype, list(shape)))
+
+    def constant(self, array: np.ndarray, hint: str = "const") -> str:
+        name = self._fresh(hint)
+        self._initializers.append(
+            numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+        )
+        return name
+
+    def scalar(self, value: float) -> str:
+        return self.constant(np.array(value, dtype=np.float32), "scalar")
+
+    def ints(self, values: Sequence[int]) -> str:
+        """A 1-D i64 constant: a shape, axes, starts or split sizes."""
+        return self.constant(np.array(values, dtype=np.int64), "ints")
+
+    def weight(self, shape: Sequence[int], *, fan_in: int, hint: str = "weight") -> str:
+        """Normal weights with deviation 1/sqrt(fan_in): unit inputs give unit outputs, so activations stay O(1)."""
+        values = self.rng.standard_normal(tuple(shape), dtype=np.float32) / np.float32(math.sqrt(fan_in))
+        return self.constant(values, hint)
+
+    def vector(self, size: int, *, mean: float = 0.0, deviation: float = 0.1, hint: str = "bias") -> str:
+        """A bias (mean 0) or a norm's gain (mean 1)."""
+        values = mean + deviation * self.rng.standard_normal(size, dtype=np.float32)
+        return self.constant(values.astype(np.float32), hint)
+
+    def op(self, op_type: str, *inputs: str, **attributes: Attribute) -> str:
+        """Appends a node with one result and returns that result."""
+        return self.ops(op_type, *inputs, results=1, **attributes)[0]
+
+    def ops(self, op_type: str, *inputs: str, results: int, **attributes: Attribute) -> list[str]:
+        """Appends a node with `results` results, as Split has."""
+        names = [self._fresh(op_type.lower()) for _ in range(results)]
+        node = helper.make_node(op_type, list(inputs), names)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
+        self._nodes.append(node)
+        return names
+
+    def build(self) -> onnx.ModelProto:
+        graph = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, self._initializers)
+        return helper.make_model(
+            graph,
+            producer_name="tilewright-workloads",
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=IR_VERSION,
+        )
+
+
+# Fragments shared by several workloads, spelled as exporters spell them.
+
+
+def linear(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, bias: bool = True) -> str:
+    """torch.nn.Linear on a rank 3 value: MatMul with the transposed weight, then Add(bias, x)."""
+    product = g.op("MatMul", x, g.weight((fan_in, fan_out), fan_in=fan_in))
+    return g.op("Add", g.vector(fan_out), product) if bias else product
+
+
+def gelu_erf(g: GraphBuilder, x: str) -> str:
+    """x * (1 + erf(x / sqrt 2)) * 0.5"""
+    erf = g.op("Erf", g.op("Div", x, g.scalar(math.sqrt(2.0))))
+    return g.op("Mul", g.op("Mul", x, g.op("Add", erf, g.scalar(1.0))), g.scalar(0.5))
+
+
+def gelu_tanh(g: GraphBuilder, x: str) -> str:
+    """0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"""
+    cubic = g.op("Mul", g.op("Pow", x, g.scalar(3.0)), g.scalar(0.044715))
+    inner = g.op("Mul", g.op("Add", x, cubic), g.scalar(math.sqrt(2.0 / math.pi)))
+    return g.op("Mul", g.op("Mul", x, g.scalar(0.5)), g.op("Add", g.op("Tanh", inner), g.scalar(1.0)))
+
+
+def layer_norm(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-5) -> str:
+    """The LayerNormalization operator over the last axis."""
+    gain, bias = g.vector(size, mean=1.0, hint="gain"), g.vector(size)
+    return g.op("LayerNormalization", x, gain, bias, axis=-1, epsilon=epsilon)
+
+
+def layer_norm_decomposed(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-5) -> str:
+    """Layer normalisation as exporters wrote it before opset 17: two dependent means."""
+    centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[-1], keepdims=1))
+    variance = g.op("ReduceMean", g.op("Pow", centred, g.scalar(2.0)), axes=[-1], keepdims=1)
+    normal = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.scalar(epsilon))))
+    return g.op("Add", g.op("Mul", normal, g.vector(size, mean=1.0, hint="gain")), g.vector(size))
+
+
+def rms_norm(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-6) -> str:
+    """gain * (x * (1 / sqrt(mean(x^2) + epsilon)))"""
+    mean_square = g.op("ReduceMean", g.op("Pow", x, g.scalar(2.0)), axes=[-1], keepdims=1)
+    scale = g.op("Reciprocal", g.op("Sqrt", g.op("Add", mean_square, g.scalar(epsilon))))
+    return g.op("Mul", g.vector(size, mean=1.0, hint="gain"), g.op("Mul", x, scale))
+
+
+def causal_mask(g: GraphBuilder, sequence: int) -> str:
+    """An additive f32 mask [1, 1, sequence, sequence]: 0 on and below the diagonal, the lowest f32 above it."""
+    lowest = np.finfo(np.float32).min
+    mask = np.triu(np.full((sequence, sequence), lowest, dtype=np.float32), k=1)
+    return g.constant(mask[None, None], "causal_mask")
+
+
+def split_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, heads: int, head_size: int) -> str:
+    """[batch, sequence, heads * head_size] to [batch, heads, sequence, head_size]"""
+    return g.op(
+        "Transpose", g.op("Reshape", x, g.ints([batch, sequence, heads, head_size])), perm=[0, 2, 1, 3]
+    )
+
+
+def merge_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, hidden: int) -> str:
+    """The inverse of split_heads."""
+    return g.op("Reshape", g.op("Transpose", x, perm=[0, 2, 1, 3]), g.ints([batch, sequence, hidden]))

@@ -1,0 +1,36 @@
+#include "dialects/tile/TileDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tilewright::tile;
+
+#include "dialects/tile/TileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/tile/TileAttrs.cpp.inc"
+
+void TileDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/tile/TileAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult TilingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, Scope level,
+                                 ArrayRef<int64_t> sizes, ArrayRef<int64_t> order) {
+  if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; }))
+    return emitError() << "A1: tile sizes must be positive";
+  llvm::SmallBitVector seen(sizes.size());
+  for (int64_t dim : order) {
+    if (dim < 0 || dim >= static_cast<int64_t>(sizes.size()) || seen.test(dim))
+      return emitError() << "A2: order must be a permutation of the " << sizes.size() << " dims";
+    seen.set(dim);
+  }
+  if (!seen.all())
+    return emitError() << "A2: order must be a permutation of the " << sizes.size() << " dims";
+  return success();
+}

@@ -1,0 +1,60 @@
+#ifndef TILEWRIGHT_TILE_ATTRS_TD
+#define TILEWRIGHT_TILE_ATTRS_TD
+
+include "dialects/tile/TileDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Tile_Scope : I32EnumAttr<"Scope", "the innermost level at which a tile is handed over, innermost first", [
+    I32EnumAttrCase<"thread", 0>, I32EnumAttrCase<"warp", 1>, I32EnumAttrCase<"block", 2>,
+    I32EnumAttrCase<"cluster", 3>, I32EnumAttrCase<"grid", 4>, I32EnumAttrCase<"launch", 5>,
+    I32EnumAttrCase<"host", 6>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_ScopeAttr : EnumAttr<Tile_Dialect, Tile_Scope, "scope"> {
+  let assemblyFormat = "`<` $value `>`";
+  let description = [{
+    Scopes are ordered: an inner scope costs less and allows less. `launch` and
+    `host` edges separate kernels, so they never stand inside a subprogram.
+  }];
+}
+
+def Tile_Space : I32EnumAttr<"Space", "where a slice lives, innermost first", [
+    I32EnumAttrCase<"thread", 0, "register">, I32EnumAttrCase<"block", 1, "block">,
+    I32EnumAttrCase<"cluster", 2, "cluster">, I32EnumAttrCase<"global", 3, "global">,
+    I32EnumAttrCase<"host", 4, "host">]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_SpaceAttr : EnumAttr<Tile_Dialect, Tile_Space, "space"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Tile_TilingAttr : AttrDef<Tile_Dialect, "Tiling"> {
+  let mnemonic = "tiling";
+  let summary = "tile sizes and loop order of one op at one memory level";
+  let description = [{
+    `sizes` has one entry per dim of the op's domain; `order` is the loop order,
+    outermost first, a permutation of the dims. Constraints:
+    (A1) sizes are positive; (A2) order is a permutation of as many dims.
+  }];
+  let parameters = (ins
+    EnumParameter<Tile_Scope>:$level,
+    ArrayRefParameter<"int64_t">:$sizes,
+    ArrayRefParameter<"int64_t">:$order);
+  let assemblyFormat = "`<` $level `,` `sizes` `=` `[` $sizes `]` `,` `order` `=` `[` $order `]` `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {
+  let mnemonic = "target";
+  let summary = "a target of the table, with the fields that override it";
+  let parameters = (ins StringRefParameter<"name in the target table">:$name,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$overrides);
+  let assemblyFormat = "`<` $name (`,` $overrides^)? `>`";
+}
+
+#endif

@@ -1,0 +1,336 @@
+#include "dialects/tile/TileDialect.h"
+
+#include "mlir/IR/AffineExprVisitor.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace tilewright::tile;
+
+#define GET_OP_CLASSES
+#include "dialects/tile/TileOps.cpp.inc"
+
+namespace {
+struct Interval {
+  int64_t low, high;
+};
+
+/// The exact range of a linear expression over 0 <= d_i < extents[i]; nothing for one with mod or division, whose
+/// interval would only be a bound and must not turn a right program into an error.
+std::optional<Interval> linearRange(AffineExpr expr, ArrayRef<int64_t> extents) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return Interval{constant.getValue(), constant.getValue()};
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return Interval{0, extents[dim.getPosition()] - 1};
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return std::nullopt;
+  std::optional<Interval> lhs = linearRange(binary.getLHS(), extents), rhs = linearRange(binary.getRHS(), extents);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  if (expr.getKind() == AffineExprKind::Add)
+    return Interval{lhs->low + rhs->low, lhs->high + rhs->high};
+  if (expr.getKind() == AffineExprKind::Mul && rhs->low == rhs->high) {
+    int64_t a = lhs->low * rhs->low, b = lhs->high * rhs->low;
+    return Interval{std::min(a, b), std::max(a, b)};
+  }
+  return std::nullopt;
+}
+
+bool distinctDims(ArrayRef<int64_t> dims, int64_t rank) {
+  llvm::SmallBitVector seen(rank);
+  for (int64_t dim : dims) {
+    if (dim < 0 || dim >= rank || seen.test(dim))
+      return false;
+    seen.set(dim);
+  }
+  return true;
+}
+
+/// The domain rank and number of symbols an op in a body may use.
+std::pair<unsigned, unsigned> enclosingSpace(Operation *op) {
+  if (auto expr = dyn_cast<ExprOp>(op->getParentOp()))
+    return {expr.getDomain().size(), 0};
+  auto compute = cast<ComputeOp>(op->getParentOp());
+  return {compute.getExtents().size(), compute.getExtents().size()};
+}
+
+LogicalResult verifySpace(Operation *op, unsigned numDims, unsigned numSymbols, StringRef constraint) {
+  auto [dims, symbols] = enclosingSpace(op);
+  if (numDims != dims || numSymbols > symbols)
+    return op->emitOpError() << constraint << ": expected " << dims << " dims and at most " << symbols
+                             << " symbols, got " << numDims << " and " << numSymbols;
+  return success();
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Level 2
+//===----------------------------------------------------------------------===//
+
+LogicalResult SubprogramOp::verify() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != getInputs().getTypes())
+    return emitOpError("S1: block arguments must match the operands");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getResultTypes())
+    return emitOpError("S2: the body must yield the results");
+  ArrayRef<int64_t> extents = getExtents(), tiles = getTiles();
+  if (extents.size() != tiles.size())
+    return emitOpError("S3: expected one tile per extent");
+  for (auto [extent, tile] : llvm::zip(extents, tiles))
+    if (extent <= 0 || tile <= 0 || tile > extent)
+      return emitOpError("S3: tile ") << tile << " does not fit extent " << extent;
+  int64_t rank = extents.size();
+  int64_t vector = getVector();
+  if (!distinctDims(getGrid(), rank) || vector < -1 || vector >= rank)
+    return emitOpError("S4: grid and vector must name dims of the space, without repetition");
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(getGrid(), dim) && tiles[dim] != extents[dim])
+      return emitOpError("S5: dim ") << dim << " is not in the grid, so its tile must be its extent";
+  return success();
+}
+
+AffineMap ExprOp::getInputMap(unsigned i) { return cast<AffineMapAttr>(getMaps()[i]).getValue(); }
+AffineMap ExprOp::getResultMap(unsigned i) { return cast<AffineMapAttr>(getResultMaps()[i]).getValue(); }
+
+IntegerSet ExprOp::getGuard(unsigned i) {
+  auto set = dyn_cast<IntegerSetAttr>(getGuards()[i]);
+  return set ? set.getValue() : IntegerSet();
+}
+
+static LogicalResult verifyInput(ExprOp op, unsigned i) {
+  ArrayRef<int64_t> domain = op.getDomain();
+  auto type = cast<RankedTensorType>(op.getInputs()[i].getType());
+  AffineMap map = op.getInputMap(i);
+  IntegerSet guard = op.getGuard(i);
+  if (map.getNumDims() != domain.size() || map.getNumSymbols() != 0 || map.getNumResults() != type.getRank() ||
+      (guard && (guard.getNumDims() != domain.size() || guard.getNumSymbols() != 0)))
+    return op.emitOpError("E1: map or guard of input ") << i << " does not fit the domain and the input's rank";
+  if (guard)
+    return success();
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    std::optional<Interval> range = linearRange(expr, domain);
+    if (range && (range->low < 0 || range->high >= type.getDimSize(dim)))
+      return op.emitOpError("E2: input ") << i << " is read at [" << range->low << ", " << range->high << "] along dim "
+                                          << dim << " of size " << type.getDimSize(dim);
+  }
+  return success();
+}
+
+static LogicalResult verifyResult(ExprOp op, unsigned i) {
+  ArrayRef<int64_t> domain = op.getDomain();
+  auto type = cast<RankedTensorType>(op.getResult(i).getType());
+  AffineMap map = op.getResultMap(i);
+  if (map.getNumDims() != domain.size() || map.getNumResults() != type.getRank())
+    return op.emitOpError("E3: result map ") << i << " does not fit the domain and the result's rank";
+  llvm::SmallBitVector used(domain.size());
+  for (auto [expr, size] : llvm::zip(map.getResults(), type.getShape())) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    auto zero = dyn_cast<AffineConstantExpr>(expr);
+    bool fits = dim ? size == domain[dim.getPosition()] && !used.test(dim.getPosition())
+                    : zero && zero.getValue() == 0 && size == 1;
+    if (!fits)
+      return op.emitOpError("E3: result map ") << i << " is not a projected permutation with the result's shape";
+    if (dim)
+      used.set(dim.getPosition());
+  }
+  for (size_t dim = 0; dim < domain.size(); ++dim)
+    if (used.test(dim) == llvm::is_contained(op.getReductions(), static_cast<int64_t>(dim)) &&
+        !(domain[dim] == 1 && !used.test(dim)))
+      return op.emitOpError("E3: result map ") << i << " must use every parallel dim and no reduced one";
+  return success();
+}
+
+LogicalResult ExprOp::verify() {
+  ArrayRef<int64_t> domain = getDomain();
+  if (llvm::any_of(domain, [](int64_t extent) { return extent <= 0; }) ||
+      !distinctDims(getReductions(), domain.size()))
+    return emitOpError("E1: the domain must be positive and the reduced dims among its dims");
+  if (getMaps().size() != getInputs().size() || getGuards().size() != getInputs().size())
+    return emitOpError("E1: expected one map and one guard or unit per input");
+  if (getResultMaps().size() != getNumResults())
+    return emitOpError("E3: expected one result map per result");
+  for (unsigned i = 0; i < getInputs().size(); ++i)
+    if (failed(verifyInput(*this, i)))
+      return failure();
+  for (unsigned i = 0; i < getNumResults(); ++i)
+    if (failed(verifyResult(*this, i)))
+      return failure();
+  if (getInits().size() != (isReduction() ? getNumResults() : 0))
+    return emitOpError("E4: a reduction has an init per result, other expressions have none");
+
+  SmallVector<Type> elements;
+  for (Value input : getInputs())
+    elements.push_back(getElementTypeOrSelf(input.getType()));
+  SmallVector<Type> results;
+  for (Type type : getResultTypes())
+    results.push_back(getElementTypeOrSelf(type));
+  if (isReduction())
+    llvm::append_range(elements, results);
+  Block &body = getBodyBlock();
+  if (body.getArgumentTypes() != TypeRange(elements))
+    return emitOpError("E5: body arguments must be the input elements, then the accumulators");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().getTypes() != TypeRange(results))
+    return emitOpError("E5: the body must yield one element per result");
+  if (std::optional<ArrayRef<int64_t>> dims = getDims()) {
+    auto parent = dyn_cast<SubprogramOp>((*this)->getParentOp());
+    int64_t rank = parent ? parent.getExtents().size() : std::numeric_limits<int32_t>::max();
+    llvm::SmallSet<int64_t, 8> seen;
+    bool distinct = llvm::all_of(*dims, [&](int64_t d) { return d >= 0 && d < rank && seen.insert(d).second; });
+    if (dims->size() != domain.size() || !distinct)
+      return emitOpError("E6: dims must place each domain dim at a dim of the index space, without repetition");
+  }
+  if (std::optional<ArrayAttr> tilings = getTilings())
+    for (Attribute tiling : *tilings)
+      if (!isa<TilingAttr>(tiling) || cast<TilingAttr>(tiling).getSizes().size() != domain.size())
+        return emitOpError("E7: a tiling must have one size per domain dim");
+  return success();
+}
+
+LogicalResult ConnectOp::verify() {
+  if (getScope() >= Scope::launch)
+    return emitOpError("C1: a ") << stringifyScope(getScope())
+                                 << " edge leaves the subprogram; it cannot be connected inside";
+  return success();
+}
+
+LogicalResult IndexOp::verify() {
+  AffineMap map = getMap();
+  if (map.getNumResults() != 1)
+    return emitOpError("I1: expected a map with one result");
+  return verifySpace(*this, map.getNumDims(), map.getNumSymbols(), "I1");
+}
+
+LogicalResult WithinOp::verify() {
+  IntegerSet set = getSet();
+  return verifySpace(*this, set.getNumDims(), set.getNumSymbols(), "W1");
+}
+
+//===----------------------------------------------------------------------===//
+// Level 3
+//===----------------------------------------------------------------------===//
+
+int64_t ProgramOp::getWorkgroups() {
+  int64_t workgroups = 0;
+  for (auto part : getBody().getOps<ParallelOp>())
+    workgroups += part.getWorkgroups();
+  return workgroups;
+}
+
+int64_t ProgramOp::getBlockBytes() {
+  int64_t bytes = 0;
+  getBody().walk([&](AllocOp alloc) {
+    if (alloc.getOffset())
+      bytes = std::max<int64_t>(bytes, *alloc.getOffset() + alloc.getType().getNumBytes());
+  });
+  return bytes;
+}
+
+LogicalResult ProgramOp::verify() {
+  for (Type type : getBody().getArgumentTypes()) {
+    auto slice = dyn_cast<SliceType>(type);
+    if (!slice || slice.getSpace() != Space::global || !slice.getStrides().empty())
+      return emitOpError("P1: arguments must be dense global slices, not ") << type;
+  }
+  if (getOutputs() > getBody().getNumArguments())
+    return emitOpError("P2: more outputs than arguments");
+  for (Operation &op : getBody().front())
+    if (!isa<ParallelOp>(op))
+      return op.emitOpError("P3: a tile program holds only tile.parallel");
+  return success();
+}
+
+int64_t ParallelOp::getNumTiles() {
+  int64_t tiles = 1;
+  for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
+    tiles *= llvm::divideCeil(extent, tile);
+  return tiles;
+}
+
+LogicalResult ParallelOp::verify() {
+  if (getExtents().size() != getTiles().size() || getBody().getNumArguments() != getExtents().size())
+    return emitOpError("L1: expected one tile and one body argument per extent");
+  for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
+    if (extent <= 0 || tile <= 0 || tile > extent)
+      return emitOpError("L1: tile ") << tile << " does not fit extent " << extent;
+  int64_t workgroups = getWorkgroups();
+  if (workgroups < 1 || workgroups > getNumTiles())
+    return emitOpError("L2: ") << workgroups << " workgroups for " << getNumTiles() << " tiles";
+  return success();
+}
+
+LogicalResult AllocOp::verify() {
+  if (getType().getSpace() != Space::block || !getType().getStrides().empty())
+    return emitOpError("B1: only dense block slices are allocated");
+  return success();
+}
+
+LogicalResult ComputeOp::verify() {
+  int64_t rank = getExtents().size();
+  if (getSizes().size() != getExtents().size())
+    return emitOpError("K1: expected one size per extent");
+  for (auto [extent, size] : llvm::zip(getExtents(), getSizes()))
+    if (size <= 0 || size > extent)
+      return emitOpError("K1: size ") << size << " does not fit extent " << extent;
+  if (getOffsetDims().size() != getOffsets().size() || !distinctDims(getOffsetDims(), rank))
+    return emitOpError("K2: expected one distinct dim per offset");
+  size_t numAccs = getAccs().size();
+  if (getAccMaps().size() != numAccs || getInits().size() != numAccs || getKinds().size() != numAccs ||
+      getBodyBlock().getNumArguments() != numAccs)
+    return emitOpError("K3: expected one map, init, kind and body argument per accumulator");
+  auto yield = dyn_cast<YieldOp>(getBodyBlock().getTerminator());
+  if (!yield || yield.getValues().getTypes() != getBodyBlock().getArgumentTypes())
+    return emitOpError("K3: the body must yield its accumulators");
+  for (Attribute attr : getAccMaps()) {
+    AffineMap map = cast<AffineMapAttr>(attr).getValue();
+    for (int64_t dim : getReductions())
+      if (map.isFunctionOfDim(dim))
+        return emitOpError("K4: accumulator map uses reduced dim ") << dim;
+  }
+  int64_t vector = getVector();
+  if (vector < -1 || vector >= rank)
+    return emitOpError("K5: vector dim ") << vector << " of " << rank << " dims";
+  return success();
+}
+
+static LogicalResult verifyAccess(Operation *op, SliceType slice, AffineMap map, StringRef constraint) {
+  if (static_cast<int64_t>(map.getNumResults()) != slice.getRank())
+    return op->emitOpError() << constraint << ": the map has " << map.getNumResults() << " results for a slice of rank "
+                             << slice.getRank();
+  return verifySpace(op, map.getNumDims(), map.getNumSymbols(), constraint);
+}
+
+LogicalResult LoadOp::verify() {
+  if (getValue().getType() != getSlice().getType().getElementType())
+    return emitOpError("M1: the value must have the slice's element type");
+  if (std::optional<IntegerSet> guard = getGuard())
+    if (failed(verifySpace(*this, guard->getNumDims(), guard->getNumSymbols(), "M1")))
+      return failure();
+  return verifyAccess(*this, getSlice().getType(), getMap(), "M1");
+}
+
+LogicalResult StoreOp::verify() {
+  if (getValue().getType() != getSlice().getType().getElementType())
+    return emitOpError("M2: the value must have the slice's element type");
+  return verifyAccess(*this, getSlice().getType(), getMap(), "M2");
+}
+
+LogicalResult MoveOp::verify() {
+  SliceType source = getSource().getType(), target = getTarget().getType();
+  if (source.getShape() != target.getShape() || source.getElementType() != target.getElementType() ||
+      !source.getStrides().empty() || !target.getStrides().empty())
+    return emitOpError("V1: expected dense slices of one shape and element type");
+  return success();
+}
+
+LogicalResult SyncOp::verify() {
+  if (getScope() >= Scope::launch)
+    return emitOpError("Y1: a kernel cannot wait at scope ") << stringifyScope(getScope());
+  return success();
+}

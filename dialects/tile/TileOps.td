@@ -1,0 +1,266 @@
+#ifndef TILEWRIGHT_TILE_OPS_TD
+#define TILEWRIGHT_TILE_OPS_TD
+
+include "dialects/tile/TileDialect.td"
+include "dialects/tile/TileAttrs.td"
+include "dialects/tile/TileTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Level 2: the planned graph
+//===----------------------------------------------------------------------===//
+
+def Tile_SubprogramOp : Tile_Op<"subprogram", [IsolatedFromAbove, SingleBlock]> {
+  let summary = "one kernel: tensor expressions, the scopes between them, and the index space they share";
+  let description = [{
+    The unit of code generation (Souffle 5.4). Its *index space* is the common
+    iteration space of its expressions: `extents` per dim, of which the `grid`
+    dims are walked in tiles of `tiles` elements by independent workgroups; all
+    other dims lie whole inside a tile. `vector` names the dim whose elements
+    fill vector lanes.
+
+    Constraints: (S1) block arguments match the operands; (S2) the terminator
+    yields the results; (S3) extents, tiles are of one length and positive,
+    tiles no larger than extents; (S4) grid and vector are dims of the space,
+    without repetition; (S5) a dim that is not in grid has a tile of its full
+    extent unless it is the vector dim of a packed space; (S6) ops inside are
+    `tile.expr`, `tile.connect` and the terminator. Adjacent subprograms of one
+    name are parts packed side by side into one kernel.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$sym_name,
+    DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, DenseI64ArrayAttr:$grid,
+    I64Attr:$vector, I64Attr:$workgroups, OptionalAttr<Tile_TargetAttr>:$target);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `(` $inputs `)` `extents` $extents `tiles` $tiles `grid` $grid `vector` $vector
+    `workgroups` $workgroups (`target` $target^)? attr-dict `:` functional-type($inputs, $results) $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
+  let summary = "a tensor expression: how each element of the results is computed from elements of the inputs";
+  let description = [{
+    Souffle's TE (section 3). The body computes one point of `domain`; its
+    arguments are the input elements at `maps` (quasi-affine in the domain's
+    dims), then, for a reduction, the accumulators, which start at `inits`. An
+    input with a guard is read only where its integer set holds, and is zero
+    elsewhere; that is what pad and concat become (the body chooses with
+    `tile.within`). Without `reduce` the expression is *one-relies-on-one*.
+    `dims` places each dim in the index space of the enclosing subprogram.
+
+    Constraints: (E1) one map, and one guard or unit, per input, over as many
+    dims as the domain, with as many results as the input's rank; (E2) every
+    access stays inside its input wherever its guard holds; (E3) result maps are
+    projected permutations (zeros allowed for unit dims) that use every
+    parallel dim and no reduced one, and give exactly the result's shape;
+    (E4) a reduction has an init per result, other expressions none; (E5) body
+    arguments are the input elements then the accumulators, and its terminator
+    yields one element per result; (E6) `dims` has one entry per domain dim,
+    without repetition; (E7) a tiling has one size per domain dim.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$domain,
+    DenseI64ArrayAttr:$reductions, AffineMapArrayAttr:$maps, ArrayAttr:$guards,
+    AffineMapArrayAttr:$result_maps, ArrayAttr:$inits, OptionalAttr<DenseI64ArrayAttr>:$dims,
+    OptionalAttr<ArrayAttr>:$tilings);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `domain` $domain `reduce` $reductions `(` $inputs `)` `maps` $maps `guards` $guards
+    `into` $result_maps `inits` $inits (`dims` $dims^)? (`tilings` $tilings^)?
+    attr-dict `:` functional-type($inputs, $results) $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isReduction() { return !getReductions().empty(); }
+    ::mlir::AffineMap getInputMap(unsigned i);
+    ::mlir::AffineMap getResultMap(unsigned i);
+    /// The guard of input `i`; null when it is always read.
+    ::mlir::IntegerSet getGuard(unsigned i);
+    ::mlir::Block &getBodyBlock() { return getBody().front(); }
+  }];
+}
+
+def Tile_ConnectOp : Tile_Op<"connect", [Pure, AllTypesMatch<["value", "result"]>]> {
+  let summary = "an edge between two expressions, with the scope at which its tile is handed over";
+  let description = [{
+    Welder's SetConnect (section 3.2). `thread` means that the consumer computes
+    the producer's element itself (`recompute`) or finds it in its own register
+    (`reuse`); `block` that the tile stays in a buffer of the workgroup. There
+    are no `launch` and `host` connects: those edges leave the subprogram.
+    Constraint: (C1) the scope is inside a kernel.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, Tile_ScopeAttr:$scope, UnitAttr:$recompute);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value $scope (`recompute` $recompute^)? attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator,
+    ParentOneOf<["SubprogramOp", "ExprOp", "ComputeOp"]>]> {
+  let summary = "ends a body with the values it gives";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Tile_IndexOp : Tile_Op<"index", [Pure, ParentOneOf<["ExprOp", "ComputeOp"]>]> {
+  let summary = "a quasi-affine function of the current point of the domain";
+  let description = [{Constraint: (I1) the map has one result over the dims of the domain.}];
+  let arguments = (ins AffineMapAttr:$map);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$map attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_WithinOp : Tile_Op<"within", [Pure, ParentOneOf<["ExprOp", "ComputeOp"]>]> {
+  let summary = "whether the current point of the domain lies in an integer set";
+  let description = [{Constraint: (W1) the set is over the dims of the domain.}];
+  let arguments = (ins IntegerSetAttr:$set);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$set attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Level 3: the tile program
+//===----------------------------------------------------------------------===//
+
+def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
+  let summary = "one kernel as explicit data movement between memory spaces";
+  let description = [{
+    Block arguments are the bindings: dense `global` slices, inputs first, then
+    `outputs` outputs. Each `tile.parallel` directly inside runs on its own
+    range of workgroups; several of them are independent programs packed into
+    one kernel.
+    Constraints: (P1) arguments are dense global slices; (P2) outputs is at
+    most the number of arguments; (P3) the body holds only `tile.parallel`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `outputs` $outputs (`target` $target^)? attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Workgroups of all parallel parts together.
+    int64_t getWorkgroups();
+    /// Bytes of the block-space buffers of one workgroup, after allocation.
+    int64_t getBlockBytes();
+  }];
+}
+
+def Tile_LaunchOp : Tile_Op<"launch"> {
+  let summary = "runs a tile program as one kernel";
+  let description = [{Constraint: (H1) a program of that name is in scope, its bindings the inputs, then the results.}];
+  let arguments = (ins SymbolRefAttr:$program, Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$program `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
+}
+
+def Tile_ParallelOp : Tile_Op<"parallel", [NoTerminator, SingleBlock]> {
+  let summary = "walks the grid of tiles, a contiguous share of it on each workgroup";
+  let description = [{
+    The grid has one dim per entry of `extents`, cut into tiles of `tiles`
+    elements. The `preamble` region runs once per workgroup before its tiles;
+    buffers allocated and filled there serve all of them. The body runs per
+    tile; its arguments are the first index of the tile along each grid dim.
+    Constraints: (L1) extents and tiles are of one length and positive, tiles no
+    larger than extents; (L2) at least one workgroup, no more than tiles.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, I64Attr:$workgroups);
+  let regions = (region SizedRegion<1>:$preamble, SizedRegion<1>:$body);
+  let assemblyFormat = "$extents `tiles` $tiles `workgroups` $workgroups attr-dict-with-keyword `preamble` $preamble `body` $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumTiles();
+  }];
+}
+
+def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a buffer of the workgroup";
+  let description = [{
+    `offset` is its place in the workgroup's memory, set by buffer allocation.
+    Constraint: (B1) the slice is dense and in block space.
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Tile_SliceType:$slice);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($slice)";
+  let hasVerifier = 1;
+}
+
+def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]> {
+  let summary = "a loop nest over one tile: loads, elementwise arithmetic, stores and reductions";
+  let description = [{
+    Runs its body once per point of the tile: dim `i` goes from its offset (0,
+    or the operand listed for it in `offset_dims`) over `sizes[i]` elements,
+    never past `extents[i]`. Maps and sets inside are over the dims and, as
+    symbols, the offsets: a global slice is indexed by dims alone, a block slice
+    by dims less offsets. Reductions carry accumulators, from `inits`; after
+    the loops over the `reductions` dims each is stored to its slice of `accs`
+    at its map. `kinds` names a combiner that may be reassociated over lanes
+    (`add`, `mul`, `min`, `max`, `and`, `or`, `xor`); "none" forbids it.
+
+    Constraints: (K1) extents and sizes are of one length, sizes positive and no
+    larger than extents; (K2) offsets and offset_dims match; (K3) one map, init
+    and kind per accumulator, and body arguments that match; (K4) maps of
+    accumulators use no reduced dim; (K5) the vector dim is a dim or -1.
+  }];
+  let arguments = (ins Variadic<Index>:$offsets, Variadic<Tile_SliceType>:$accs,
+    DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$offset_dims,
+    DenseI64ArrayAttr:$reductions, I64Attr:$vector, AffineMapArrayAttr:$acc_maps,
+    ArrayAttr:$inits, StrArrayAttr:$kinds);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $extents `sizes` $sizes `offsets` $offset_dims `(` $offsets `)` `vector` $vector
+    `reduce` $reductions `into` `(` $accs `:` type($accs) `)` `at` $acc_maps `inits` $inits `kinds` $kinds
+    attr-dict-with-keyword $body
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBodyBlock() { return getBody().front(); }
+    bool isReduced(int64_t dim) { return ::llvm::is_contained(getReductions(), dim); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, HasParent<"ComputeOp">]> {
+  let summary = "moves one element of the current point from a slice to the thread";
+  let description = [{
+    Where the guard does not hold nothing is read and the value is zero.
+    Constraint: (M1) the map has one result per dim of the slice and, like the
+    guard, ranges over the dims and offsets of the compute op.
+  }];
+  let arguments = (ins Tile_SliceType:$slice, AffineMapAttr:$map, OptionalAttr<IntegerSetAttr>:$guard);
+  let results = (outs AnyType:$value);
+  let assemblyFormat = "$slice $map (`guard` $guard^)? attr-dict `:` type($slice) `->` type($value)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>, HasParent<"ComputeOp">]> {
+  let summary = "moves one element of the current point from the thread to a slice";
+  let description = [{Constraint: (M2) as M1, and the element types agree.}];
+  let arguments = (ins AnyType:$value, Tile_SliceType:$slice, AffineMapAttr:$map);
+  let assemblyFormat = "$value `,` $slice $map attr-dict `:` type($value) `,` type($slice)";
+  let hasVerifier = 1;
+}
+
+def Tile_MoveOp : Tile_Op<"move", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "copies a whole slice to another of the same shape";
+  let description = [{Constraint: (V1) shapes and element types agree, and both slices are dense.}];
+  let arguments = (ins Tile_SliceType:$source, Tile_SliceType:$target);
+  let assemblyFormat = "$source `,` $target attr-dict `:` type($source) `,` type($target)";
+  let hasVerifier = 1;
+}
+
+def Tile_SyncOp : Tile_Op<"sync", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "what the units of a scope wrote before it, all of them see after it";
+  let description = [{Constraint: (Y1) the scope is inside a kernel.}];
+  let arguments = (ins Tile_ScopeAttr:$scope);
+  let assemblyFormat = "$scope attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,177 @@
+// Every pass: its contract, options and statistics. Sections follow the folders.
+#ifndef TILEWRIGHT_PASSES_TD
+#define TILEWRIGHT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// codegen/iree: the boundary
+//===----------------------------------------------------------------------===//
+
+def ImportIree : Pass<"tile-import-iree", "::mlir::ModuleOp"> {
+  let summary = "Map IREE's functions to func.func";
+  let description = [{
+    Arrives: IREE's module at its `preprocessing` phase as MLIR 22 reads it,
+    with `util.func` and `util.return` as unregistered ops. Leaves: the same
+    module with each such function as `func.func`, so that ordinary passes see
+    isolated functions; every attribute is kept for `tile-export-iree`.
+    Functions without a body, and everything that is not a function, are left
+    alone.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+def ExportIree : Pass<"tile-export-iree", "::mlir::ModuleOp"> {
+  let summary = "Map imported functions back to IREE's own";
+  let description = [{
+    The inverse of `tile-import-iree`: functions that it made become `util.func`
+    again, attribute by attribute; others stay `func.func`.
+  }];
+}
+
+def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
+  let summary = "Splice compiled kernels into IREE's module as dispatches";
+  let description = [{
+    Arrives: `tile.launch`es of kernels compiled to the object at `object`.
+    Leaves: one `hal.executable.source` with an export and a static import shim
+    per kernel in place of the kernel module, and a `flow.dispatch` per launch,
+    as unregistered ops that IREE's parser knows.
+  }];
+  let options = [Option<"object", "object", "std::string", "\"\"", "path of the ELF object with the kernels">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"dispatches", "dispatches", "kernels launched">];
+}
+
+//===----------------------------------------------------------------------===//
+// transforms: planned graph to tile program
+//===----------------------------------------------------------------------===//
+
+def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
+  let summary = "Lower each subprogram to a tile program with explicit movement";
+  let description = [{
+    Arrives: `tile.subprogram`s whose expressions are roots (thread edges have
+    been composed away) placed in the index space. Leaves: a `tile.program` per
+    kernel in the nested module `tilewright_kernels`, and a `tile.launch` in
+    place of the subprograms. Roots of one phase with one domain share a loop
+    nest and hand values over in registers; block edges become buffers; an
+    input that several nests read is staged once per tile, one that every tile
+    reads, once per workgroup; f16 and bf16 sums accumulate in f32.
+  }];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"programs", "programs", "tile programs made">];
+}
+
+def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::ProgramOp"> {
+  let summary = "Give each buffer of a tile program its place in the workgroup's memory";
+  let description = [{
+    Arrives: `tile.alloc` without offsets. Leaves: every one with an offset,
+    aligned to 64 bytes, so that buffers that are live together do not overlap
+    (best fit over live ranges, largest first); buffers of the preamble are
+    live throughout.
+  }];
+  let statistics = [Statistic<"bytes", "bytes", "block-space bytes over all programs">,
+                    Statistic<"shared", "bytes-shared", "bytes saved by sharing between live ranges">];
+}
+
+//===----------------------------------------------------------------------===//
+// codegen/cpu
+//===----------------------------------------------------------------------===//
+
+def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Convert tile programs to functions over vectors and memrefs";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers. Leaves: a `func.func` of the
+    same name per program, over its bindings, the workgroup's memory and the
+    workgroup's index. Each loop nest advances along its vector dim by whole
+    vectors with a masked tail; values are computed outside the loops they do
+    not depend on; contiguous, uniform and irregular accesses become vector
+    loads, scalar loads and gathers.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect", "::mlir::affine::AffineDialect",
+    "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
+  let summary = "Replace transcendental functions by arithmetic, without libm";
+  let description = [{
+    Arrives: `math` ops on f32 scalars and vectors. Leaves: `arith`, and those
+    `math` ops that are instructions on every CPU target (abs, floor, ceil,
+    trunc, roundeven, sqrt, fma, copysign). Anything else that remains is an
+    error at the op.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def WrapCpuAbi : Pass<"tile-wrap-cpu-abi", "::mlir::ModuleOp"> {
+  let summary = "Give each kernel an entry point with IREE's executable ABI";
+  let description = [{
+    Arrives: kernels as `llvm.func` with the bare pointers of their bindings, the
+    workgroup's memory and index. Leaves: the kernel private and inlined, and
+    under its name an entry `i32 (environment, dispatch state, workgroup state)`
+    that reads them from IREE's structs.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
+  let summary = "Compile the kernel module to an ELF object";
+  let description = [{
+    Arrives: the nested module `tilewright_kernels` in the LLVM dialect. Writes
+    the object to `path` (under a temporary name first) and leaves the module
+    unchanged. An object that would need symbols at load time (libm, memcpy) is
+    an error, because IREE's loader has none to offer. Without kernels it
+    writes nothing.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+                 Option<"path", "path", "std::string", "\"\"", "the object file to write">,
+                 Option<"dumpAssembly", "dump-assembly", "std::string", "\"\"", "also write assembly to this file">];
+  let statistics = [Statistic<"bytes", "bytes", "size of the object">];
+}
+
+//===----------------------------------------------------------------------===//
+// transforms: tensor expressions
+//===----------------------------------------------------------------------===//
+
+def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
+  let summary = "Erase operands and results of linalg.generic that nothing uses";
+  let description = [{
+    Arrives and leaves: any function. A result nobody reads (the index half of
+    a maximum) would otherwise be computed and written by the kernel. Contractions
+    and everything that is not linalg.generic are left alone.
+    See test/passes/normalize.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
+  let summary = "Raise tensor ops to tile.expr";
+  let description = [{
+    Arrives: linalg and tensor ops. Leaves: a `tile.expr` for each that is a
+    static tensor expression and no contraction; accumulators and padding values
+    are constants, splat constants are scalars of the body. Reshapes, slices,
+    pads and concats become maps and guards. Others are left, with a missed
+    remark that says why. See test/passes/raise.mlir.
+  }];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numRaised", "raised", "ops raised">,
+                    Statistic<"numLeft", "left", "ops left as they were, each with a missed remark">];
+}
+
+def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
+  let summary = "Fold producers into their consumers by composing index maps";
+  let description = [{
+    Souffle's vertical transformation (section 6.2). Inside a `tile.subprogram`
+    it carries out exactly the `tile.connect` edges of scope `thread`; a
+    reduction behind such an edge is an error. Outside subprograms it folds every
+    one-relies-on-one producer whose folding repeats no arithmetic: movement
+    always, arithmetic when its one reader reads each element at most once.
+    Always exact. See test/passes/compose.mlir.
+  }];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numInlined", "inlined", "producers folded into a consumer">];
+}
+
+#endif

@@ -1,0 +1,102 @@
+// The only file that orders passes.
+#include "passes/Pipelines.h"
+#include "passes/Passes.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+void tilewright::registerDialects(DialectRegistry &registry) {
+  registry.insert<tile::TileDialect, affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+                  cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+                  ub::UBDialect, vector::VectorDialect>();
+}
+
+namespace {
+struct CpuOptions : PassPipelineOptions<CpuOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("target name or JSON file"), llvm::cl::init("cpu")};
+  Option<std::string> objectPath{*this, "object-path", llvm::cl::desc("the object file to write")};
+  Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
+  Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
+  Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
+  Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
+};
+
+/// Tile programs to an object.
+void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
+  auto &kernels = manager.nest<ModuleOp>();
+  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  ConvertToVectorOptions convert;
+  convert.target = options.target;
+  kernels.addPass(createConvertToVector(convert));
+  kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  kernels.addNestedPass<func::FuncOp>(createCSEPass());
+  kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
+  kernels.addPass(createLowerMath());
+  arith::ArithEmulateUnsupportedFloatsOptions widen;
+  widen.sourceTypeStrs = {"bf16", "f16"};
+  widen.targetTypeStr = "f32";
+  kernels.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(widen));
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  kernels.addNestedPass<func::FuncOp>(createCSEPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertVectorToLLVMPass());
+  kernels.addPass(createFinalizeMemRefToLLVMConversionPass());
+  kernels.addNestedPass<func::FuncOp>(createConvertMathToLLVMPass());
+  kernels.addPass(createArithToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions function;
+  function.useBarePtrCallConv = true;
+  kernels.addPass(createConvertFuncToLLVMPass(function));
+  kernels.addPass(createConvertControlFlowToLLVMPass());
+  kernels.addPass(createUBToLLVMConversionPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createWrapCpuAbi());
+  EmitObjectOptions emit;
+  emit.target = options.target;
+  emit.path = options.objectPath;
+  emit.dumpAssembly = options.dumpAssembly;
+  manager.addPass(createEmitObject(emit));
+}
+
+void buildCpu(OpPassManager &manager, const CpuOptions &options) {
+  manager.addPass(createImportIree());
+  manager.addPass(createLowerToProgram());
+  buildCodegen(manager, options);
+  SpliceIreeOptions splice;
+  splice.object = options.objectPath;
+  manager.addPass(createSpliceIree(splice));
+  manager.addPass(createExportIree());
+}
+} // namespace
+
+void tilewright::registerAllPassesAndPipelines() {
+  registerTilewrightPasses();
+  registerTransformsPasses();
+  PassPipelineRegistration<CpuOptions>("tilewright-cpu",
+                                       "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+}

@@ -1,0 +1,641 @@
+#include "passes/codegen/cpu/NestEmitter.h"
+
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+MemRefType tilewright::memrefOf(SliceType slice) {
+  Type element = slice.getElementType();
+  if (element.isInteger(1))
+    element = IntegerType::get(slice.getContext(), 8);
+  return MemRefType::get(slice.getShape(), element);
+}
+
+static std::optional<int64_t> strideOf(AffineExpr expr, unsigned dim) {
+  if (!expr.isFunctionOfDim(dim))
+    return 0;
+  if (isa<AffineDimExpr>(expr))
+    return 1;
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  std::optional<int64_t> lhs = strideOf(binary.getLHS(), dim), rhs = strideOf(binary.getRHS(), dim);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  if (expr.getKind() == AffineExprKind::Add)
+    return *lhs + *rhs;
+  if (auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS()); factor && expr.getKind() == AffineExprKind::Mul)
+    return *lhs * factor.getValue();
+  return std::nullopt;
+}
+
+std::optional<int64_t> tilewright::strideAlong(AffineMap map, ArrayRef<int64_t> strides, unsigned dim) {
+  int64_t total = 0;
+  for (auto [expr, stride] : llvm::zip(map.getResults(), strides)) {
+    std::optional<int64_t> step = strideOf(expr, dim);
+    if (!step)
+      return std::nullopt;
+    total += *step * stride;
+  }
+  return total;
+}
+
+static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+  return strides;
+}
+
+/// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
+/// values alive, and no wider than the loop.
+static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
+  int64_t size = compute.getSizes()[compute.getVector()];
+  int64_t native = shape.bytes / 4;
+  int64_t work = 0;
+  compute.getBody().walk([&](Operation *op) {
+    work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1;
+  });
+  int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
+  while (unroll > 1 && native * unroll > size)
+    unroll /= 2;
+  if (size >= native)
+    return native * unroll;
+  return std::max<int64_t>(2, llvm::PowerOf2Ceil(size));
+}
+
+namespace {
+class NestEmitter {
+public:
+  NestEmitter(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape)
+      : builder(builder), compute(compute), outer(values), loc(compute.getLoc()), rank(compute.getExtents().size()),
+        indices(rank), offsets(rank) {
+    vectorDim = compute.getVector();
+    bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
+    if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
+      vectorDim = -1;
+    if (vectorDim >= 0)
+      lanes = chooseLanes(compute, shape);
+    orderLoops();
+    findDependences();
+  }
+
+  void emit() {
+    Value zero = constantIndex(0);
+    for (int64_t dim = 0; dim < rank; ++dim)
+      offsets[dim] = zero;
+    for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+      offsets[dim] = outer.lookup(offset);
+    IRMapping values = outer;
+    emitLevel(0, values, Value());
+  }
+
+private:
+  // --- structure ---------------------------------------------------------------------------------------------------
+
+  /// Parallel loops outside, reduced ones inside, the vector dim last of its kind.
+  void orderLoops() {
+    auto add = [&](bool reduced) {
+      for (int64_t dim = 0; dim < rank; ++dim)
+        if (compute.isReduced(dim) == reduced && dim != vectorDim)
+          order.push_back(dim);
+      if (vectorDim >= 0 && compute.isReduced(vectorDim) == reduced)
+        order.push_back(vectorDim);
+    };
+    add(/*reduced=*/false);
+    numParallel = order.size();
+    add(/*reduced=*/true);
+  }
+
+  /// For each body value the dims it changes along; from them the level (number of loops around it) it belongs to.
+  void findDependences() {
+    Block &body = compute.getBodyBlock();
+    for (BlockArgument arg : body.getArguments()) {
+      llvm::SmallBitVector dims(rank);
+      for (int64_t dim : compute.getReductions())
+        dims.set(dim);
+      if (vectorDim >= 0)
+        dims.set(vectorDim);
+      varies[arg] = dims;
+    }
+    for (Operation &op : body.without_terminator()) {
+      llvm::SmallBitVector dims(rank);
+      auto addMap = [&](AffineMap map) {
+        for (int64_t dim = 0; dim < rank; ++dim)
+          if (map.isFunctionOfDim(dim))
+            dims.set(dim);
+      };
+      auto addSet = [&](IntegerSet set) {
+        for (AffineExpr expr : set.getConstraints())
+          addMap(AffineMap::get(set.getNumDims(), set.getNumSymbols(), expr));
+      };
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        addMap(load.getMap());
+        if (load.getGuard())
+          addSet(*load.getGuard());
+      } else if (auto store = dyn_cast<StoreOp>(op)) {
+        addMap(store.getMap());
+      } else if (auto index = dyn_cast<IndexOp>(op)) {
+        addMap(index.getMap());
+      } else if (auto within = dyn_cast<WithinOp>(op)) {
+        addSet(within.getSet());
+      }
+      for (Value operand : op.getOperands())
+        if (auto known = varies.find(operand); known != varies.end())
+          dims |= known->second;
+      for (Value result : op.getResults())
+        varies[result] = dims;
+      int64_t level = 0;
+      for (auto [depth, dim] : llvm::enumerate(order))
+        if (dims.test(dim))
+          level = depth + 1;
+      levels[&op] = level;
+      vectorised[&op] = vectorDim >= 0 && dims.test(vectorDim);
+    }
+  }
+
+  // --- loops -------------------------------------------------------------------------------------------------------
+
+  void emitLevel(unsigned level, IRMapping &values, Value mask) {
+    if (level == numParallel && !compute.getAccs().empty()) {
+      emitReductions(values, mask);
+      return;
+    }
+    emitOps(level, values, mask);
+    if (level < order.size())
+      emitLoop(level, values, mask, {}, [&](IRMapping &inner, Value innerMask, ValueRange) {
+        emitLevel(level + 1, inner, innerMask);
+        return SmallVector<Value>();
+      });
+  }
+
+  using LoopBody = llvm::function_ref<SmallVector<Value>(IRMapping &, Value mask, ValueRange carried)>;
+
+  /// The loop over order[level], with values carried around it; the vector dim's becomes a loop over whole vectors and a
+  /// masked tail.
+  SmallVector<Value> emitLoop(unsigned level, const IRMapping &values, Value mask, ValueRange carried, LoopBody body) {
+    int64_t dim = order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
+    Value low = offsets[dim];
+    bool partial = extent % size != 0;
+    if (dim != vectorDim) {
+      if (size == 1)
+        return emitPoint(dim, low, values, mask, carried, body);
+      Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
+      return emitFor(dim, low, high, 1, values, mask, carried, body);
+    }
+    if (!partial) {
+      int64_t whole = size / lanes * lanes;
+      SmallVector<Value> now(carried);
+      if (whole == lanes)
+        now = emitPoint(dim, low, values, mask, now, body);
+      else if (whole > 0)
+        now = emitFor(dim, low, add(low, whole), lanes, values, mask, now, body);
+      if (whole < size)
+        now = emitPoint(dim, add(low, whole), values, tailMask(constantIndex(size - whole)), now, body);
+      return now;
+    }
+    // The last tile of the grid is shorter: its length is known at run time only.
+    Value length = sub(clampedEnd(low, size, extent), low);
+    Value remainder = arith::RemUIOp::create(builder, loc, length, constantIndex(lanes));
+    Value whole = sub(length, remainder);
+    SmallVector<Value> now = emitFor(dim, low, addValues(low, whole), lanes, values, mask, carried, body);
+    Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, constantIndex(0));
+    auto branch = scf::IfOp::create(builder, loc, ValueRange(now).getTypes(), some, /*withElseRegion=*/!now.empty());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> tail = emitPoint(dim, addValues(low, whole), values, tailMask(remainder), now, body);
+    if (now.empty())
+      return {};
+    scf::YieldOp::create(builder, loc, tail);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, now);
+    return SmallVector<Value>(branch.getResults());
+  }
+
+  SmallVector<Value> emitPoint(int64_t dim, Value index, const IRMapping &values, Value mask, ValueRange carried,
+                               LoopBody body) {
+    indices[dim] = index;
+    IRMapping inner = values;
+    return body(inner, mask, carried);
+  }
+
+  SmallVector<Value> emitFor(int64_t dim, Value low, Value high, int64_t step, const IRMapping &values, Value mask,
+                             ValueRange carried, LoopBody body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(step), carried);
+    OpBuilder::InsertionGuard guard(builder);
+    if (carried.empty())
+      builder.setInsertionPoint(loop.getBody()->getTerminator());
+    else
+      builder.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next = emitPoint(dim, loop.getInductionVar(), values, mask, loop.getRegionIterArgs(), body);
+    if (!carried.empty())
+      scf::YieldOp::create(builder, loc, next);
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  // --- reductions --------------------------------------------------------------------------------------------------
+
+  bool reducesLanes() { return vectorDim >= 0 && compute.isReduced(vectorDim); }
+
+  void emitReductions(IRMapping &values, Value mask) {
+    emitOps(numParallel, values, mask);
+    SmallVector<Value> carried;
+    for (auto [i, arg] : llvm::enumerate(compute.getBodyBlock().getArguments()))
+      carried.push_back(startValue(i, arg.getType()));
+    carried = emitReductionLoop(numParallel, values, mask, carried);
+    for (auto [i, value] : llvm::enumerate(carried))
+      storeAccumulator(i, value, mask);
+  }
+
+  SmallVector<Value> emitReductionLoop(unsigned level, IRMapping &values, Value mask, ValueRange carried) {
+    if (level == order.size()) {
+      for (auto [arg, value] : llvm::zip(compute.getBodyBlock().getArguments(), carried))
+        values.map(arg, value);
+      return nextValues(values, mask, carried);
+    }
+    return emitLoop(level, values, mask, carried, [&](IRMapping &inner, Value innerMask, ValueRange now) {
+      if (level + 1 < order.size())
+        emitOps(level + 1, inner, innerMask);
+      else {
+        for (auto [arg, value] : llvm::zip(compute.getBodyBlock().getArguments(), now))
+          inner.map(arg, value);
+        emitOps(level + 1, inner, innerMask);
+        return nextValues(inner, innerMask, now);
+      }
+      return emitReductionLoop(level + 1, inner, innerMask, now);
+    });
+  }
+
+  /// The yielded accumulators; lanes past the end of a reduced vector dim keep what they had.
+  SmallVector<Value> nextValues(IRMapping &values, Value mask, ValueRange carried) {
+    SmallVector<Value> next;
+    auto yield = cast<YieldOp>(compute.getBodyBlock().getTerminator());
+    for (auto [yielded, before] : llvm::zip(yield.getValues(), carried)) {
+      Value value = values.lookupOrDefault(yielded);
+      if (isa<VectorType>(before.getType()))
+        value = toVector(value);
+      if (mask && reducesLanes())
+        value = arith::SelectOp::create(builder, loc, mask, value, before);
+      next.push_back(value);
+    }
+    return next;
+  }
+
+  vector::CombiningKind kindOf(unsigned i) {
+    return *vector::symbolizeCombiningKind(cast<StringAttr>(compute.getKinds()[i]).getValue());
+  }
+
+  Value startValue(unsigned i, Type type) {
+    auto init = cast<TypedAttr>(compute.getInits()[i]);
+    if (vectorDim < 0)
+      return constant(init);
+    if (!reducesLanes())
+      return toVector(constant(init));
+    return toVector(constant(neutralElement(kindOf(i), type)));
+  }
+
+  TypedAttr neutralElement(vector::CombiningKind kind, Type type) {
+    using Kind = vector::CombiningKind;
+    if (auto floatType = dyn_cast<FloatType>(type)) {
+      const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
+      switch (kind) {
+      case Kind::MUL:
+        return FloatAttr::get(type, 1.0);
+      case Kind::MAXIMUMF:
+      case Kind::MAXNUMF:
+        return FloatAttr::get(type, APFloat::getInf(semantics, /*Negative=*/true));
+      case Kind::MINIMUMF:
+      case Kind::MINNUMF:
+        return FloatAttr::get(type, APFloat::getInf(semantics));
+      default:
+        return FloatAttr::get(type, APFloat::getZero(semantics, /*Negative=*/true));
+      }
+    }
+    unsigned width = type.getIntOrFloatBitWidth();
+    switch (kind) {
+    case Kind::MUL:
+      return IntegerAttr::get(type, APInt(width, 1));
+    case Kind::AND:
+    case Kind::MINUI:
+      return IntegerAttr::get(type, APInt::getAllOnes(width));
+    case Kind::MAXSI:
+      return IntegerAttr::get(type, APInt::getSignedMinValue(width));
+    case Kind::MINSI:
+      return IntegerAttr::get(type, APInt::getSignedMaxValue(width));
+    default:
+      return IntegerAttr::get(type, APInt::getZero(width));
+    }
+  }
+
+  void storeAccumulator(unsigned i, Value value, Value mask) {
+    Type type = compute.getBodyBlock().getArgument(i).getType();
+    if (reducesLanes()) {
+      Value init = constant(cast<TypedAttr>(compute.getInits()[i]));
+      bool isFloat = isa<FloatType>(type);
+      value = vector::ReductionOp::create(builder, loc, kindOf(i), value, init,
+                                          isFloat ? arith::FastMathFlags::reassoc : arith::FastMathFlags::none);
+    }
+    Value slice = compute.getAccs()[i];
+    auto sliceType = cast<SliceType>(slice.getType());
+    Type stored = sliceType.getElementType();
+    if (stored != type)
+      value = arith::TruncFOp::create(builder, loc, withShape(value, stored), value);
+    store(value, slice, sliceType, cast<AffineMapAttr>(compute.getAccMaps()[i]).getValue(), mask);
+  }
+
+  // --- ops ---------------------------------------------------------------------------------------------------------
+
+  void emitOps(unsigned level, IRMapping &values, Value mask) {
+    for (Operation &op : compute.getBodyBlock().without_terminator())
+      if (levels.lookup(&op) == level)
+        emitOp(op, values, mask);
+  }
+
+  void emitOp(Operation &op, IRMapping &values, Value mask) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      values.map(load.getValue(), emitLoad(load, mask));
+    } else if (auto storeOp = dyn_cast<StoreOp>(op)) {
+      Value value = values.lookupOrDefault(storeOp.getValue());
+      store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask);
+    } else if (auto index = dyn_cast<IndexOp>(op)) {
+      AffineExpr expr = index.getMap().getResult(0);
+      values.map(index.getResult(), vectorised.lookup(&op) ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr));
+    } else if (auto within = dyn_cast<WithinOp>(op)) {
+      values.map(within.getResult(), emitWithin(within.getSet(), vectorised.lookup(&op)));
+    } else {
+      IRMapping operands = values;
+      if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+              arith::CeilDivUIOp>(op))
+        operands.map(op.getOperand(1), safeDivisor(values.lookupOrDefault(op.getOperand(1))));
+      if (vectorised.lookup(&op))
+        emitElementwise(op, operands);
+      else
+        builder.clone(op, operands);
+      for (Value result : op.getResults())
+        values.map(result, operands.lookup(result));
+    }
+  }
+
+  /// Lanes past the end and unread elements are zero, and an integer division by zero would trap: divide by one there.
+  Value safeDivisor(Value divisor) {
+    Type element = getElementTypeOrSelf(divisor.getType());
+    auto splat = [&](int64_t value) {
+      Value scalar = constant(cast<TypedAttr>(builder.getIntegerAttr(element, value)));
+      return isa<VectorType>(divisor.getType()) ? toVector(scalar) : scalar;
+    };
+    Value isZero = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, divisor, splat(0));
+    return arith::SelectOp::create(builder, loc, isZero, splat(1), divisor);
+  }
+
+  /// A scalar op on lanes: the same op with vector types.
+  void emitElementwise(Operation &op, IRMapping &values) {
+    OperationState state(loc, op.getName());
+    for (Value operand : op.getOperands())
+      state.addOperands(toVector(values.lookupOrDefault(operand)));
+    for (Type type : op.getResultTypes())
+      state.addTypes(VectorType::get({lanes}, type));
+    state.attributes = op.getDiscardableAttrDictionary();
+    state.propertiesAttr = op.getPropertiesAsAttribute();
+    Operation *copy = builder.create(state);
+    values.map(op.getResults(), copy->getResults());
+  }
+
+  Value emitWithin(IntegerSet set, bool onLanes) {
+    Value all;
+    for (auto [expr, equality] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
+      bool lane = onLanes && expr.isFunctionOfDim(vectorDim);
+      Value value = lane ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr);
+      Value zero = constantIndex(0);
+      auto predicate = equality ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;
+      Value holds = arith::CmpIOp::create(builder, loc, predicate, value, lane ? toVector(zero) : zero);
+      if (!all)
+        all = holds;
+      else if (isa<VectorType>(all.getType()) || isa<VectorType>(holds.getType()))
+        all = arith::AndIOp::create(builder, loc, toVector(all), toVector(holds));
+      else
+        all = arith::AndIOp::create(builder, loc, all, holds);
+    }
+    if (!all)
+      all = constant(builder.getBoolAttr(true));
+    return onLanes ? toVector(all) : all;
+  }
+
+  // --- movement ----------------------------------------------------------------------------------------------------
+
+  /// Where the lanes of an access lie.
+  enum class Lanes { uniform, contiguous, scattered };
+
+  Lanes lanesOf(SliceType type, AffineMap map) {
+    if (vectorDim < 0)
+      return Lanes::uniform;
+    std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
+    if (stride && *stride == 0 && !map.isFunctionOfDim(vectorDim))
+      return Lanes::uniform;
+    return stride && *stride == 1 ? Lanes::contiguous : Lanes::scattered;
+  }
+
+  SmallVector<Value> scalarIndices(AffineMap map) {
+    return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) { return scalarIndex(expr); });
+  }
+
+  Value emitLoad(LoadOp load, Value mask) {
+    SliceType type = load.getSlice().getType();
+    Value memory = outer.lookup(load.getSlice());
+    Type element = cast<MemRefType>(memory.getType()).getElementType();
+    Value guard, laneGuard;
+    if (std::optional<IntegerSet> set = load.getGuard()) {
+      bool onLanes = vectorDim >= 0 && llvm::any_of(set->getConstraints(), [&](AffineExpr expr) {
+        return expr.isFunctionOfDim(vectorDim);
+      });
+      (onLanes ? laneGuard : guard) = emitWithin(*set, onLanes);
+    }
+    Lanes kind = lanesOf(type, load.getMap());
+    Value value;
+    if (kind == Lanes::uniform && !laneGuard) {
+      value = loadScalar(memory, element, load.getMap(), guard);
+    } else {
+      Value lanesRead = mask;
+      auto restrict = [&](Value condition) {
+        if (condition)
+          lanesRead = lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition))
+                                : toVector(condition);
+      };
+      restrict(guard);
+      restrict(laneGuard);
+      value = kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
+                                        : gather(memory, element, type, load.getMap(), lanesRead);
+    }
+    return fromStorage(value, load.getValue().getType());
+  }
+
+  Value loadScalar(Value memory, Type element, AffineMap map, Value guard) {
+    SmallVector<Value> at = scalarIndices(map);
+    if (!guard)
+      return memref::LoadOp::create(builder, loc, memory, at);
+    // Where the guard fails, read the first element instead: always there, and cheaper than a branch.
+    for (Value &index : at)
+      index = arith::SelectOp::create(builder, loc, guard, index, constantIndex(0));
+    Value value = memref::LoadOp::create(builder, loc, memory, at);
+    return arith::SelectOp::create(builder, loc, guard, value, constant(cast<TypedAttr>(builder.getZeroAttr(element))));
+  }
+
+  Value loadContiguous(Value memory, Type element, AffineMap map, Value lanesRead) {
+    auto type = VectorType::get({lanes}, element);
+    SmallVector<Value> at = scalarIndices(map);
+    if (!lanesRead)
+      return vector::LoadOp::create(builder, loc, type, memory, at);
+    return vector::MaskedLoadOp::create(builder, loc, type, memory, at, lanesRead, zeros(type));
+  }
+
+  Value gather(Value memory, Type element, SliceType type, AffineMap map, Value lanesRead) {
+    auto vectorType = VectorType::get({lanes}, element);
+    SmallVector<Value> zeroIndices(type.getRank(), constantIndex(0));
+    Value all = lanesRead ? lanesRead : toVector(constant(builder.getBoolAttr(true)));
+    return vector::GatherOp::create(builder, loc, vectorType, memory, zeroIndices, linearIndex(type, map), all,
+                                    zeros(vectorType));
+  }
+
+  void store(Value value, Value slice, SliceType type, AffineMap map, Value mask) {
+    Value memory = outer.lookup(slice);
+    Type element = cast<MemRefType>(memory.getType()).getElementType();
+    Lanes kind = lanesOf(type, map);
+    if (kind == Lanes::uniform) {
+      memref::StoreOp::create(builder, loc, toStorage(value, element), memory, scalarIndices(map));
+      return;
+    }
+    value = toStorage(toVector(value), element);
+    if (kind == Lanes::scattered) {
+      SmallVector<Value> zeroIndices(type.getRank(), constantIndex(0));
+      Value all = mask ? mask : toVector(constant(builder.getBoolAttr(true)));
+      vector::ScatterOp::create(builder, loc, Type(), memory, zeroIndices, linearIndex(type, map), all, value);
+    } else if (mask) {
+      vector::MaskedStoreOp::create(builder, loc, memory, scalarIndices(map), mask, value);
+    } else {
+      vector::StoreOp::create(builder, loc, value, memory, scalarIndices(map));
+    }
+  }
+
+  /// i1 is a byte in memory, zero or one.
+  Value fromStorage(Value value, Type type) {
+    if (!type.isInteger(1))
+      return value;
+    Value zero = constant(IntegerAttr::get(getElementTypeOrSelf(value.getType()), 0));
+    if (isa<VectorType>(value.getType()))
+      zero = toVector(zero);
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value, zero);
+  }
+
+  Value toStorage(Value value, Type element) {
+    if (getElementTypeOrSelf(value.getType()) == element)
+      return value;
+    return arith::ExtUIOp::create(builder, loc, withShape(value, element), value);
+  }
+
+  // --- indices -----------------------------------------------------------------------------------------------------
+
+  Value scalarIndex(AffineExpr expr) {
+    return affine::expandAffineExpr(builder, loc, expr, indices, offsets);
+  }
+
+  /// Element offsets of the lanes from the slice's start.
+  Value linearIndex(SliceType type, AffineMap map) {
+    AffineExpr linear = builder.getAffineConstantExpr(0);
+    for (auto [expr, stride] : llvm::zip(map.getResults(), denseStrides(type.getShape())))
+      linear = linear + expr * stride;
+    bool fits = type.getNumElements() < std::numeric_limits<int32_t>::max();
+    Type index = fits ? builder.getI32Type() : builder.getI64Type();
+    return toVector(vectorIndex(linear, index));
+  }
+
+  /// A quasi-affine expression on lanes of an integer type; parts that do not depend on the lane stay scalar.
+  Value vectorIndex(AffineExpr expr, Type type) {
+    if (!expr.isFunctionOfDim(vectorDim)) {
+      Value value = scalarIndex(expr);
+      return type.isIndex() ? value : arith::IndexCastOp::create(builder, loc, type, value).getResult();
+    }
+    if (isa<AffineDimExpr>(expr))
+      return arith::AddIOp::create(builder, loc, toVector(castIndex(indices[vectorDim], type)), laneNumbers(type));
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    Value lhs = toVector(vectorIndex(binary.getLHS(), type)), rhs = toVector(vectorIndex(binary.getRHS(), type));
+    switch (expr.getKind()) {
+    case AffineExprKind::Add:
+      return arith::AddIOp::create(builder, loc, lhs, rhs);
+    case AffineExprKind::Mul:
+      return arith::MulIOp::create(builder, loc, lhs, rhs);
+    case AffineExprKind::FloorDiv:
+      return arith::FloorDivSIOp::create(builder, loc, lhs, rhs);
+    case AffineExprKind::CeilDiv:
+      return arith::CeilDivSIOp::create(builder, loc, lhs, rhs);
+    case AffineExprKind::Mod: {
+      Value quotient = arith::FloorDivSIOp::create(builder, loc, lhs, rhs);
+      return arith::SubIOp::create(builder, loc, lhs, arith::MulIOp::create(builder, loc, quotient, rhs));
+    }
+    default:
+      llvm_unreachable("not a binary affine expression");
+    }
+  }
+
+  Value castIndex(Value value, Type type) {
+    return type.isIndex() ? value : arith::IndexCastOp::create(builder, loc, type, value).getResult();
+  }
+
+  Value laneNumbers(Type type) {
+    auto vectorType = VectorType::get({lanes}, type);
+    SmallVector<Attribute> numbers;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      numbers.push_back(IntegerAttr::get(type, lane));
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(vectorType, numbers));
+  }
+
+  Value tailMask(Value length) {
+    return vector::CreateMaskOp::create(builder, loc, VectorType::get({lanes}, builder.getI1Type()), length);
+  }
+
+  // --- small values ------------------------------------------------------------------------------------------------
+
+  Value toVector(Value value) {
+    if (isa<VectorType>(value.getType()))
+      return value;
+    return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, value.getType()), value);
+  }
+  static Type withShape(Value value, Type element) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    return type ? type.clone(element) : element;
+  }
+  Value zeros(VectorType type) {
+    return constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+  }
+  Value constant(TypedAttr value) { return arith::ConstantOp::create(builder, loc, value); }
+  Value constantIndex(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value value, int64_t amount) { return addValues(value, constantIndex(amount)); }
+  Value addValues(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value clampedEnd(Value low, int64_t size, int64_t extent) {
+    return arith::MinUIOp::create(builder, loc, add(low, size), constantIndex(extent));
+  }
+
+  OpBuilder &builder;
+  ComputeOp compute;
+  const IRMapping &outer;
+  Location loc;
+  int64_t rank;
+  int64_t vectorDim, lanes = 1;
+  SmallVector<int64_t> order; ///< loops, outermost first
+  unsigned numParallel = 0;   ///< how many of them, from the outside, are not reduced
+  DenseMap<Value, llvm::SmallBitVector> varies;
+  DenseMap<Operation *, unsigned> levels;
+  DenseMap<Operation *, bool> vectorised;
+  SmallVector<Value> indices, offsets; ///< current index and offset per dim
+};
+} // namespace
+
+void tilewright::emitNest(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape) {
+  NestEmitter(builder, compute, values, shape).emit();
+}

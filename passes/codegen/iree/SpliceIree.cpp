@@ -1,0 +1,163 @@
+// The kernels as IREE sees them: an executable whose code is an object file, and a dispatch per launch. Its ops are
+// unregistered here; their spelling is the generic form that IREE 3.13 parses. On llvm-cpu an external object must be
+// called from a shim inside the executable, declared as a static import; without that loading fails.
+#include "dialects/tile/TileDialect.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_SPLICEIREE
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr llvm::StringLiteral kShimSuffix = "_dispatch";
+/// Local memory comes in pages, at times aligned to no more than 16 bytes; kernels assume nothing beyond that.
+constexpr int64_t kLocalMemoryPage = 4096;
+
+struct Kernel {
+  std::string name;
+  unsigned bindings, outputs;
+  int64_t workgroups, blockBytes;
+};
+
+Kernel describeKernel(LLVM::LLVMFuncOp entry, unsigned bindings) {
+  auto integer = [&](StringRef name) { return entry->getAttrOfType<IntegerAttr>(name).getInt(); };
+  return {entry.getName().str(), bindings, static_cast<unsigned>(integer(kOutputsAttr)), integer(kWorkgroupsAttr),
+          integer(kBlockBytesAttr)};
+}
+
+class ExecutableBuilder {
+public:
+  ExecutableBuilder(OpBuilder &builder, Location loc, StringRef objectPath)
+      : builder(builder), loc(loc), objectPath(objectPath) {}
+
+  void build(ArrayRef<Kernel> kernels) {
+    OperationState state(loc, "hal.executable.source");
+    state.addAttribute("sym_name", builder.getStringAttr(kKernelModule));
+    state.addAttribute("sym_visibility", builder.getStringAttr("private"));
+    state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<\"llvm-cpu\", "
+                                                "\"embedded-elf-x86_64\"> = [#hal.executable.object<{path = \"" +
+                                                    objectPath + "\"}>]}>"));
+    Block &body = state.addRegion()->emplaceBlock();
+    builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&body);
+    for (auto [ordinal, kernel] : llvm::enumerate(kernels))
+      buildExport(kernel, ordinal);
+    buildShims(kernels);
+    builder.create(OperationState(loc, "hal.executable.source_end"));
+  }
+
+private:
+  Attribute opaque(StringRef dialect, const Twine &text) {
+    return OpaqueAttr::get(builder.getStringAttr(dialect), text.str(), NoneType::get(builder.getContext()));
+  }
+
+  void buildExport(const Kernel &kernel, unsigned ordinal) {
+    std::string layout = "pipeline.layout<bindings = [";
+    for (unsigned i = 0; i < kernel.bindings; ++i) {
+      bool input = i < kernel.bindings - kernel.outputs;
+      layout += std::string(i ? ", " : "") + "#hal.pipeline.binding<storage_buffer" + (input ? ", ReadOnly>" : ">");
+    }
+    layout += "]>";
+    OperationState state(loc, "hal.executable.export");
+    state.addAttribute("sym_name", builder.getStringAttr(kernel.name + kShimSuffix));
+    state.addAttribute("sym_visibility", builder.getStringAttr("public"));
+    state.addAttribute("ordinal", builder.getIndexAttr(ordinal));
+    state.addAttribute("layout", opaque("hal", layout));
+    if (kernel.blockBytes > 0)
+      state.addAttribute("workgroup_local_memory",
+                         builder.getIndexAttr(llvm::alignTo(kernel.blockBytes, kLocalMemoryPage)));
+    Block &count = state.addRegion()->emplaceBlock();
+    state.addRegion();
+    auto device = OpaqueType::get(builder.getStringAttr("hal"), "device");
+    count.addArgument(device, loc);
+    builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&count);
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value workgroups = arith::ConstantIndexOp::create(builder, loc, kernel.workgroups);
+    OperationState result(loc, "hal.return");
+    result.addOperands({workgroups, one, one});
+    builder.create(result);
+  }
+
+  void buildShims(ArrayRef<Kernel> kernels) {
+    auto module = ModuleOp::create(builder, loc);
+    OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    auto type = LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer, pointer});
+    for (const Kernel &kernel : kernels) {
+      auto import = LLVM::LLVMFuncOp::create(inside, loc, kernel.name, type);
+      import->setAttr("hal.import.static", builder.getUnitAttr());
+      auto shim = LLVM::LLVMFuncOp::create(inside, loc, kernel.name + kShimSuffix.str(), type);
+      Block *entry = shim.addEntryBlock(inside);
+      OpBuilder body = OpBuilder::atBlockEnd(entry);
+      auto call = LLVM::CallOp::create(body, loc, import, entry->getArguments());
+      LLVM::ReturnOp::create(body, loc, call.getResult());
+    }
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  StringRef objectPath;
+};
+
+struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
+  using SpliceIreeBase::SpliceIreeBase;
+
+  static void dispatch(LaunchOp launch) {
+    OpBuilder builder(launch);
+    OperationState state(launch.getLoc(), "flow.dispatch");
+    state.addOperands(launch.getInputs());
+    state.addTypes(launch.getResultTypes());
+    std::string entry = launch.getProgram().getLeafReference().str() + kShimSuffix.str();
+    auto symbol = SymbolRefAttr::get(builder.getContext(), kKernelModule,
+                                     {FlatSymbolRefAttr::get(builder.getContext(), entry)});
+    state.addAttribute("entry_points", builder.getArrayAttr({symbol}));
+    int32_t inputs = launch.getInputs().size();
+    state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({0, inputs, 0, 0}));
+    SmallVector<Attribute> untied(launch.getNumResults(), builder.getIndexAttr(-1));
+    state.addAttribute("tied_operands", builder.getArrayAttr(untied));
+    Operation *op = builder.create(state);
+    launch->replaceAllUsesWith(op->getResults());
+    launch.erase();
+  }
+
+  void runOnOperation() override {
+    auto module = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
+    if (!module)
+      return;
+    SmallVector<LaunchOp> launches;
+    getOperation().walk([&](LaunchOp launch) { launches.push_back(launch); });
+    SmallVector<Kernel> kernels;
+    llvm::StringSet<> known;
+    for (LaunchOp launch : launches) {
+      StringRef name = launch.getProgram().getLeafReference();
+      auto entry = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+      if (!entry || !entry->hasAttr(kWorkgroupsAttr)) {
+        launch.emitError("no compiled kernel '") << name << "'; run the code generation passes first";
+        return signalPassFailure();
+      }
+      if (known.insert(name).second)
+        kernels.push_back(describeKernel(entry, launch.getInputs().size() + launch.getNumResults()));
+      dispatch(launch);
+      ++dispatches;
+    }
+    OpBuilder builder(module);
+    Location loc = module.getLoc();
+    module.erase();
+    builder.setInsertionPointToStart(getOperation().getBody());
+    if (!kernels.empty())
+      ExecutableBuilder(builder, loc, object).build(kernels);
+  }
+};
+} // namespace

@@ -1,0 +1,110 @@
+// The plan: the one structure every policy, search and target fills (architecture section 1), and the only thing the
+// rewrites read. Plain data; printable, JSON both ways, checked by verify().
+#ifndef TILEWRIGHT_PLAN_PLAN_H
+#define TILEWRIGHT_PLAN_PLAN_H
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/analysis/TensorGraph.h"
+#include "llvm/Support/JSON.h"
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+/// A named term of a prediction, with its unit ("s", "B", "1").
+struct CostTerm {
+  std::string name, unit;
+  double value = 0;
+};
+
+/// Tile sizes and loop order of an op at one memory level. Sizes are over the op's domain.
+struct LevelTiling {
+  tile::Scope level;
+  std::vector<int64_t> sizes, order;
+};
+
+/// One step of a layout recipe; numpy can evaluate it: pad, split, permute, swizzle (architecture section 1).
+struct LayoutStep {
+  std::string kind;
+  std::vector<int64_t> arguments;
+};
+
+/// Where a kernel keeps a tensor, for how long, and how it lies there.
+struct TensorPlan {
+  std::string tensor;       ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
+  tile::Space space = tile::Space::global;
+  std::string lifetime;     ///< "point", "tile", "workgroup" or "kernel"
+  std::vector<LayoutStep> layout; ///< empty: dense row-major
+};
+
+/// What fusing and forming an op does to its numbers.
+struct Numerics {
+  std::string accumulation;      ///< type of the accumulator, empty when nothing is reduced
+  bool reassociates = false;     ///< sums are regrouped over lanes
+  int64_t roundingsRemoved = 0;  ///< roundings to a storage type that the original graph has and the kernel has not
+};
+
+struct OpPlan {
+  unsigned id;              ///< index in the tensor graph of the block
+  std::string op;           ///< op name, for the reader
+  std::string form;         ///< "as-is" today; see architecture section 1 for the others
+  Numerics numerics;
+  bool root = false;        ///< computed by a loop nest of its own (FusionStitching's sub-roots)
+  std::vector<int64_t> dims;///< place of each domain dim in the part's index space; roots only
+  std::vector<LevelTiling> tilings;
+  std::string microKernel;  ///< empty: none
+};
+
+/// Ops that share an index space and depend on each other; a kernel has one part, or several packed side by side.
+struct PartPlan {
+  std::vector<OpPlan> ops;  ///< in program order
+  std::vector<int64_t> extents, tiles, grid;
+  int64_t vector = -1;
+  int64_t workgroups = 1;
+  std::vector<TensorPlan> tensors;
+};
+
+struct KernelPlan {
+  std::string name;
+  std::vector<PartPlan> parts;
+  std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
+};
+
+/// A producer-consumer edge. Every edge between two tensor expressions of the block has exactly one entry.
+struct EdgePlan {
+  unsigned producer, result, consumer, input;
+  tile::Scope scope = tile::Scope::launch;
+  bool recompute = false;
+  std::string reason;       ///< why this scope, or why no inner one
+  int64_t bytes = 0;        ///< predicted traffic of the edge at its scope
+  double seconds = 0;
+  std::string wouldChange;  ///< what would have to differ for an inner scope; empty if it is innermost
+};
+
+/// An op that stays with IREE, and why.
+struct LeftOp {
+  unsigned id;
+  std::string op, reason;
+};
+
+struct Plan {
+  std::string target, policy;
+  std::vector<KernelPlan> kernels;  ///< in launch order
+  std::vector<std::vector<unsigned>> streams; ///< indices into kernels; one stream today
+  std::vector<EdgePlan> edges;
+  std::vector<LeftOp> left;
+
+  const EdgePlan *edge(unsigned consumer, unsigned input) const;
+  /// Empty when the plan is legal for the graph, else what is wrong and where: unknown or repeated ops, missing edges,
+  /// scopes that do not fit the partition (launch inside a kernel, block across kernels), a cyclic partition, tiles and
+  /// dims that do not fit, a reduction with a thread out-edge, block edges across tiles of the grid.
+  std::string verify(const TensorGraph &graph) const;
+  void print(llvm::raw_ostream &os) const;
+};
+
+llvm::json::Value toJson(const Plan &plan);
+llvm::Expected<Plan> planFromJson(const llvm::json::Value &value);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,132 @@
+// Known targets, one function per family. CPU figures are for one core and are multiplied by the core count, except for
+// the levels that all cores share. Peak figures come from vendors' documents, sustained ones from measurements; each
+// entry says which.
+#include "passes/target/KnownTargets.h"
+
+using namespace tilewright;
+
+namespace {
+constexpr int64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+constexpr double giga = 1e9, tera = 1e12, microseconds = 1e-6;
+
+/// What differs between x86-64 cores, per core.
+struct CpuCore {
+  const char *name, *cpu, *features;
+  int64_t vectorBytes, vectorRegisters;
+  int64_t l1Bytes, l2Bytes;
+  double l1Bandwidth, l2Bandwidth; ///< bytes per second
+  double flops;                    ///< f32 FMA counted as two, per second
+  double special;                  ///< polynomial exp, tanh, division: elements per second
+  const char *source;
+};
+
+/// Shared levels: 32 MiB of L3 and two DRAM channels' worth of bandwidth; both are overridden where they matter.
+/// A copy reaches 19 GB/s a core past L3 (38 GB/s read and written), measured; L3 about twice that.
+Target cpuTarget(const CpuCore &core, int64_t cores) {
+  Target target;
+  target.name = core.name;
+  target.backend = Backend::cpu;
+  target.triple = "x86_64-unknown-unknown-eabi-elf";
+  target.cpu = core.cpu;
+  target.features = core.features;
+  target.levels = {
+      {"L1", tile::Space::block, core.l1Bytes, core.l1Bandwidth * cores, 64, cores},
+      {"L2", tile::Space::block, core.l2Bytes, core.l2Bandwidth * cores, 64, cores},
+      {"L3", tile::Space::global, 32 * MiB, 60 * giga * cores, 64, 1},
+      {"DRAM", tile::Space::global, 0, std::min(38 * giga * cores, 200 * giga), 64, 1},
+  };
+  target.cores = cores;
+  target.vectorBytes = core.vectorBytes;
+  target.vectorRegisters = core.vectorRegisters;
+  target.launchSeconds = 1.2 * microseconds; // IREE local-task, measured: 1.1 to 1.5 us; local-sync 0.25 us
+  target.barrierSeconds = 0;                 // a workgroup is one thread
+  target.flopsPerSecond = core.flops * cores;
+  target.specialPerSecond = core.special * cores;
+  target.maxBindings = 16;
+  target.blockBytes = core.l2Bytes / 2; // the other half holds what streams through
+  target.source = core.source;
+  return target;
+}
+
+const CpuCore avx2 = {"x86-64-avx2", "x86-64-v3", "+avx2,+fma,+f16c,+bmi2", 32, 16, 32 * KiB, 512 * KiB,
+                      100 * giga,    60 * giga,   110 * giga,               3.5 * giga,
+                      "peaks: 3.5 GHz, 2x32 B loads and 2x8 FMA lanes a cycle (Zen 2/3, Haswell manuals); caches sustain "
+                      "about half of it"};
+const CpuCore avx512 = {"x86-64-avx512", "x86-64-v4", "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+fma,+f16c,+bmi2",
+                        64,              32,          48 * KiB,
+                        1 * MiB,         190 * giga,  110 * giga,
+                        240 * giga,      7 * giga,
+                        "measured on a Zen 5 / Sapphire Rapids class server: FMA loop 241 GFLOP/s a core"};
+const CpuCore amx = {"x86-64-amx",
+                     "sapphirerapids",
+                     "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16,"
+                     "+amx-int8,+fma,+f16c,+bmi2",
+                     64,
+                     32,
+                     48 * KiB,
+                     2 * MiB,
+                     190 * giga,
+                     110 * giga,
+                     240 * giga,
+                     7 * giga,
+                     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches from Intel's optimization manual"};
+
+/// What differs between CUDA devices.
+struct CudaDevice {
+  const char *name, *cpu, *features;
+  int64_t sms, sharedBytes, l2Bytes, dramBytes;
+  double clockHz, dramBandwidth, l2Bandwidth;
+  int64_t lanesPerSm; ///< f32 FMA lanes
+  const char *source;
+};
+
+Target cudaTarget(const CudaDevice &device) {
+  Target target;
+  target.name = device.name;
+  target.backend = Backend::cuda;
+  target.triple = "nvptx64-nvidia-cuda";
+  target.cpu = device.cpu;
+  target.features = device.features;
+  double perCycle = device.clockHz * device.sms;
+  target.levels = {
+      {"shared", tile::Space::block, device.sharedBytes, 128 * perCycle, 128, device.sms}, // 32 banks of 4 bytes
+      {"L2", tile::Space::global, device.l2Bytes, device.l2Bandwidth, 32, 1},
+      {"DRAM", tile::Space::global, device.dramBytes, device.dramBandwidth, 32, 1},
+  };
+  target.cores = device.sms;
+  target.vectorBytes = 128; // a warp of 32 lanes of f32
+  target.vectorRegisters = 255;
+  target.launchSeconds = 3 * microseconds;
+  target.barrierSeconds = 20 / device.clockHz; // about 20 cycles for a block of 256 threads
+  target.flopsPerSecond = 2.0 * device.lanesPerSm * perCycle;
+  target.specialPerSecond = 16 * perCycle; // CUDA programming guide, throughput table: 16 a cycle and SM
+  target.maxBindings = 16;                 // IREE's CUDA driver
+  target.blockBytes = device.sharedBytes;
+  target.source = device.source;
+  return target;
+}
+
+// Shared memory is the opt-in limit of one block (CUDA programming guide, table of compute capabilities).
+const CudaDevice cudaDevices[] = {
+    {"sm_80", "sm_80", "+ptx80", 108, 163 * KiB, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, 64,
+     "NVIDIA A100 40GB data sheet and Ampere whitepaper; L2 bandwidth as reported by microbenchmarks"},
+    {"sm_86", "sm_86", "+ptx80", 82, 99 * KiB, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, 128,
+     "NVIDIA GeForce RTX 3090 specification, GA102 whitepaper"},
+    {"sm_90", "sm_90", "+ptx83", 132, 227 * KiB, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, 128,
+     "NVIDIA H100 SXM data sheet and Hopper whitepaper"},
+    {"sm_90-h100-pcie", "sm_90", "+ptx83", 114, 227 * KiB, 50 * MiB, 80 * GiB, 1.755e9, 2000 * giga, 4.7 * tera, 128,
+     "NVIDIA H100 PCIe data sheet and Hopper whitepaper"},
+    {"sm_90-h200", "sm_90", "+ptx83", 132, 227 * KiB, 50 * MiB, 141 * GiB, 1.755e9, 4800 * giga, 5.5 * tera, 128,
+     "NVIDIA H200 data sheet"},
+};
+} // namespace
+
+const std::vector<Target> &tilewright::targetTable() {
+  static const std::vector<Target> table = [] {
+    std::vector<Target> targets = {cpuTarget(avx2, 8), cpuTarget(avx512, 8), cpuTarget(amx, 8)};
+    for (const CudaDevice &device : cudaDevices)
+      targets.push_back(cudaTarget(device));
+    return targets;
+  }();
+  return table;
+}

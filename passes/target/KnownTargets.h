@@ -1,0 +1,11 @@
+// The table of known targets. Private to the target library.
+#ifndef TILEWRIGHT_TARGET_KNOWNTARGETS_H
+#define TILEWRIGHT_TARGET_KNOWNTARGETS_H
+
+#include "passes/target/Target.h"
+
+namespace tilewright {
+const std::vector<Target> &targetTable();
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,539 @@
+// Level 2 to level 3: each subprogram becomes a tile program with explicit movement. The decision (loop nests, staging)
+// is Movement; this file carries it out: block edges become buffers, roots become the bodies of loop nests, loads and
+// stores go to bindings or buffers. Adjacent subprograms of one name are parts packed into one program.
+#include "passes/Passes.h"
+#include "passes/transforms/Movement.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_LOWERTOPROGRAM
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// The combiner of accumulator `arg` if the body is `arg <op> value` for an op that may be regrouped over lanes.
+static std::optional<vector::CombiningKind> combiningKind(BlockArgument arg, Value yielded) {
+  Operation *op = yielded.getDefiningOp();
+  if (!op || op->getNumOperands() != 2 || !arg.hasOneUse() || !llvm::is_contained(op->getOperands(), Value(arg)) ||
+      !yielded.hasOneUse())
+    return std::nullopt;
+  using Kind = vector::CombiningKind;
+  return llvm::TypeSwitch<Operation *, std::optional<Kind>>(op)
+      .Case<arith::AddFOp, arith::AddIOp>([](auto) { return Kind::ADD; })
+      .Case<arith::MulFOp, arith::MulIOp>([](auto) { return Kind::MUL; })
+      .Case<arith::MaximumFOp>([](auto) { return Kind::MAXIMUMF; })
+      .Case<arith::MinimumFOp>([](auto) { return Kind::MINIMUMF; })
+      .Case<arith::MaxNumFOp>([](auto) { return Kind::MAXNUMF; })
+      .Case<arith::MinNumFOp>([](auto) { return Kind::MINNUMF; })
+      .Case<arith::MaxSIOp>([](auto) { return Kind::MAXSI; })
+      .Case<arith::MinSIOp>([](auto) { return Kind::MINSI; })
+      .Case<arith::MaxUIOp>([](auto) { return Kind::MAXUI; })
+      .Case<arith::MinUIOp>([](auto) { return Kind::MINUI; })
+      .Case<arith::AndIOp>([](auto) { return Kind::AND; })
+      .Case<arith::OrIOp>([](auto) { return Kind::OR; })
+      .Case<arith::XOrIOp>([](auto) { return Kind::XOR; })
+      .Default([](auto) { return std::nullopt; });
+}
+
+/// Sums and products of f16 and bf16 are accumulated in f32 and rounded once at the end.
+static Type accumulatorType(Type type, std::optional<vector::CombiningKind> kind) {
+  bool narrow = isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32;
+  bool sums = kind == vector::CombiningKind::ADD || kind == vector::CombiningKind::MUL;
+  return narrow && sums ? Float32Type::get(type.getContext()) : type;
+}
+
+static TypedAttr convertInit(Attribute init, Type type) {
+  if (auto value = dyn_cast<FloatAttr>(init))
+    return FloatAttr::get(type, value.getValueAsDouble());
+  return cast<TypedAttr>(init);
+}
+
+//===----------------------------------------------------------------------===//
+// One subprogram
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What one loop nest accumulates while its body is built.
+struct Accumulators {
+  SmallVector<Value> slices, yields;
+  SmallVector<AffineMap> maps;
+  SmallVector<Attribute> inits;
+  SmallVector<std::string> kinds;
+};
+
+class PartBuilder {
+public:
+  PartBuilder(SubprogramOp subprogram, ValueRange bindings)
+      : subprogram(subprogram), bindings(bindings), movement(decideMovement(subprogram)),
+        extents(subprogram.getExtents()), tiles(subprogram.getTiles()) {}
+
+  void build(OpBuilder &builder) {
+    Location loc = subprogram.getLoc();
+    SmallVector<int64_t> gridExtents, gridTiles;
+    for (int64_t dim : subprogram.getGrid()) {
+      gridExtents.push_back(extents[dim]);
+      gridTiles.push_back(tiles[dim]);
+    }
+    auto parallel =
+        ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
+    Block &preamble = parallel.getPreamble().emplaceBlock();
+    Block &body = parallel.getBody().emplaceBlock();
+    for (size_t i = 0; i < gridExtents.size(); ++i)
+      body.addArgument(builder.getIndexType(), loc);
+    offsets.assign(body.args_begin(), body.args_end());
+
+    OpBuilder preambleBuilder = OpBuilder::atBlockEnd(&preamble);
+    for (Value input : movement.workgroupStaged)
+      stageForWorkgroup(preambleBuilder, input);
+
+    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
+    for (Value tensor : movement.buffered)
+      buffers[tensor] = allocateTile(bodyBuilder, tensor);
+    for (const TileStaging &staging : movement.tileStaged)
+      stagingBuffers.push_back(allocateSlice(bodyBuilder, staging.access));
+    for (unsigned n = 0; n < movement.nests.size(); ++n) {
+      if (n != 0)
+        SyncOp::create(bodyBuilder, loc, Scope::block);
+      for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
+        if (staging.nest == n && !staging.inNest)
+          buildCopyIn(bodyBuilder, staging.access, stagingBuffers[i]);
+      buildNest(bodyBuilder, n);
+    }
+    copyOutBufferedReductions(bodyBuilder);
+  }
+
+private:
+  MLIRContext *context() { return subprogram.getContext(); }
+  AffineExpr offsetOf(int64_t dim) {
+    bool inGrid = llvm::is_contained(subprogram.getGrid(), dim);
+    AffineExpr expr = getAffineDimExpr(dim, context());
+    return inGrid ? expr - getAffineSymbolExpr(dim, context()) : expr;
+  }
+
+  // --- buffers -----------------------------------------------------------------------------------------------------
+
+  Value bindingOf(Value argument) { return bindings[cast<BlockArgument>(argument).getArgNumber()]; }
+  Value outputBinding(unsigned result) { return bindings[subprogram.getInputs().size() + result]; }
+
+  void stageForWorkgroup(OpBuilder &builder, Value input) {
+    auto type = cast<RankedTensorType>(input.getType());
+    Value buffer = AllocOp::create(builder, subprogram.getLoc(),
+                                   SliceType::get(context(), type.getShape(), type.getElementType(), Space::block),
+                                   IntegerAttr());
+    MoveOp::create(builder, subprogram.getLoc(), bindingOf(input), buffer);
+    workgroupBuffers[input] = buffer;
+  }
+
+  /// A buffer for the tile of a root result: its dims have the tile sizes of the space.
+  Value allocateTile(OpBuilder &builder, Value tensor) {
+    auto root = tensor.getDefiningOp<ExprOp>();
+    AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
+    SmallVector<int64_t> shape;
+    for (AffineExpr expr : written.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      shape.push_back(dim ? tiles[placeOf(root)[dim.getPosition()]] : 1);
+    }
+    Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+    return AllocOp::create(builder, root.getLoc(), SliceType::get(context(), shape, element, Space::block),
+                           IntegerAttr());
+  }
+
+  /// A buffer for a staged slice of an input, one dim per dim of the space that the access uses.
+  Value allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
+    SmallVector<int64_t> shape;
+    for (AffineExpr expr : access.map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        shape.push_back(tiles[dim.getPosition()]);
+    Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
+    return AllocOp::create(builder, subprogram.getLoc(), SliceType::get(context(), shape, element, Space::block),
+                           IntegerAttr());
+  }
+
+  /// Maps over the whole space to maps over the dims of a nest (with a symbol per dim for its offset).
+  AffineMap toNest(ArrayRef<AffineExpr> exprs, const Nest &nest) {
+    SmallVector<AffineExpr> dims(extents.size(), getAffineConstantExpr(0, context())), symbols(dims);
+    for (auto [position, dim] : llvm::enumerate(nest.dims)) {
+      dims[dim] = getAffineDimExpr(position, context());
+      symbols[dim] = getAffineSymbolExpr(position, context());
+    }
+    return AffineMap::get(extents.size(), extents.size(), exprs, context())
+        .replaceDimsAndSymbols(dims, symbols, nest.dims.size(), nest.dims.size());
+  }
+
+  IntegerSet toNest(IntegerSet set, const Nest &nest) {
+    SmallVector<AffineExpr> dims(extents.size(), getAffineConstantExpr(0, context()));
+    for (auto [position, dim] : llvm::enumerate(nest.dims))
+      dims[dim] = getAffineDimExpr(position, context());
+    return set.replaceDimsAndSymbols(dims, {}, nest.dims.size(), nest.dims.size());
+  }
+
+  AffineMap stagedIndex(const SpaceAccess &access, const Nest &nest) {
+    SmallVector<AffineExpr> exprs;
+    for (AffineExpr expr : access.map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        exprs.push_back(offsetOf(dim.getPosition()));
+    return toNest(exprs, nest);
+  }
+
+  /// A tile buffer holds the elements of the tile alone: its index is the tensor's less the tile's offsets.
+  AffineMap bufferIndex(Value tensor, AffineMap map, const Nest &nest) {
+    auto root = tensor.getDefiningOp<ExprOp>();
+    AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
+    SmallVector<AffineExpr> exprs;
+    for (auto [index, expr] : llvm::zip(map.getResults(), written.getResults())) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      int64_t place = dim ? placeOf(root)[dim.getPosition()] : -1;
+      bool inGrid = dim && llvm::is_contained(subprogram.getGrid(), place);
+      exprs.push_back(inGrid ? index - getAffineSymbolExpr(place, context()) : index);
+    }
+    return toNest(exprs, nest);
+  }
+
+  // --- nests -------------------------------------------------------------------------------------------------------
+
+  ComputeOp createCompute(OpBuilder &builder, Location loc, const Nest &nest, Accumulators &accs, Block *body) {
+    SmallVector<int64_t> nestExtents, sizes, offsetDims, reductions;
+    SmallVector<Value> nestOffsets;
+    int64_t vector = -1;
+    for (auto [position, dim] : llvm::enumerate(nest.dims)) {
+      nestExtents.push_back(extents[dim]);
+      sizes.push_back(tiles[dim]);
+      auto grid = llvm::find(subprogram.getGrid(), dim);
+      if (grid != subprogram.getGrid().end()) {
+        offsetDims.push_back(position);
+        nestOffsets.push_back(offsets[grid - subprogram.getGrid().begin()]);
+      }
+      if (llvm::is_contained(nest.reductions, dim))
+        reductions.push_back(position);
+      if (dim == static_cast<int64_t>(subprogram.getVector()))
+        vector = position;
+    }
+    // A nest without the vector dim of the space fills lanes with its own innermost dim.
+    for (int64_t position = nest.dims.size() - 1; vector < 0 && position >= 0; --position)
+      if (sizes[position] > 1)
+        vector = position;
+    SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
+    auto compute = ComputeOp::create(builder, loc, nestOffsets, accs.slices, nestExtents, sizes, offsetDims, reductions,
+                                     vector, builder.getAffineMapArrayAttr(accs.maps),
+                                     builder.getArrayAttr(accs.inits), builder.getStrArrayAttr(kinds));
+    compute.getBody().push_back(body);
+    return compute;
+  }
+
+  void buildNest(OpBuilder &builder, unsigned n) {
+    const Nest &nest = movement.nests[n];
+    auto *body = new Block();
+    OpBuilder bodyBuilder(context());
+    bodyBuilder.setInsertionPointToEnd(body);
+    Accumulators accs;
+    loads.clear();
+    forwarded.clear();
+    for (ExprOp root : nest.roots)
+      cloneRoot(bodyBuilder, n, root, body, accs);
+    YieldOp::create(bodyBuilder, subprogram.getLoc(), accs.yields);
+    createCompute(builder, subprogram.getLoc(), nest, accs, body);
+  }
+
+  void buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Value buffer) {
+    Nest copy;
+    for (AffineExpr expr : access.map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        copy.dims.push_back(dim.getPosition());
+    llvm::sort(copy.dims);
+    buildElementwise(builder, copy, [&](OpBuilder &body) {
+      Location loc = subprogram.getLoc();
+      Value binding = bindingOf(access.tensor);
+      Value value = LoadOp::create(body, loc, cast<SliceType>(binding.getType()).getElementType(), binding,
+                                   toNest(access.map.getResults(), copy), IntegerSetAttr());
+      StoreOp::create(body, loc, value, buffer, stagedIndex(access, copy));
+    });
+  }
+
+  void buildElementwise(OpBuilder &builder, const Nest &nest, function_ref<void(OpBuilder &)> fill) {
+    auto *body = new Block();
+    OpBuilder bodyBuilder(context());
+    bodyBuilder.setInsertionPointToEnd(body);
+    fill(bodyBuilder);
+    YieldOp::create(bodyBuilder, subprogram.getLoc(), ValueRange());
+    Accumulators none;
+    createCompute(builder, subprogram.getLoc(), nest, none, body);
+  }
+
+  Value readInput(OpBuilder &builder, unsigned n, ExprOp root, unsigned input) {
+    const Nest &nest = movement.nests[n];
+    SpaceAccess access = accessInSpace(root, input);
+    if (auto producer = access.tensor.getDefiningOp<ExprOp>())
+      if (Value value = movement.nestOf.lookup(producer) == n ? forwarded.lookup(access.tensor) : Value())
+        return value;
+    for (auto &[known, value] : loads)
+      if (known == access)
+        return value;
+    Value value = load(builder, n, access);
+    loads.push_back({access, value});
+    for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
+      if (staging.nest == n && staging.inNest && staging.access == access)
+        StoreOp::create(builder, root.getLoc(), value, stagingBuffers[i], stagedIndex(access, nest));
+    return value;
+  }
+
+  Value load(OpBuilder &builder, unsigned n, const SpaceAccess &access) {
+    const Nest &nest = movement.nests[n];
+    Value slice;
+    AffineMap map;
+    if (Value buffer = workgroupBuffers.lookup(access.tensor)) {
+      slice = buffer;
+      map = toNest(access.map.getResults(), nest);
+    } else if (Value buffer = buffers.lookup(access.tensor)) {
+      slice = buffer;
+      map = bufferIndex(access.tensor, access.map, nest);
+    } else {
+      slice = bindingOf(access.tensor);
+      map = toNest(access.map.getResults(), nest);
+      for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
+        if (staging.access == access && (staging.nest != n || !staging.inNest)) {
+          slice = stagingBuffers[i];
+          map = stagedIndex(access, nest);
+        }
+    }
+    IntegerSetAttr guard;
+    if (access.guard != IntegerSet())
+      guard = IntegerSetAttr::get(toNest(access.guard, nest));
+    return LoadOp::create(builder, subprogram.getLoc(), cast<SliceType>(slice.getType()).getElementType(), slice, map,
+                          guard);
+  }
+
+  /// Copies the body of a root into the nest, with its dims placed in the nest.
+  void cloneRoot(OpBuilder &builder, unsigned n, ExprOp root, Block *body, Accumulators &accs) {
+    const Nest &nest = movement.nests[n];
+    Block &source = root.getBodyBlock();
+    auto yield = cast<YieldOp>(source.getTerminator());
+    IRMapping mapping;
+    unsigned numInputs = root.getInputs().size();
+    for (unsigned i = 0; i < numInputs; ++i)
+      mapping.map(source.getArgument(i), readInput(builder, n, root, i));
+
+    SmallVector<std::optional<vector::CombiningKind>> kinds;
+    if (root.isReduction())
+      for (auto [i, yielded] : llvm::enumerate(yield.getValues())) {
+        BlockArgument arg = source.getArgument(numInputs + i);
+        kinds.push_back(combiningKind(arg, yielded));
+        mapping.map(arg, body->addArgument(accumulatorType(arg.getType(), kinds.back()), arg.getLoc()));
+      }
+    SmallVector<AffineExpr> place, symbols;
+    for (int64_t dim : placeOf(root))
+      place.push_back(getAffineDimExpr(llvm::find(nest.dims, dim) - nest.dims.begin(), context()));
+    for (Operation &op : source.without_terminator())
+      cloneBodyOp(builder, op, mapping, place, nest.dims.size());
+    for (auto [i, yielded] : llvm::enumerate(yield.getValues())) {
+      if (root.isReduction())
+        addAccumulator(root, i, kinds[i], mapping.lookup(yielded), nest, accs);
+      else
+        storeResult(builder, root, i, mapping.lookup(yielded), nest);
+    }
+  }
+
+  static void cloneBodyOp(OpBuilder &builder, Operation &op, IRMapping &mapping, ArrayRef<AffineExpr> place,
+                          unsigned rank) {
+    if (auto index = dyn_cast<IndexOp>(op)) {
+      Value value = IndexOp::create(builder, op.getLoc(), builder.getIndexType(),
+                                    index.getMap().replaceDimsAndSymbols(place, {}, rank, 0));
+      mapping.map(index.getResult(), value);
+      return;
+    }
+    if (auto within = dyn_cast<WithinOp>(op)) {
+      Value value = WithinOp::create(builder, op.getLoc(), builder.getI1Type(),
+                                     within.getSet().replaceDimsAndSymbols(place, {}, rank, 0));
+      mapping.map(within.getResult(), value);
+      return;
+    }
+    // A combiner whose accumulator was widened works on widened values.
+    Operation *copy = builder.clone(op, mapping);
+    for (auto [operand, original] : llvm::zip(copy->getOpOperands(), op.getOperands())) {
+      Type type = operand.get().getType();
+      if (type == original.getType())
+        continue;
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(copy);
+      for (OpOperand &other : copy->getOpOperands())
+        if (other.get().getType() != type)
+          other.set(arith::ExtFOp::create(builder, op.getLoc(), type, other.get()));
+      copy->getResult(0).setType(type);
+    }
+  }
+
+  SmallVector<AffineExpr> resultIndex(ExprOp root, unsigned result, bool inBuffer) {
+    SmallVector<AffineExpr> exprs;
+    for (AffineExpr expr : root.getResultMap(result).getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      int64_t place = dim ? placeOf(root)[dim.getPosition()] : -1;
+      exprs.push_back(!dim ? expr : inBuffer ? offsetOf(place) : getAffineDimExpr(place, context()));
+    }
+    return exprs;
+  }
+
+  SmallVector<unsigned> escapingAs(Value tensor) {
+    SmallVector<unsigned> outputs;
+    auto yield = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+    for (auto [i, value] : llvm::enumerate(yield.getValues()))
+      if (value == tensor)
+        outputs.push_back(i);
+    return outputs;
+  }
+
+  void storeResult(OpBuilder &builder, ExprOp root, unsigned i, Value value, const Nest &nest) {
+    Value tensor = root.getResult(i);
+    forwarded[tensor] = value;
+    for (unsigned output : escapingAs(tensor))
+      StoreOp::create(builder, root.getLoc(), value, outputBinding(output),
+                      toNest(resultIndex(root, i, /*inBuffer=*/false), nest));
+    if (Value buffer = buffers.lookup(tensor))
+      StoreOp::create(builder, root.getLoc(), value, buffer, toNest(resultIndex(root, i, /*inBuffer=*/true), nest));
+  }
+
+  void addAccumulator(ExprOp root, unsigned i, std::optional<vector::CombiningKind> kind, Value yielded,
+                      const Nest &nest, Accumulators &accs) {
+    Value tensor = root.getResult(i);
+    Value buffer = buffers.lookup(tensor);
+    SmallVector<unsigned> outputs = escapingAs(tensor);
+    assert((buffer || !outputs.empty()) && "a dead reduction was not removed");
+    accs.slices.push_back(buffer ? buffer : outputBinding(outputs.front()));
+    accs.maps.push_back(toNest(resultIndex(root, i, static_cast<bool>(buffer)), nest));
+    accs.inits.push_back(convertInit(root.getInits()[i], yielded.getType()));
+    accs.kinds.push_back(kind ? vector::stringifyCombiningKind(*kind).str() : "none");
+    accs.yields.push_back(yielded);
+    for (unsigned output : ArrayRef(outputs).drop_front(buffer ? 0 : 1))
+      copyOut.push_back({tensor, output});
+  }
+
+  /// A reduction that later nests read and that also leaves the kernel is copied from its buffer at the end.
+  void copyOutBufferedReductions(OpBuilder &builder) {
+    for (const auto &entry : copyOut) {
+      Value tensor = entry.first;
+      unsigned output = entry.second;
+      auto root = tensor.getDefiningOp<ExprOp>();
+      unsigned i = cast<OpResult>(tensor).getResultNumber();
+      Nest nest;
+      for (AffineExpr expr : root.getResultMap(i).getResults())
+        if (auto dim = dyn_cast<AffineDimExpr>(expr))
+          nest.dims.push_back(placeOf(root)[dim.getPosition()]);
+      llvm::sort(nest.dims);
+      Value source = buffers.lookup(tensor) ? buffers.lookup(tensor) : outputBinding(escapingAs(tensor).front());
+      bool inBuffer = static_cast<bool>(buffers.lookup(tensor));
+      SyncOp::create(builder, subprogram.getLoc(), Scope::block);
+      buildElementwise(builder, nest, [&](OpBuilder &body) {
+        Value value = LoadOp::create(body, root.getLoc(), cast<SliceType>(source.getType()).getElementType(), source,
+                                     toNest(resultIndex(root, i, inBuffer), nest), IntegerSetAttr());
+        StoreOp::create(body, root.getLoc(), value, outputBinding(output),
+                        toNest(resultIndex(root, i, /*inBuffer=*/false), nest));
+      });
+    }
+  }
+
+  SubprogramOp subprogram;
+  ValueRange bindings;
+  Movement movement;
+  ArrayRef<int64_t> extents, tiles;
+  SmallVector<Value> offsets; ///< of the grid dims, as in the subprogram's `grid`
+  DenseMap<Value, Value> buffers, workgroupBuffers;
+  SmallVector<Value> stagingBuffers;
+  SmallVector<std::pair<SpaceAccess, Value>> loads; ///< of the current nest
+  DenseMap<Value, Value> forwarded;                 ///< root results in registers of the current nest
+  SmallVector<std::pair<Value, unsigned>> copyOut;
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
+  using LowerToProgramBase::LowerToProgramBase;
+
+  /// The subprograms of one kernel: those of one name that stand next to each other.
+  static SmallVector<SmallVector<SubprogramOp>> collectKernels(ModuleOp module) {
+    SmallVector<SmallVector<SubprogramOp>> kernels;
+    module.walk([&](SubprogramOp op) {
+      auto previous = dyn_cast_or_null<SubprogramOp>(op->getPrevNode());
+      if (previous && previous.getSymName() == op.getSymName())
+        kernels.back().push_back(op);
+      else
+        kernels.push_back({op});
+    });
+    return kernels;
+  }
+
+  static ModuleOp kernelModule(ModuleOp module) {
+    for (auto nested : module.getOps<ModuleOp>())
+      if (nested.getSymName() == kKernelModule)
+        return nested;
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    return ModuleOp::create(builder, module.getLoc(), kKernelModule);
+  }
+
+  void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
+    OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
+    SubprogramOp first = parts.front(), last = parts.back();
+    Location loc = first.getLoc();
+    SmallVector<Value> inputs;
+    SmallVector<Type> results, bindings;
+    for (SubprogramOp part : parts) {
+      llvm::append_range(inputs, part.getInputs());
+      llvm::append_range(results, part.getResultTypes());
+    }
+    for (Type type : llvm::concat<Type>(SmallVector<Type>(TypeRange(ValueRange(inputs))), results)) {
+      auto tensor = cast<RankedTensorType>(type);
+      bindings.push_back(SliceType::get(&getContext(), tensor.getShape(), tensor.getElementType(), Space::global));
+    }
+    auto program = ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr());
+    Block &body = program.getBody().emplaceBlock();
+    for (Type type : bindings)
+      body.addArgument(type, loc);
+    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
+    unsigned firstInput = 0, firstResult = inputs.size();
+    for (SubprogramOp part : parts) {
+      SmallVector<Value> own;
+      for (size_t i = 0; i < part.getInputs().size(); ++i)
+        own.push_back(body.getArgument(firstInput++));
+      for (size_t i = 0; i < part.getNumResults(); ++i)
+        own.push_back(body.getArgument(firstResult++));
+      PartBuilder(part, own).build(bodyBuilder);
+    }
+    builder.setInsertionPointAfter(last);
+    auto symbol = SymbolRefAttr::get(&getContext(), kKernelModule, {FlatSymbolRefAttr::get(&getContext(), name)});
+    auto launch = LaunchOp::create(builder, loc, results, symbol, inputs);
+    unsigned next = 0;
+    for (SubprogramOp part : parts)
+      for (Value result : part.getResults())
+        result.replaceAllUsesWith(launch.getResult(next++));
+    for (SubprogramOp part : llvm::reverse(parts))
+      part.erase();
+  }
+
+  void runOnOperation() override {
+    SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
+    if (kernels.empty())
+      return;
+    ModuleOp module = kernelModule(getOperation());
+    llvm::StringSet<> names;
+    for (SmallVector<SubprogramOp> &parts : kernels) {
+      std::string name = parts.front().getSymName().str();
+      for (unsigned suffix = 0; !names.insert(name).second; ++suffix)
+        name = (parts.front().getSymName() + "_" + Twine(suffix)).str();
+      lower(parts, module, name);
+      ++programs;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,187 @@
+#include "passes/transforms/Movement.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static Value lookThroughConnects(Value value) {
+  while (auto connect = value.getDefiningOp<ConnectOp>())
+    value = connect.getValue();
+  return value;
+}
+
+static int64_t spaceRank(ExprOp root) {
+  return cast<SubprogramOp>(root->getParentOp()).getExtents().size();
+}
+
+ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
+  std::optional<ArrayRef<int64_t>> dims = root.getDims();
+  assert(dims && "a root without a place in the index space");
+  return *dims;
+}
+
+SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
+  MLIRContext *context = root.getContext();
+  SmallVector<AffineExpr> place;
+  for (int64_t dim : placeOf(root))
+    place.push_back(getAffineDimExpr(dim, context));
+  int64_t rank = spaceRank(root);
+  SpaceAccess access;
+  access.tensor = lookThroughConnects(root.getInputs()[i]);
+  access.map = root.getInputMap(i).replaceDimsAndSymbols(place, {}, rank, 0);
+  if (IntegerSet guard = root.getGuard(i))
+    access.guard = guard.replaceDimsAndSymbols(place, {}, rank, 0);
+  return access;
+}
+
+/// Whether, at every point of the consumer's tile, the element it reads is the one that the producer computes at the
+/// same point of the index space: then the value can be handed over in a register of one nest.
+static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
+  if (producer.isReduction() || consumer.getGuard(input))
+    return false;
+  SpaceAccess access = accessInSpace(consumer, input);
+  AffineMap written = producer.getResultMap(result);
+  for (auto [read, write] : llvm::zip(access.map.getResults(), written.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(write);
+    AffineExpr expected = dim ? getAffineDimExpr(placeOf(producer)[dim.getPosition()], consumer.getContext()) : write;
+    if (read != expected)
+      return false;
+  }
+  return true;
+}
+
+namespace {
+class Decider {
+public:
+  explicit Decider(SubprogramOp subprogram) : subprogram(subprogram) {}
+
+  Movement decide() {
+    for (auto root : subprogram.getBody().getOps<ExprOp>())
+      place(root);
+    collectBuffered();
+    stageInputs();
+    return std::move(movement);
+  }
+
+private:
+  /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
+  void place(ExprOp root) {
+    SmallVector<int64_t> dims(placeOf(root)), reductions;
+    for (int64_t dim : root.getReductions())
+      reductions.push_back(dims[dim]);
+    llvm::sort(dims);
+    llvm::sort(reductions);
+    unsigned earliest = 0;
+    for (unsigned i = 0; i < root.getInputs().size(); ++i)
+      if (auto producer = lookThroughConnects(root.getInputs()[i]).getDefiningOp<ExprOp>()) {
+        unsigned result = cast<OpResult>(lookThroughConnects(root.getInputs()[i])).getResultNumber();
+        bool shared = readsSamePoint(root, i, producer, result) && sameDims(root, producer);
+        earliest = std::max(earliest, movement.nestOf.lookup(producer) + (shared ? 0 : 1));
+      }
+    for (unsigned n = earliest; n < movement.nests.size(); ++n) {
+      Nest &nest = movement.nests[n];
+      if (nest.dims != dims ||
+          (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
+        continue;
+      add(nest, n, root, reductions);
+      return;
+    }
+    movement.nests.push_back({dims, {}, {}});
+    add(movement.nests.back(), movement.nests.size() - 1, root, reductions);
+  }
+
+  void add(Nest &nest, unsigned n, ExprOp root, ArrayRef<int64_t> reductions) {
+    nest.roots.push_back(root);
+    if (!reductions.empty())
+      nest.reductions.assign(reductions.begin(), reductions.end());
+    movement.nestOf[root] = n;
+  }
+
+  static bool sameDims(ExprOp a, ExprOp b) {
+    SmallVector<int64_t> left(placeOf(a)), right(placeOf(b));
+    llvm::sort(left);
+    llvm::sort(right);
+    return left == right;
+  }
+
+  void collectBuffered() {
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        for (Value input : root.getInputs()) {
+          Value tensor = lookThroughConnects(input);
+          auto producer = tensor.getDefiningOp<ExprOp>();
+          if (producer && movement.nestOf.lookup(producer) != n)
+            movement.buffered.insert(tensor);
+        }
+  }
+
+  bool usesGrid(AffineMap map) {
+    return llvm::any_of(subprogram.getGrid(), [&](int64_t dim) {
+      return subprogram.getExtents()[dim] > 1 && map.isFunctionOfDim(dim);
+    });
+  }
+
+  int64_t tilesPerWorkgroup() {
+    int64_t tiles = 1;
+    for (int64_t dim : subprogram.getGrid())
+      tiles *= llvm::divideCeil(subprogram.getExtents()[dim], subprogram.getTiles()[dim]);
+    return llvm::divideCeil(tiles, static_cast<int64_t>(subprogram.getWorkgroups()));
+  }
+
+  /// An input that several nests read is staged by the first; one that every tile reads, by the workgroup.
+  void stageInputs() {
+    struct Reader {
+      unsigned first, last;
+    };
+    SmallVector<std::pair<SpaceAccess, Reader>> accesses;
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        for (unsigned i = 0; i < root.getInputs().size(); ++i) {
+          SpaceAccess access = accessInSpace(root, i);
+          if (!isa<BlockArgument>(access.tensor))
+            continue;
+          auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
+          if (known == accesses.end())
+            accesses.push_back({access, {static_cast<unsigned>(n), static_cast<unsigned>(n)}});
+          else
+            known->second.last = n;
+        }
+    int64_t staged = 0;
+    for (auto &[access, reader] : accesses) {
+      auto type = cast<RankedTensorType>(access.tensor.getType());
+      int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
+      // A scalar is loaded once per tile at most; staging it would cost as much as reading it.
+      bool repeated = tilesPerWorkgroup() > 1 && !usesGrid(access.map) && type.getNumElements() > 1;
+      if (movement.workgroupStaged.contains(access.tensor))
+        continue;
+      if (repeated && staged + bytes <= kWorkgroupStagingBytes) {
+        movement.workgroupStaged.insert(access.tensor);
+        staged += bytes;
+      } else if (reader.first != reader.last && isSlice(access)) {
+        movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
+      }
+    }
+  }
+
+  /// Whether the elements read over a tile are a box with the dims of the space as its sides.
+  static bool isSlice(const SpaceAccess &access) {
+    llvm::SmallDenseSet<unsigned> used;
+    return access.guard == IntegerSet() && llvm::all_of(access.map.getResults(), [&](AffineExpr expr) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
+    });
+  }
+
+  /// Whether the nest visits each element of the slice once.
+  bool coversNest(const SpaceAccess &access, const Nest &nest) {
+    return llvm::all_of(nest.dims, [&](int64_t dim) {
+      return subprogram.getExtents()[dim] == 1 || access.map.isFunctionOfDim(dim);
+    });
+  }
+
+  SubprogramOp subprogram;
+  Movement movement;
+};
+} // namespace
+
+Movement tilewright::decideMovement(SubprogramOp subprogram) { return Decider(subprogram).decide(); }

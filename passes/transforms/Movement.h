@@ -1,0 +1,59 @@
+// The decision behind lowering a subprogram to a tile program: which roots share a loop nest, and which inputs are
+// staged in a buffer of the workgroup so that each byte of a binding is read once. Pure: reads the subprogram, changes
+// nothing.
+#ifndef TILEWRIGHT_TRANSFORMS_MOVEMENT_H
+#define TILEWRIGHT_TRANSFORMS_MOVEMENT_H
+
+#include "dialects/tile/TileDialect.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tilewright {
+
+/// An access in the dims of the subprogram's index space, so that accesses of different roots can be compared.
+struct SpaceAccess {
+  mlir::Value tensor; ///< block argument or root result, looked at through connects
+  mlir::AffineMap map;
+  mlir::IntegerSet guard;
+  bool operator==(const SpaceAccess &other) const {
+    return tensor == other.tensor && map == other.map && guard == other.guard;
+  }
+};
+
+/// One loop nest: roots with the same dims, and one set of reduced dims between them.
+struct Nest {
+  llvm::SmallVector<int64_t> dims;       ///< of the index space, ascending
+  llvm::SmallVector<int64_t> reductions; ///< the reduced ones among them
+  llvm::SmallVector<tile::ExprOp> roots; ///< in program order
+};
+
+/// A slice of an input that several nests read: the first of them copies it to a buffer as it reads it, or, where that
+/// nest runs over more points than the slice has elements, a copy of its own before.
+struct TileStaging {
+  SpaceAccess access;
+  unsigned nest;
+  bool inNest;
+};
+
+struct Movement {
+  llvm::SmallVector<Nest> nests;
+  llvm::DenseMap<mlir::Operation *, unsigned> nestOf;
+  llvm::SmallVector<TileStaging> tileStaged;        ///< accesses copied to a buffer once per tile
+  llvm::SetVector<mlir::Value> workgroupStaged;     ///< inputs copied whole, once per workgroup
+  /// Root results that a later nest reads, hence need a buffer.
+  llvm::SetVector<mlir::Value> buffered;
+};
+
+/// Where the dims of a root stand in the index space.
+llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
+
+/// Input `i` of `root`, in the index space.
+SpaceAccess accessInSpace(tile::ExprOp root, unsigned i);
+
+/// Most bytes of inputs that are kept for a whole workgroup.
+constexpr int64_t kWorkgroupStagingBytes = 128 * 1024;
+
+Movement decideMovement(tile::SubprogramOp subprogram);
+
+} // namespace tilewright
+
+#endif

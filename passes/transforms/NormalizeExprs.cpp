@@ -1,0 +1,35 @@
+// What upstream's folding knows and a fused kernel would otherwise carry along: results nobody reads (the index half of
+// an argmax-style reduction) and operands no body reads.
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_NORMALIZEEXPRS
+#include "passes/Passes.h.inc"
+
+namespace {
+class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
+    GreedyRewriteConfig config;
+    // Only what the patterns match: ops we do not know are not ours to simplify or to order anew.
+    config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(
+        GreedySimplifyRegionLevel::Disabled);
+    SmallVector<Operation *> generics;
+    getOperation()->walk([&](linalg::GenericOp op) { generics.push_back(op); });
+    config.setScope(&getOperation().getBody()).setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+    if (getOperation().getBody().empty())
+      return;
+    if (failed(applyOpPatternsGreedily(generics, std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace tilewright
