@@ -93,6 +93,18 @@ def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
+def InstrumentBytes : Pass<"tile-instrument-bytes", "::mlir::func::FuncOp"> {
+  let summary = "Count the bytes a kernel loads from and stores to its bindings";
+  let description = [{
+    Arrives: kernels as `tile-convert-to-vector` makes them. Leaves: the same
+    with one more binding after their own, two `i64` counters (bytes loaded,
+    bytes stored) that every access to a binding adds to. Masked accesses count
+    their active lanes.
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
 def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
   let summary = "Replace transcendental functions by arithmetic, without libm";
   let description = [{
@@ -127,8 +139,55 @@ def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"path", "path", "std::string", "\"\"", "the object file to write">,
+                 Option<"manifest", "manifest", "std::string", "\"\"",
+                        "also write the kernels' names, workgroups and binding sizes to this file, as JSON">,
                  Option<"dumpAssembly", "dump-assembly", "std::string", "\"\"", "also write assembly to this file">];
   let statistics = [Statistic<"bytes", "bytes", "size of the object">];
+}
+
+//===----------------------------------------------------------------------===//
+// analysis: what the analyses know, as remarks
+//===----------------------------------------------------------------------===//
+
+def PrintTensorGraph : Pass<"tile-print-tensor-graph", "::mlir::func::FuncOp"> {
+  let summary = "Print the tensor dependence graph";
+  let description = [{
+    Souffle 5.1: on each op its expression, edges and live ranges; where a
+    tensor is defined that several expressions read, whether the reuse is
+    spatial or temporal. Changes nothing. See test/analysis/tensor-graph.mlir.
+  }];
+}
+
+def PrintElementDependence : Pass<"tile-print-element-dependence", "::mlir::func::FuncOp"> {
+  let summary = "Print which input elements each output element relies on";
+  let description = [{
+    Souffle 5.2: one-relies-on-one with its matrix where the map is affine,
+    one-relies-on-many with the ranges of the reduction variables. Changes
+    nothing. See test/analysis/element-dependence.mlir.
+  }];
+}
+
+def PrintComputeRatio : Pass<"tile-print-compute-ratio", "::mlir::func::FuncOp"> {
+  let summary = "Print arithmetic per element moved";
+  let description = [{
+    Souffle 5.3. Changes nothing. See test/analysis/compute-ratio.mlir.
+  }];
+  let options = [Option<"threshold", "threshold", "double", "3.0",
+                        "operations per element from which an op is compute-intensive">];
+}
+
+def PrintPropagation : Pass<"tile-print-propagation", "::mlir::func::FuncOp"> {
+  let summary = "Print the tiles that an output tile needs, their footprint and their traffic";
+  let description = [{
+    Welder 3.1: the tile of the first returned value, carried to every input and
+    on to the other outputs; an output that cannot be aligned is named with the
+    reason. Changes nothing. See test/analysis/propagation.mlir.
+  }];
+  let options = [
+    ListOption<"outputTile", "output-tile", "int64_t", "elements per dim of the first returned value; missing: all">,
+    Option<"reductionTile", "reduction-tile", "int64_t", "0",
+           "elements of a reduced dim that are resident at once; 0: all">,
+    Option<"connect", "connect", "bool", "true", "connect every edge; false: every op alone">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,7 +230,8 @@ def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
     Always exact. See test/passes/compose.mlir.
   }];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numInlined", "inlined", "producers folded into a consumer">];
+  let statistics = [Statistic<"numInlined", "inlined", "producers folded into a consumer">,
+                    Statistic<"numKept", "kept", "producers kept, each with a missed remark">];
 }
 
 #endif

@@ -42,6 +42,9 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
   Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
   Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
+  Option<std::string> manifest{*this, "manifest", llvm::cl::desc("write the kernels' signatures as JSON")};
+  Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
+                          llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -52,6 +55,8 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   ConvertToVectorOptions convert;
   convert.target = options.target;
   kernels.addPass(createConvertToVector(convert));
+  if (options.countBytes)
+    kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
@@ -79,6 +84,7 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   EmitObjectOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;
+  emit.manifest = options.manifest;
   emit.dumpAssembly = options.dumpAssembly;
   manager.addPass(createEmitObject(emit));
 }

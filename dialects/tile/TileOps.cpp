@@ -182,9 +182,16 @@ LogicalResult ExprOp::verify() {
     auto parent = dyn_cast<SubprogramOp>((*this)->getParentOp());
     int64_t rank = parent ? parent.getExtents().size() : std::numeric_limits<int32_t>::max();
     llvm::SmallSet<int64_t, 8> seen;
-    bool distinct = llvm::all_of(*dims, [&](int64_t d) { return d >= 0 && d < rank && seen.insert(d).second; });
-    if (dims->size() != domain.size() || !distinct)
-      return emitOpError("E6: dims must place each domain dim at a dim of the index space, without repetition");
+    bool fits = dims->size() == domain.size();
+    for (size_t i = 0; fits && i < domain.size(); ++i) {
+      int64_t place = (*dims)[i];
+      bool nowhere = place == -1 && domain[i] == 1;
+      fits = nowhere || (place >= 0 && place < rank && seen.insert(place).second &&
+                         (!parent || parent.getExtents()[place] == domain[i]));
+    }
+    if (!fits)
+      return emitOpError("E6: dims must place each domain dim at a dim of the index space of the same extent, without "
+                         "repetition; only dims of extent 1 may stay without a place (-1)");
   }
   if (std::optional<ArrayAttr> tilings = getTilings())
     for (Attribute tiling : *tilings)
@@ -253,15 +260,32 @@ int64_t ParallelOp::getNumTiles() {
   return tiles;
 }
 
+WalkOp ParallelOp::getWalk() { return cast<WalkOp>(getBody().front().back()); }
+
 LogicalResult ParallelOp::verify() {
-  if (getExtents().size() != getTiles().size() || getBody().getNumArguments() != getExtents().size())
-    return emitOpError("L1: expected one tile and one body argument per extent");
+  if (getExtents().size() != getTiles().size())
+    return emitOpError("L1: expected one tile per extent");
   for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
     if (extent <= 0 || tile <= 0 || tile > extent)
       return emitOpError("L1: tile ") << tile << " does not fit extent " << extent;
   int64_t workgroups = getWorkgroups();
   if (workgroups < 1 || workgroups > getNumTiles())
     return emitOpError("L2: ") << workgroups << " workgroups for " << getNumTiles() << " tiles";
+  return success();
+}
+
+LogicalResult ParallelOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.empty() || !isa<WalkOp>(body.back()) || !llvm::hasSingleElement(body.getOps<WalkOp>()))
+    return emitOpError("L3: the body must end in its only tile.walk");
+  return success();
+}
+
+LogicalResult WalkOp::verify() {
+  auto parallel = cast<ParallelOp>((*this)->getParentOp());
+  TypeRange types = getBody().getArgumentTypes();
+  if (types.size() != parallel.getExtents().size() || !llvm::all_of(types, llvm::IsaPred<IndexType>))
+    return emitOpError("N1: expected one index argument per dim of the grid");
   return success();
 }
 

@@ -62,7 +62,8 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     (E4) a reduction has an init per result, other expressions none; (E5) body
     arguments are the input elements then the accumulators, and its terminator
     yields one element per result; (E6) `dims` has one entry per domain dim,
-    without repetition; (E7) a tiling has one size per domain dim.
+    without repetition: a dim of the index space of the same extent, or -1
+    for a dim of extent 1 that needs no place; (E7) a tiling has one size per domain dim.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$domain,
     DenseI64ArrayAttr:$reductions, AffineMapArrayAttr:$maps, ArrayAttr:$guards,
@@ -162,22 +163,35 @@ def Tile_LaunchOp : Tile_Op<"launch"> {
 }
 
 def Tile_ParallelOp : Tile_Op<"parallel", [NoTerminator, SingleBlock]> {
-  let summary = "walks the grid of tiles, a contiguous share of it on each workgroup";
+  let summary = "a grid of tiles, shared out in contiguous ranges to workgroups";
   let description = [{
     The grid has one dim per entry of `extents`, cut into tiles of `tiles`
-    elements. The `preamble` region runs once per workgroup before its tiles;
-    buffers allocated and filled there serve all of them. The body runs per
-    tile; its arguments are the first index of the tile along each grid dim.
+    elements. The body runs once per workgroup: what stands before its
+    `tile.walk` serves all tiles of the workgroup.
     Constraints: (L1) extents and tiles are of one length and positive, tiles no
-    larger than extents; (L2) at least one workgroup, no more than tiles.
+    larger than extents; (L2) at least one workgroup, no more than tiles; (L3)
+    the body ends in its only `tile.walk`.
   }];
   let arguments = (ins DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, I64Attr:$workgroups);
-  let regions = (region SizedRegion<1>:$preamble, SizedRegion<1>:$body);
-  let assemblyFormat = "$extents `tiles` $tiles `workgroups` $workgroups attr-dict-with-keyword `preamble` $preamble `body` $body";
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$extents `tiles` $tiles `workgroups` $workgroups attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getNumTiles();
+    WalkOp getWalk();
   }];
+}
+
+def Tile_WalkOp : Tile_Op<"walk", [NoTerminator, SingleBlock, HasParent<"ParallelOp">]> {
+  let summary = "runs its body for each tile of the workgroup, one after another";
+  let description = [{
+    The arguments are the first index of the tile along each grid dim.
+    Constraint: (N1) one index argument per dim of the grid.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
@@ -211,12 +225,13 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
   }];
   let arguments = (ins Variadic<Index>:$offsets, Variadic<Tile_SliceType>:$accs,
     DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$offset_dims,
-    DenseI64ArrayAttr:$reductions, I64Attr:$vector, AffineMapArrayAttr:$acc_maps,
-    ArrayAttr:$inits, StrArrayAttr:$kinds);
+    DenseI64ArrayAttr:$reductions, I64Attr:$vector,
+    DefaultValuedAttr<AffineMapArrayAttr, "{}">:$acc_maps, DefaultValuedAttr<ArrayAttr, "{}">:$inits,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$kinds);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $extents `sizes` $sizes `offsets` $offset_dims `(` $offsets `)` `vector` $vector
-    `reduce` $reductions `into` `(` $accs `:` type($accs) `)` `at` $acc_maps `inits` $inits `kinds` $kinds
+    `reduce` $reductions (`into` `(` $accs^ `:` type($accs) `)` `at` $acc_maps `inits` $inits `kinds` $kinds)?
     attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
@@ -235,7 +250,7 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, HasParent<"ComputeO
   }];
   let arguments = (ins Tile_SliceType:$slice, AffineMapAttr:$map, OptionalAttr<IntegerSetAttr>:$guard);
   let results = (outs AnyType:$value);
-  let assemblyFormat = "$slice $map (`guard` $guard^)? attr-dict `:` type($slice) `->` type($value)";
+  let assemblyFormat = "$slice `at` $map (`guard` $guard^)? attr-dict `:` type($slice) `->` type($value)";
   let hasVerifier = 1;
 }
 
@@ -243,7 +258,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>, HasParent<"Compu
   let summary = "moves one element of the current point from the thread to a slice";
   let description = [{Constraint: (M2) as M1, and the element types agree.}];
   let arguments = (ins AnyType:$value, Tile_SliceType:$slice, AffineMapAttr:$map);
-  let assemblyFormat = "$value `,` $slice $map attr-dict `:` type($value) `,` type($slice)";
+  let assemblyFormat = "$value `,` $slice `at` $map attr-dict `:` type($value) `,` type($slice)";
   let hasVerifier = 1;
 }
 

@@ -22,7 +22,8 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
   }
   successors.resize(ops.size());
   int64_t lastPinned = -1;
-  for (auto [i, op] : llvm::enumerate(ops)) {
+  for (unsigned i = 0; i < ops.size(); ++i) {
+    Operation *op = ops[i];
     llvm::SetVector<unsigned> predecessors;
     op->walk([&](Operation *nested) {
       for (Value operand : nested->getOperands())
@@ -38,7 +39,7 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     for (unsigned predecessor : predecessors)
       successors[predecessor].push_back(i);
     group.push_back(i);
-    members.push_back({static_cast<unsigned>(i)});
+    members.push_back({i});
   }
   for (const TensorExpr &expr : graph.exprs())
     opOf.push_back(index[expr.op]);

@@ -26,15 +26,16 @@ struct Buffer {
 
 /// Live ranges in the ops of one part. Loop nests use buffers from inside their bodies, hence the ancestor look-up.
 SmallVector<Buffer> collectBuffers(ParallelOp part) {
+  Block &tile = part.getWalk().getBody().front();
   DenseMap<Operation *, unsigned> position;
-  for (auto [i, op] : llvm::enumerate(part.getBody().front()))
+  for (auto [i, op] : llvm::enumerate(tile))
     position[&op] = i;
   unsigned end = position.size();
   SmallVector<Buffer> buffers;
   auto add = [&](AllocOp alloc, bool throughout) {
     Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(alloc.getType().getNumBytes(), kAlignment)), end, 0};
     for (Operation *user : alloc->getUsers()) {
-      Operation *ancestor = part.getBody().front().findAncestorOpInBlock(*user);
+      Operation *ancestor = tile.findAncestorOpInBlock(*user);
       unsigned at = ancestor ? position.lookup(ancestor) : 0;
       buffer.first = std::min(buffer.first, at);
       buffer.last = std::max(buffer.last, at);
@@ -43,9 +44,9 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
       buffer.first = 0, buffer.last = end;
     buffers.push_back(buffer);
   };
-  for (auto alloc : part.getPreamble().getOps<AllocOp>())
-    add(alloc, /*throughout=*/true);
   for (auto alloc : part.getBody().getOps<AllocOp>())
+    add(alloc, /*throughout=*/true);
+  for (auto alloc : tile.getOps<AllocOp>())
     add(alloc, /*throughout=*/false);
   return buffers;
 }

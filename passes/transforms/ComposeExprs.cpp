@@ -49,6 +49,7 @@ StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
 class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
   /// The next producer that may go into `consumer`. Sets `failed` at an edge that cannot be carried out.
   std::optional<Inlining> next(tile::ExprOp consumer, bool &failed) {
+    SmallVector<StringRef> declined;
     for (auto [i, value] : llvm::enumerate(consumer.getInputs())) {
       auto connect = value.getDefiningOp<tile::ConnectOp>();
       if (connect && connect.getScope() != tile::Scope::thread)
@@ -74,8 +75,11 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
       StringRef reason = planned ? "" : duplicates(inlining, consumer);
       if (reason.empty())
         return inlining;
-      remark::missed(consumer.getLoc(), remark::RemarkOpts::name("kept").category("tile-compose")) << reason;
+      declined.push_back(reason);
     }
+    for (StringRef reason : declined)
+      remark::missed(consumer.getLoc(), remark::RemarkOpts::name("kept").category("tile-compose")) << reason;
+    numKept += declined.size();
     return std::nullopt;
   }
 

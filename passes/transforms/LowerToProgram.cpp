@@ -89,15 +89,16 @@ public:
     }
     auto parallel =
         ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
-    Block &preamble = parallel.getPreamble().emplaceBlock();
-    Block &body = parallel.getBody().emplaceBlock();
+    Block &workgroup = parallel.getBody().emplaceBlock();
+    OpBuilder workgroupBuilder = OpBuilder::atBlockEnd(&workgroup);
+    for (Value input : movement.workgroupStaged)
+      stageForWorkgroup(workgroupBuilder, input);
+
+    auto walk = WalkOp::create(workgroupBuilder, loc);
+    Block &body = walk.getBody().emplaceBlock();
     for (size_t i = 0; i < gridExtents.size(); ++i)
       body.addArgument(builder.getIndexType(), loc);
     offsets.assign(body.args_begin(), body.args_end());
-
-    OpBuilder preambleBuilder = OpBuilder::atBlockEnd(&preamble);
-    for (Value input : movement.workgroupStaged)
-      stageForWorkgroup(preambleBuilder, input);
 
     OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
     for (Value tensor : movement.buffered)
@@ -123,6 +124,12 @@ private:
     return inGrid ? expr - getAffineSymbolExpr(dim, context()) : expr;
   }
 
+  /// Where in the space the domain dim stands that a result index is, or -1.
+  static int64_t placeOfIndex(ExprOp root, AffineExpr index) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    return dim ? placeOf(root)[dim.getPosition()] : -1;
+  }
+
   // --- buffers -----------------------------------------------------------------------------------------------------
 
   Value bindingOf(Value argument) { return bindings[cast<BlockArgument>(argument).getArgNumber()]; }
@@ -143,8 +150,8 @@ private:
     AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
     SmallVector<int64_t> shape;
     for (AffineExpr expr : written.getResults()) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      shape.push_back(dim ? tiles[placeOf(root)[dim.getPosition()]] : 1);
+      int64_t place = placeOfIndex(root, expr);
+      shape.push_back(place < 0 ? 1 : tiles[place]);
     }
     Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
     return AllocOp::create(builder, root.getLoc(), SliceType::get(context(), shape, element, Space::block),
@@ -194,9 +201,8 @@ private:
     AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
     SmallVector<AffineExpr> exprs;
     for (auto [index, expr] : llvm::zip(map.getResults(), written.getResults())) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      int64_t place = dim ? placeOf(root)[dim.getPosition()] : -1;
-      bool inGrid = dim && llvm::is_contained(subprogram.getGrid(), place);
+      int64_t place = placeOfIndex(root, expr);
+      bool inGrid = llvm::is_contained(subprogram.getGrid(), place);
       exprs.push_back(inGrid ? index - getAffineSymbolExpr(place, context()) : index);
     }
     return toNest(exprs, nest);
@@ -334,7 +340,8 @@ private:
       }
     SmallVector<AffineExpr> place, symbols;
     for (int64_t dim : placeOf(root))
-      place.push_back(getAffineDimExpr(llvm::find(nest.dims, dim) - nest.dims.begin(), context()));
+      place.push_back(dim < 0 ? getAffineConstantExpr(0, context())
+                              : getAffineDimExpr(llvm::find(nest.dims, dim) - nest.dims.begin(), context()));
     for (Operation &op : source.without_terminator())
       cloneBodyOp(builder, op, mapping, place, nest.dims.size());
     for (auto [i, yielded] : llvm::enumerate(yield.getValues())) {
@@ -377,9 +384,10 @@ private:
   SmallVector<AffineExpr> resultIndex(ExprOp root, unsigned result, bool inBuffer) {
     SmallVector<AffineExpr> exprs;
     for (AffineExpr expr : root.getResultMap(result).getResults()) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      int64_t place = dim ? placeOf(root)[dim.getPosition()] : -1;
-      exprs.push_back(!dim ? expr : inBuffer ? offsetOf(place) : getAffineDimExpr(place, context()));
+      int64_t place = placeOfIndex(root, expr);
+      exprs.push_back(place < 0  ? getAffineConstantExpr(0, context())
+                      : inBuffer ? offsetOf(place)
+                                 : getAffineDimExpr(place, context()));
     }
     return exprs;
   }
@@ -427,8 +435,8 @@ private:
       unsigned i = cast<OpResult>(tensor).getResultNumber();
       Nest nest;
       for (AffineExpr expr : root.getResultMap(i).getResults())
-        if (auto dim = dyn_cast<AffineDimExpr>(expr))
-          nest.dims.push_back(placeOf(root)[dim.getPosition()]);
+        if (int64_t place = placeOfIndex(root, expr); place >= 0)
+          nest.dims.push_back(place);
       llvm::sort(nest.dims);
       Value source = buffers.lookup(tensor) ? buffers.lookup(tensor) : outputBinding(escapingAs(tensor).front());
       bool inBuffer = static_cast<bool>(buffers.lookup(tensor));

@@ -24,7 +24,7 @@ SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
   MLIRContext *context = root.getContext();
   SmallVector<AffineExpr> place;
   for (int64_t dim : placeOf(root))
-    place.push_back(getAffineDimExpr(dim, context));
+    place.push_back(dim < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(dim, context));
   int64_t rank = spaceRank(root);
   SpaceAccess access;
   access.tensor = lookThroughConnects(root.getInputs()[i]);
@@ -43,7 +43,9 @@ static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, uns
   AffineMap written = producer.getResultMap(result);
   for (auto [read, write] : llvm::zip(access.map.getResults(), written.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(write);
-    AffineExpr expected = dim ? getAffineDimExpr(placeOf(producer)[dim.getPosition()], consumer.getContext()) : write;
+    int64_t place = dim ? placeOf(producer)[dim.getPosition()] : -1;
+    AffineExpr expected = place < 0 ? getAffineConstantExpr(0, consumer.getContext())
+                                    : getAffineDimExpr(place, consumer.getContext());
     if (read != expected)
       return false;
   }
@@ -64,18 +66,24 @@ public:
   }
 
 private:
+  static SmallVector<int64_t> sortedDims(ExprOp root) {
+    SmallVector<int64_t> dims(llvm::make_filter_range(placeOf(root), [](int64_t dim) { return dim >= 0; }));
+    llvm::sort(dims);
+    return dims;
+  }
+
   /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
   void place(ExprOp root) {
-    SmallVector<int64_t> dims(placeOf(root)), reductions;
+    SmallVector<int64_t> dims = sortedDims(root), reductions;
     for (int64_t dim : root.getReductions())
-      reductions.push_back(dims[dim]);
-    llvm::sort(dims);
+      if (placeOf(root)[dim] >= 0)
+        reductions.push_back(placeOf(root)[dim]);
     llvm::sort(reductions);
     unsigned earliest = 0;
     for (unsigned i = 0; i < root.getInputs().size(); ++i)
       if (auto producer = lookThroughConnects(root.getInputs()[i]).getDefiningOp<ExprOp>()) {
         unsigned result = cast<OpResult>(lookThroughConnects(root.getInputs()[i])).getResultNumber();
-        bool shared = readsSamePoint(root, i, producer, result) && sameDims(root, producer);
+        bool shared = readsSamePoint(root, i, producer, result) && dims == sortedDims(producer);
         earliest = std::max(earliest, movement.nestOf.lookup(producer) + (shared ? 0 : 1));
       }
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
@@ -95,13 +103,6 @@ private:
     if (!reductions.empty())
       nest.reductions.assign(reductions.begin(), reductions.end());
     movement.nestOf[root] = n;
-  }
-
-  static bool sameDims(ExprOp a, ExprOp b) {
-    SmallVector<int64_t> left(placeOf(a)), right(placeOf(b));
-    llvm::sort(left);
-    llvm::sort(right);
-    return left == right;
   }
 
   void collectBuffered() {

@@ -1,6 +1,7 @@
 // What upstream's folding knows and a fused kernel would otherwise carry along: results nobody reads (the index half of
 // an argmax-style reduction) and operands no body reads.
 #include "passes/Passes.h"
+#include "passes/analysis/TensorExpr.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -23,7 +24,11 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(
         GreedySimplifyRegionLevel::Disabled);
     SmallVector<Operation *> generics;
-    getOperation()->walk([&](linalg::GenericOp op) { generics.push_back(op); });
+    getOperation()->walk([&](linalg::GenericOp op) {
+      FailureOr<TensorExpr> expr = describe(op);
+      if (failed(expr) || expr->kind != ExprKind::contraction)
+        generics.push_back(op);
+    });
     config.setScope(&getOperation().getBody()).setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
     if (getOperation().getBody().empty())
       return;

@@ -42,6 +42,10 @@ public:
     function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(program.getWorkgroups()));
     function->setAttr(kOutputsAttr, builder.getI64IntegerAttr(program.getOutputs()));
     function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(program.getBlockBytes()));
+    SmallVector<int64_t> bindingBytes;
+    for (Type type : source.getArgumentTypes())
+      bindingBytes.push_back(cast<SliceType>(type).getNumBytes());
+    function->setAttr(kBindingBytesAttr, builder.getDenseI64ArrayAttr(bindingBytes));
     Block *entry = function.addEntryBlock();
     OpBuilder body = OpBuilder::atBlockEnd(entry);
     IRMapping values;
@@ -73,7 +77,7 @@ private:
 
   void convertPart(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
     Location loc = part.getLoc();
-    for (Operation &op : part.getPreamble().front())
+    for (Operation &op : part.getBody().front())
       convertOp(builder, op, values);
     int64_t tiles = part.getNumTiles(), workgroups = part.getWorkgroups();
     auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
@@ -94,7 +98,7 @@ private:
       tile = loop.getInductionVar();
     }
     mapOffsets(body, part, tile, values);
-    for (Operation &op : part.getBody().front())
+    for (Operation &op : part.getWalk().getBody().front())
       convertOp(body, op, values);
   }
 
@@ -112,7 +116,7 @@ private:
         tile = arith::DivUIOp::create(builder, loc, tile, radix);
       }
       Value scale = arith::ConstantIndexOp::create(builder, loc, size);
-      values.map(part.getBody().getArgument(dim), size == 1 ? position : arith::MulIOp::create(builder, loc, position, scale).getResult());
+      values.map(part.getWalk().getBody().getArgument(dim), size == 1 ? position : arith::MulIOp::create(builder, loc, position, scale).getResult());
     }
   }
 

@@ -16,6 +16,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -138,6 +139,30 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
     return failure();
   }
 
+  static std::string describe(ModuleOp kernels) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::json::OStream json(stream, /*IndentSize=*/2);
+    json.arrayBegin();
+    for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
+      if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.getLinkage() == LLVM::Linkage::Internal)
+        continue;
+      json.objectBegin();
+      json.attribute("name", kernel.getName());
+      for (auto [field, attr] : {std::pair<StringRef, StringRef>{"workgroups", kWorkgroupsAttr},
+                                 {"outputs", kOutputsAttr},
+                                 {"block_bytes", kBlockBytesAttr}})
+        json.attribute(field, kernel->getAttrOfType<IntegerAttr>(attr).getInt());
+      json.attributeArray("binding_bytes", [&] {
+        for (int64_t bytes : kernel->getAttrOfType<DenseI64ArrayAttr>(kBindingBytesAttr).asArrayRef())
+          json.value(bytes);
+      });
+      json.objectEnd();
+    }
+    json.arrayEnd();
+    return text;
+  }
+
   void runOnOperation() override {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!kernels)
@@ -174,7 +199,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
                   "', which IREE's loader does not provide; leave the op that needs it out of the plan");
     if (path.empty())
       return fail("tile-emit-object needs a path for the object");
-    if (failed(write(path, bytesOut)))
+    if (failed(write(path, bytesOut)) || (!manifest.empty() && failed(write(manifest, describe(kernels)))))
       return;
     bytes += object.size();
   }

@@ -37,7 +37,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     kernel.setAlwaysInline(true);
     auto type = LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer, pointer});
     auto entry = LLVM::LLVMFuncOp::create(builder, loc, name, type);
-    for (StringRef attr : {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr})
+    for (StringRef attr : {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr, kBindingBytesAttr})
       entry->setAttr(attr, kernel->getAttr(attr));
     Block *block = entry.addEntryBlock(builder);
     builder.setInsertionPointToStart(block);

@@ -1,0 +1,62 @@
+#include "passes/cost/TrafficCost.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+/// The innermost global level that holds `bytes`: what was just produced is found there, what does not fit streams.
+static const MemoryLevel &globalLevel(const Target &target, double bytes) {
+  for (const MemoryLevel &level : target.levels)
+    if (level.space == tile::Space::global && level.capacityBytes > 0 &&
+        bytes <= static_cast<double>(level.capacityBytes))
+      return level;
+  return target.level(tile::Space::global);
+}
+
+/// Operations per second: flopsPerSecond counts a fused multiply-add as two.
+static double operationsPerSecond(const Target &target) { return target.flopsPerSecond / 2; }
+
+Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &target) {
+  PartWork all;
+  all.workgroups = 0;
+  for (const PartWork &part : parts) {
+    all.inputBytes += part.inputBytes;
+    all.outputBytes += part.outputBytes;
+    all.blockBytes += part.blockBytes;
+    all.arithmetic += part.arithmetic;
+    all.special += part.special;
+    all.barriers = std::max(all.barriers, part.barriers);
+    all.workgroups += part.workgroups;
+  }
+  double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
+  const MemoryLevel &global = globalLevel(target, all.globalBytes());
+  double globalSeconds = all.globalBytes() / global.bandwidth / share;
+  double blockSeconds = all.blockBytes / target.level(tile::Space::block).bandwidth / share;
+  double computeSeconds =
+      (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;
+  double barrierSeconds = all.barriers * target.barrierSeconds;
+
+  Prediction prediction;
+  prediction.bytes = all.globalBytes();
+  // Streaming overlaps with arithmetic; what goes through buffers is waited for.
+  prediction.seconds =
+      target.launchSeconds + std::max(globalSeconds, computeSeconds) + blockSeconds + barrierSeconds;
+  prediction.terms = {{"bytes", "B", prediction.bytes},
+                      {"seconds", "s", prediction.seconds},
+                      {"input bytes", "B", all.inputBytes},
+                      {"output bytes", "B", all.outputBytes},
+                      {"block bytes", "B", all.blockBytes},
+                      {"launch", "s", target.launchSeconds},
+                      {global.name + " traffic", "s", globalSeconds},
+                      {"block traffic", "s", blockSeconds},
+                      {"arithmetic", "s", computeSeconds},
+                      {"barriers", "s", barrierSeconds},
+                      {"workgroups", "1", static_cast<double>(all.workgroups)}};
+  return prediction;
+}
+
+double tilewright::predictSeparate(ArrayRef<PartWork> launches, const Target &target) {
+  double seconds = 0;
+  for (const PartWork &launch : launches)
+    seconds += predictKernel(launch, target).seconds;
+  return seconds;
+}

@@ -1,0 +1,36 @@
+// Predicted bytes and seconds of kernels from what they move and compute. Pure. The form is Chimera's: each resource's
+// work over its rate, the slowest of those that overlap decides; Welder's traffic per memory level gives the work.
+#ifndef TILEWRIGHT_COST_TRAFFICCOST_H
+#define TILEWRIGHT_COST_TRAFFICCOST_H
+
+#include "passes/plan/Plan.h"
+#include "passes/target/Target.h"
+
+namespace tilewright {
+
+/// What one part of a kernel, or one dispatch, has to do.
+struct PartWork {
+  double inputBytes = 0, outputBytes = 0; ///< of global tensors, each once: compulsory traffic
+  double blockBytes = 0;                  ///< read and written in buffers of workgroups
+  double arithmetic = 0;                  ///< plain operations
+  double special = 0;                     ///< transcendental functions, square roots and divisions
+  double barriers = 0;                    ///< at block scope, per workgroup
+  int64_t workgroups = 1;
+
+  double globalBytes() const { return inputBytes + outputBytes; }
+};
+
+struct Prediction {
+  double bytes = 0, seconds = 0;
+  std::vector<CostTerm> terms; ///< "bytes" and "seconds" first, then what they are made of
+};
+
+/// Parts that run side by side in one launch.
+Prediction predictKernel(llvm::ArrayRef<PartWork> parts, const Target &target);
+
+/// One launch each, one after another.
+double predictSeparate(llvm::ArrayRef<PartWork> launches, const Target &target);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,161 @@
+// Scopes inside a part. Reductions hand their results over at block scope; movement is never worth a buffer. An
+// elementwise value is computed in registers by the one nest that reads it; if several do, or it leaves the kernel as
+// well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
+#include "passes/plan/Eligibility.h"
+#include "passes/plan/GreedyPlanner.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class ScopeChooser {
+public:
+  ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly)
+      : graph(graph), threadOnly(threadOnly) {
+    part.exprs.assign(exprs.begin(), exprs.end());
+    for (unsigned expr : exprs)
+      largest = std::max(largest, graph.exprs()[expr].domainSize());
+  }
+
+  llvm::DenseMap<unsigned, EdgeChoice> choose() {
+    for (unsigned expr : llvm::reverse(part.exprs))
+      chooseFor(expr);
+    return std::move(edges);
+  }
+
+private:
+  using Nests = llvm::SmallSet<unsigned, 4>;
+
+  void chooseFor(unsigned expr) {
+    Nests readers;
+    SmallVector<unsigned> inside;
+    for (unsigned edge : graph.outEdges(expr)) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      if (!part.contains(consumer))
+        continue;
+      inside.push_back(edge);
+      for (unsigned nest : nestsOf[consumer])
+        readers.insert(nest);
+    }
+    bool leaves = llvm::any_of(graph.exprs()[expr].op->getResults(),
+                               [&](Value value) { return leavesPart(graph, part, value); });
+    EdgeChoice choice = decide(expr, readers, leaves);
+    for (unsigned edge : inside)
+      edges[edge] = choice;
+    Nests &own = nestsOf[expr];
+    if (leaves || choice.scope == tile::Scope::block)
+      own.insert(expr);
+    if (choice.scope == tile::Scope::thread)
+      own.insert(readers.begin(), readers.end());
+  }
+
+  EdgeChoice decide(unsigned expr, const Nests &readers, bool leaves) const {
+    using tile::Scope;
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (!tensorExpr.oneReliesOnOne())
+      return {Scope::block, false, "a reduction: later nests read the finished tile"};
+    if (tensorExpr.kind == ExprKind::movement)
+      return {Scope::thread, true, "movement: its readers compute the index instead"};
+    if (threadOnly)
+      return {Scope::thread, true, "read at other indices than its own: computed where it is read"};
+    if (leaves)
+      return {Scope::block, false, "it is stored for readers outside as well: computed once"};
+    if (readers.size() <= 1) {
+      bool slower = !readers.empty() && tensorExpr.domainSize() < largest;
+      return {Scope::thread, slower, "one nest reads it: it stays in registers"};
+    }
+    std::string nests = std::to_string(readers.size()) + " nests read it";
+    if (isDear(expr))
+      return {Scope::block, false, nests + " and it takes a division or a transcendental function: computed once"};
+    if (isFullSize(tensorExpr.domainSize()) && numFullSizeSources(expr) >= 2)
+      return {Scope::block, false, nests + " and it combines several tensors: one buffer instead of several"};
+    return {Scope::thread, true, nests + " and it is cheap: computed again in each"};
+  }
+
+  bool isFullSize(int64_t size) const { return 2 * size > largest; }
+
+  bool isDear(unsigned expr) const {
+    return llvm::any_of(chain(expr), [&](unsigned member) { return specialOps(graph.exprs()[member]) > 0; });
+  }
+
+  /// The expression and the one-relies-on-one expressions of its size that it would recompute.
+  SmallVector<unsigned> chain(unsigned expr) const {
+    SmallVector<unsigned> members = {expr};
+    for (size_t i = 0; i < members.size(); ++i)
+      for (unsigned edge : graph.inEdges(members[i])) {
+        unsigned producer = graph.edges()[edge].producer;
+        const TensorExpr &tensorExpr = graph.exprs()[producer];
+        if (part.contains(producer) && tensorExpr.oneReliesOnOne() &&
+            2 * tensorExpr.domainSize() > graph.exprs()[expr].domainSize() &&
+            !llvm::is_contained(members, producer))
+          members.push_back(producer);
+      }
+    return members;
+  }
+
+  /// Tensors of the part's full size that computing the expression again would read.
+  unsigned numFullSizeSources(unsigned expr) const {
+    SmallVector<unsigned> members = chain(expr);
+    llvm::DenseSet<Value> sources;
+    for (unsigned member : members)
+      for (const TensorAccess &access : graph.exprs()[member].inputs) {
+        Operation *definition = access.tensor.getDefiningOp();
+        int64_t producer = definition ? graph.indexOf(definition) : -1;
+        bool recomputed = producer >= 0 && llvm::is_contained(members, static_cast<unsigned>(producer));
+        if (!recomputed && isFullSize(cast<RankedTensorType>(access.tensor.getType()).getNumElements()))
+          sources.insert(access.tensor);
+      }
+    return sources.size();
+  }
+
+  const TensorGraph &graph;
+  bool threadOnly;
+  PartChoice part;
+  int64_t largest = 1;
+  llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
+  llvm::DenseMap<unsigned, EdgeChoice> edges;
+};
+} // namespace
+
+llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                              bool threadOnly) {
+  return ScopeChooser(graph, exprs, threadOnly).choose();
+}
+
+static std::optional<PlannedPart> planWith(const TensorGraph &graph, ArrayRef<unsigned> exprs, const Target &target,
+                                           bool threadOnly, std::string *reason) {
+  PlannedPart part;
+  part.choice.exprs.assign(exprs.begin(), exprs.end());
+  part.edges = chooseScopes(graph, exprs, threadOnly);
+  for (auto &[edge, choice] : part.edges)
+    part.choice.scopes[edge] = choice.scope;
+  std::optional<IndexSpace> space = findIndexSpace(graph, part.choice, target, reason);
+  if (!space)
+    return std::nullopt;
+  part.space = std::move(*space);
+  int64_t bindings = part.space.inputs.size() + part.space.outputs.size();
+  if (bindings > target.maxBindings) {
+    if (reason)
+      *reason = std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings);
+    return std::nullopt;
+  }
+  part.work = workOf(graph, part.space);
+  part.predicted = predictKernel(part.work, target);
+  return part;
+}
+
+std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const Target &target, std::string *reason) {
+  std::optional<PlannedPart> part = planWith(graph, exprs, target, /*threadOnly=*/false, reason);
+  bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
+    return entry.second == tile::Scope::block &&
+           graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
+  });
+  if (!keepsElementwise)
+    return part;
+  std::optional<PlannedPart> other = planWith(graph, exprs, target, /*threadOnly=*/true, part ? nullptr : reason);
+  if (other && (!part || other->predicted.seconds < part->predicted.seconds))
+    return other;
+  return part;
+}

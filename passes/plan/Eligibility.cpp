@@ -1,0 +1,330 @@
+#include "passes/plan/Eligibility.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// What code generation takes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Functions that are expanded into polynomials in f32; there is no f64 one.
+bool isTranscendental(Operation *op) {
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp, math::Log10Op,
+             math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::TanOp, math::AtanOp, math::SinhOp, math::CoshOp,
+             math::AsinhOp, math::AcoshOp, math::AtanhOp, math::PowFOp, math::FPowIOp, math::CbrtOp>(op);
+}
+
+bool isSupportedMath(Operation *op) {
+  return isTranscendental(op) ||
+         isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::RsqrtOp, math::IPowIOp, math::CeilOp, math::FloorOp,
+             math::RoundOp, math::RoundEvenOp, math::TruncOp, math::CopySignOp, math::FmaOp>(op);
+}
+
+bool isSupportedElement(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return integer.isSignless() && llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth());
+  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+}
+
+std::string spell(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::string whyNotInBody(Operation &op) {
+  if (op.getNumRegions() != 0)
+    return "the body holds " + op.getName().getStringRef().str() + ", which has a region";
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(op.getOperandTypes()), SmallVector<Type>(op.getResultTypes())))
+    if (!isSupportedElement(type))
+      return "elements of type " + spell(type) + " have no code generation";
+  if (isa<linalg::IndexOp, linalg::YieldOp, tile::IndexOp, tile::WithinOp, tile::YieldOp>(op))
+    return "";
+  StringRef dialect = op.getName().getDialectNamespace();
+  if (dialect != "arith" && !isSupportedMath(&op))
+    return "the body holds " + op.getName().getStringRef().str() + ", which has no code generation";
+  if (isTranscendental(&op) && op.getResult(0).getType().isF64())
+    return op.getName().getStringRef().str() + " in f64 has no code generation";
+  return "";
+}
+
+Block *bodyOf(Operation *op) {
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+    return structured.getBlock();
+  if (auto expr = dyn_cast<tile::ExprOp>(op))
+    return &expr.getBodyBlock();
+  return nullptr;
+}
+
+bool isQuasiProjection(AffineMap map) {
+  return llvm::all_of(map.getResults(), [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); });
+}
+} // namespace
+
+std::string tilewright::whyNotEligible(const TensorExpr &expr) {
+  if (expr.kind == ExprKind::contraction)
+    return "a contraction: IREE's own";
+  // Windows of pooling read each element many times; IREE tiles them as it does convolutions.
+  if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
+      llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))
+    return "a reduction over windows: IREE's own";
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()),
+                                      SmallVector<Type>(expr.op->getResultTypes())))
+    if (!isSupportedElement(getElementTypeOrSelf(type)))
+      return "elements of type " + spell(getElementTypeOrSelf(type)) + " have no code generation";
+  if (Block *body = bodyOf(expr.op))
+    for (Operation &op : *body)
+      if (std::string why = whyNotInBody(op); !why.empty())
+        return why;
+  return "";
+}
+
+int64_t tilewright::specialOps(const TensorExpr &expr) {
+  Block *body = bodyOf(expr.op);
+  if (!body)
+    return 0;
+  return llvm::count_if(*body, [](Operation &op) {
+    return isTranscendental(&op) || isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp,
+                                        arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(op);
+  });
+}
+
+bool tilewright::isView(const TensorExpr &expr) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op);
+}
+
+//===----------------------------------------------------------------------===//
+// What IREE folds into its contractions
+//===----------------------------------------------------------------------===//
+
+// Measured with iree-compile 3.13.0, llvm-cpu, --compile-to=flow, on some fifty small graphs; data tiling made no
+// difference. First IREE fuses elementwise ops with each other: an op joins the first reader of its result, which must
+// not depend on it in another way as well. Then a matmul, batch matmul or convolution takes the one fused op that reads
+// it, if nothing else does:
+//   matmul -> relu                               one dispatch   (so for bias, GELU, SwiGLU, residuals, bias + residual)
+//   matmul -> relu -> {return, exp}              one dispatch   (two results)
+//   matmul -> relu -> {exp, tanh}                relu and exp in the matmul's dispatch, tanh alone
+//   matmul -> {relu, exp}, {relu, sum}           matmul alone   (two readers)
+//   matmul -> relu -> {sum, add of the sum}      relu in the matmul's dispatch
+//   matmul -> sum                                matmul alone
+//   matmul -> relu -> transpose                  one dispatch   (so for broadcasts and collapsing reshapes)
+//   matmul -> slice -> relu                      matmul alone
+//   matmul -> bias -> expand, expand -> relu     one dispatch   (the fused op is collapsed again)
+//   matmul -> bias -> expand -> transpose        matmul alone   (the expansion moves up to the matmul's result, and what
+//   matmul -> expand -> add of [heads, 1]                        follows does not collapse)
+//   conv -> bias -> relu -> pad -> conv          pad in the first conv's dispatch
+//   tanh -> add with matmul                      one dispatch   (a producer that only the fused op reads)
+// On the operand side only movement folds: reshapes, broadcasts, and a transpose of the two innermost dims that the
+// contraction reads directly (it becomes a matmul_transpose); any other transpose, and relu -> matmul, is two dispatches.
+namespace {
+class ContractionFolder {
+public:
+  explicit ContractionFolder(const TensorGraph &graph) : graph(graph), folded(graph.exprs().size(), -1) {
+    for (unsigned expr = 0; expr < graph.exprs().size(); ++expr)
+      if (isContraction(expr))
+        foldConsumers(expr);
+    for (unsigned expr = graph.exprs().size(); expr-- > 0;)
+      foldOperandMovement(expr);
+  }
+  const TensorGraph &graph;
+  std::vector<int64_t> folded;
+
+private:
+  using Cluster = SmallVector<unsigned>;
+
+  bool isContraction(unsigned expr) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    return tensorExpr.kind == ExprKind::contraction;
+  }
+
+  void foldConsumers(unsigned contraction) {
+    Cluster cluster = {contraction};
+    bool split = false;
+    for (unsigned expr = contraction + 1; expr < graph.exprs().size(); ++expr) {
+      if (folded[expr] >= 0 || !joins(expr, cluster))
+        continue;
+      split |= splitsDims(graph.exprs()[expr]);
+      // The expansion would stand between the contraction and the rest.
+      if (split && !collapses(graph.exprs()[expr]))
+        return;
+      cluster.push_back(expr);
+    }
+    if (graph.escapes(contraction) || readersOutside(contraction, cluster))
+      return;
+    for (unsigned expr : ArrayRef(cluster).drop_front())
+      folded[expr] = contraction;
+    foldProducers(cluster);
+  }
+
+  bool readersOutside(unsigned expr, const Cluster &cluster) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      return !llvm::is_contained(cluster, graph.edges()[edge].consumer);
+    });
+  }
+
+  /// Whether IREE fuses the expression into the cluster.
+  bool joins(unsigned expr, const Cluster &cluster) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (!tensorExpr.oneReliesOnOne())
+      return false;
+    bool first = false;
+    for (unsigned edge : graph.inEdges(expr)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      if (llvm::is_contained(cluster, entry.producer)) {
+        if (!isView(tensorExpr) && !isa<tensor::PadOp>(tensorExpr.op) && !readsByPermutation(tensorExpr, entry.input))
+          return false;
+        first |= firstReader(entry.producer) == expr;
+      } else if (llvm::any_of(cluster, [&](unsigned member) { return graph.dependsOn(entry.producer, member); })) {
+        return false;
+      }
+    }
+    return first;
+  }
+
+  bool readsByPermutation(const TensorExpr &expr, unsigned input) const {
+    const TensorAccess &access = expr.inputs[input];
+    return access.guard == IntegerSet() && access.map.isProjectedPermutation(/*allowZeroInResults=*/true);
+  }
+
+  unsigned firstReader(unsigned expr) const {
+    unsigned first = graph.exprs().size();
+    for (unsigned edge : graph.outEdges(expr))
+      first = std::min(first, graph.edges()[edge].consumer);
+    return first;
+  }
+
+  /// An expanding reshape that splits a dim into several of more than one point.
+  static bool splitsDims(const TensorExpr &expr) {
+    auto expand = dyn_cast<tensor::ExpandShapeOp>(expr.op);
+    if (!expand)
+      return false;
+    return llvm::any_of(expand.getReassociationIndices(), [&](const ReassociationIndices &dims) {
+      return llvm::count_if(dims, [&](int64_t dim) { return expand.getResultType().getDimSize(dim) > 1; }) > 1;
+    });
+  }
+
+  /// Whether the op is the same on flattened tensors.
+  static bool collapses(const TensorExpr &expr) {
+    if (isView(expr))
+      return true;
+    return llvm::all_of(expr.results, [](AffineMap map) { return map.isIdentity(); }) &&
+           llvm::all_of(expr.inputs, [](const TensorAccess &access) {
+             return access.guard == IntegerSet() && (access.map.isIdentity() || access.map.getNumResults() == 0);
+           });
+  }
+
+  /// Elementwise producers that only folded ops read fold as well.
+  void foldProducers(const Cluster &cluster) {
+    for (unsigned expr = cluster.back(); expr-- > 0;) {
+      const TensorExpr &tensorExpr = graph.exprs()[expr];
+      if (folded[expr] >= 0 || !tensorExpr.oneReliesOnOne() || graph.escapes(expr) || graph.outEdges(expr).empty())
+        continue;
+      bool onlyHere = llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+        return folded[graph.edges()[edge].consumer] == static_cast<int64_t>(cluster.front());
+      });
+      if (onlyHere)
+        folded[expr] = cluster.front();
+    }
+  }
+
+  /// Reads its input's dims in order, and repeats the elements along others.
+  static bool isBroadcast(const TensorExpr &expr) {
+    AffineMap map = expr.inputs[0].map;
+    if (expr.inputs[0].guard != IntegerSet() || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
+      return false;
+    int64_t last = -1;
+    for (AffineExpr result : map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(result)) {
+        if (static_cast<int64_t>(dim.getPosition()) < last)
+          return false;
+        last = dim.getPosition();
+      }
+    return llvm::all_of(expr.results, [](AffineMap result) { return result.isIdentity(); });
+  }
+
+  static bool isInnermostTranspose(const TensorExpr &expr) {
+    unsigned rank = expr.domain.size();
+    if (rank < 2 || expr.inputs[0].guard != IntegerSet() || !expr.results[0].isIdentity())
+      return false;
+    SmallVector<unsigned> swapped = llvm::to_vector(llvm::seq(0u, rank));
+    std::swap(swapped[rank - 2], swapped[rank - 1]);
+    return expr.inputs[0].map == AffineMap::getPermutationMap(swapped, expr.op->getContext());
+  }
+
+  /// Movement without arithmetic that only contractions read becomes part of how they read.
+  void foldOperandMovement(unsigned expr) {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (folded[expr] >= 0 || tensorExpr.kind != ExprKind::movement || tensorExpr.inputs.size() != 1 ||
+        graph.escapes(expr) || graph.outEdges(expr).empty())
+      return;
+    bool transposes = isInnermostTranspose(tensorExpr);
+    if (!isView(tensorExpr) && !isBroadcast(tensorExpr) && !transposes)
+      return;
+    int64_t into = -1;
+    for (unsigned edge : graph.outEdges(expr)) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      if (!isContraction(consumer) && (transposes || !operandMovement.contains(consumer)))
+        return;
+      into = isContraction(consumer) ? consumer : folded[consumer];
+    }
+    operandMovement.insert(expr);
+    folded[expr] = into;
+  }
+
+  llvm::DenseSet<unsigned> operandMovement;
+};
+} // namespace
+
+std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph) {
+  return ContractionFolder(graph).folded;
+}
+
+//===----------------------------------------------------------------------===//
+// What IREE computes at load
+//===----------------------------------------------------------------------===//
+
+/// Attributes of unregistered ops may stand among their properties.
+static Attribute attributeOf(Operation *op, StringRef name) {
+  if (Attribute attribute = op->getAttr(name))
+    return attribute;
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  return properties ? properties.get(name) : Attribute();
+}
+
+/// A constant, or a load of a global that nothing changes.
+static bool isLoadTimeValue(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op))
+    return true;
+  if (op->getName().getStringRef() != "util.global.load")
+    return false;
+  auto name = dyn_cast_or_null<FlatSymbolRefAttr>(attributeOf(op, "global"));
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!name || !module)
+    return false;
+  for (Operation &global : module.getOps())
+    if (attributeOf(&global, "sym_name") == name.getAttr())
+      return !attributeOf(&global, "is_mutable");
+  return false;
+}
+
+std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
+  std::vector<bool> atLoad(graph.exprs().size());
+  for (auto [index, expr] : llvm::enumerate(graph.exprs()))
+    // Tensors made of nothing are cheaper made again where they are read.
+    atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
+      Operation *definition = access.tensor.getDefiningOp();
+      if (!definition)
+        return false;
+      int64_t producer = graph.indexOf(definition);
+      return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
+    });
+  return atLoad;
+}

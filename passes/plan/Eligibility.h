@@ -1,0 +1,28 @@
+// Which tensor expressions our kernels may take, and which IREE handles at least as well by itself. Reasons are for
+// people: they end up in remarks and in explain().
+#ifndef TILEWRIGHT_PLAN_ELIGIBILITY_H
+#define TILEWRIGHT_PLAN_ELIGIBILITY_H
+
+#include "passes/analysis/TensorGraph.h"
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+/// Why code generation cannot take the expression; empty if it can.
+std::string whyNotEligible(const TensorExpr &expr);
+
+/// Transcendental functions and divisions of the body for one point of the domain: what costs many instructions.
+int64_t specialOps(const TensorExpr &expr);
+/// Whether the op only renames the elements of a dense tensor: a reshape. IREE and we pay nothing for it.
+bool isView(const TensorExpr &expr);
+
+/// For every expression, the contraction whose dispatch IREE 3.13 makes it part of, or -1.
+std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph);
+
+/// For every expression, whether it depends on constants and weights alone, so that IREE computes it once at load.
+std::vector<bool> computedAtLoad(const TensorGraph &graph);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,49 @@
+// A deterministic planner without search: expressions grow into parts along the edges of the graph as long as the index
+// space allows it and the prediction improves, small independent parts are packed into one kernel (FusionStitching 4.1),
+// and what is not predicted to beat IREE alone is left to it.
+#ifndef TILEWRIGHT_PLAN_GREEDYPLANNER_H
+#define TILEWRIGHT_PLAN_GREEDYPLANNER_H
+
+#include "passes/plan/Plan.h"
+#include "passes/plan/Work.h"
+
+namespace tilewright {
+
+struct PlanOptions {
+  std::string policy = "greedy";
+  /// Take what IREE alone would run as one dispatch too, if it has arithmetic.
+  bool takeSingles = true;
+  /// Put small independent parts into one kernel.
+  bool pack = true;
+};
+
+/// How an edge inside a part is carried out, and why.
+struct EdgeChoice {
+  tile::Scope scope = tile::Scope::block;
+  bool recompute = false;
+  std::string reason;
+};
+
+/// Scopes for all edges between the expressions (in program order). With `threadOnly` every elementwise value is
+/// computed again wherever it is read, which keeps shifted and transposed reads local to the tile.
+llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
+                                                  bool threadOnly);
+
+/// A part with everything decided about it.
+struct PlannedPart {
+  PartChoice choice;
+  llvm::DenseMap<unsigned, EdgeChoice> edges;
+  IndexSpace space;
+  PartWork work;
+  Prediction predicted;
+};
+
+/// The better of the scope choices for a set of expressions (in program order), or why there is none.
+std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+                                    std::string *reason = nullptr);
+
+Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});
+
+} // namespace tilewright
+
+#endif

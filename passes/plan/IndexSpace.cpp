@@ -1,0 +1,407 @@
+#include "passes/plan/IndexSpace.h"
+
+#include "passes/analysis/AffineAlgebra.h"
+#include "passes/plan/TileSizes.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+int64_t tilewright::pureDim(AffineExpr expr) {
+  auto dim = dyn_cast<AffineDimExpr>(expr);
+  return dim ? dim.getPosition() : -1;
+}
+
+int64_t tilewright::tensorBytes(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return type.getNumElements() * tile::elementBytes(type.getElementType());
+}
+
+int64_t IndexSpace::numTiles() const {
+  int64_t count = 1;
+  for (int64_t dim : grid)
+    count *= llvm::divideCeil(extents[dim], tiles[dim]);
+  return count;
+}
+
+bool tilewright::leavesPart(const TensorGraph &graph, const PartChoice &part, Value value) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    int64_t user = graph.indexOf(use.getOwner());
+    if (user < 0 || !part.contains(user))
+      return true;
+    // An initial accumulator is an operand, but the expression does not read it.
+    return llvm::none_of(graph.exprs()[user].inputs,
+                         [&](const TensorAccess &access) { return access.operand == use.getOperandNumber(); });
+  });
+}
+
+/// Raising makes a scalar of it.
+static bool isSplatConstant(Value tensor) {
+  return constantElement(tensor) && matchPattern(tensor, m_Constant());
+}
+
+std::vector<Value> tilewright::partInputs(const TensorGraph &graph, const PartChoice &part) {
+  llvm::SetVector<Value, std::vector<Value>> inputs;
+  for (unsigned expr : part.exprs)
+    for (const TensorAccess &access : graph.exprs()[expr].inputs) {
+      Operation *definition = access.tensor.getDefiningOp();
+      int64_t producer = definition ? graph.indexOf(definition) : -1;
+      bool inside = producer >= 0 && part.contains(producer);
+      if (!inside && !(isSplatConstant(access.tensor) && access.guard == IntegerSet()))
+        inputs.insert(access.tensor);
+    }
+  return inputs.takeVector();
+}
+
+std::vector<Value> tilewright::partOutputs(const TensorGraph &graph, const PartChoice &part) {
+  std::vector<Value> outputs;
+  for (unsigned expr : part.exprs)
+    for (Value result : graph.exprs()[expr].op->getResults())
+      if (leavesPart(graph, part, result) || (result.use_empty() && !graph.exprs()[expr].oneReliesOnOne()))
+        outputs.push_back(result);
+  return outputs;
+}
+
+bool tilewright::hasPlace(const TensorExpr &expr, unsigned dim) {
+  if (expr.domain[dim] > 1)
+    return true;
+  return !expr.reductions.empty() && expr.reductions.front() == static_cast<int64_t>(dim) &&
+         llvm::all_of(expr.reductions, [&](int64_t reduced) { return expr.domain[reduced] == 1; });
+}
+
+bool tilewright::isRoot(const TensorGraph &graph, const PartChoice &part, unsigned expr) {
+  const TensorExpr &tensorExpr = graph.exprs()[expr];
+  if (!tensorExpr.oneReliesOnOne())
+    return true;
+  if (llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+        auto scope = part.scopes.find(edge);
+        return scope != part.scopes.end() && scope->second != tile::Scope::thread;
+      }))
+    return true;
+  return llvm::any_of(tensorExpr.op->getResults(), [&](Value value) { return leavesPart(graph, part, value); });
+}
+
+//===----------------------------------------------------------------------===//
+// What roots read
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Follows thread edges up from one root, once per distinct expression, index and guard.
+class Collector {
+public:
+  Collector(const TensorGraph &graph, const PartChoice &part, unsigned root)
+      : graph(graph), part(part), domain(graph.exprs()[root].domain) {
+    result.expr = root;
+    MLIRContext *context = graph.exprs()[root].op->getContext();
+    visit(root, AffineMap::getMultiDimIdentityMap(domain.size(), context), IntegerSet());
+  }
+  PartRoot result;
+
+private:
+  struct Visit {
+    unsigned expr;
+    AffineMap index;
+    IntegerSet guard;
+    bool operator==(const Visit &other) const {
+      return expr == other.expr && index == other.index && guard == other.guard;
+    }
+  };
+
+  void visit(unsigned expr, AffineMap index, IntegerSet guard) {
+    Visit current{expr, index, guard};
+    if (llvm::is_contained(visited, current))
+      return;
+    visited.push_back(current);
+    result.evaluated.push_back(expr);
+    for (auto [input, access] : llvm::enumerate(graph.exprs()[expr].inputs))
+      follow(expr, input, access, index, guard);
+  }
+
+  void follow(unsigned expr, unsigned input, const TensorAccess &access, AffineMap index, IntegerSet outer) {
+    IntegerSet guard = conjoin(outer, composeInDomain(access.guard, index, domain), domain);
+    if (guard && guard.isEmptyIntegerSet())
+      return;
+    // Splat constants become scalars of the body.
+    if (access.guard == IntegerSet() && isSplatConstant(access.tensor))
+      return;
+    AffineMap map = composeInDomain(access.map, index, guardedRanges(guard, domain));
+    for (unsigned edge : graph.inEdges(expr)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      auto scope = part.scopes.find(edge);
+      if (entry.input != input || scope == part.scopes.end())
+        continue;
+      if (scope->second == tile::Scope::thread)
+        return visit(entry.producer, producerIndex(entry, map), guard);
+      return addLeaf({access.tensor, map, guard, entry.producer, entry.result});
+    }
+    addLeaf({access.tensor, map, guard, -1, 0});
+  }
+
+  /// The producer's domain as a function of the root's; dims its result does not use have one point.
+  AffineMap producerIndex(const TensorEdge &edge, AffineMap access) {
+    const TensorExpr &producer = graph.exprs()[edge.producer];
+    SmallVector<AffineExpr> indices(producer.domain.size(), getAffineConstantExpr(0, access.getContext()));
+    for (auto [position, expr] : llvm::enumerate(producer.results[edge.result].getResults()))
+      if (int64_t dim = pureDim(expr); dim >= 0)
+        indices[dim] = access.getResult(position);
+    return AffineMap::get(domain.size(), 0, indices, access.getContext());
+  }
+
+  void addLeaf(const RootAccess &leaf) {
+    if (llvm::none_of(result.accesses, [&](const RootAccess &known) {
+          return known.tensor == leaf.tensor && known.map == leaf.map && known.guard == leaf.guard;
+        }))
+      result.accesses.push_back(leaf);
+  }
+
+  const TensorGraph &graph;
+  const PartChoice &part;
+  ArrayRef<int64_t> domain;
+  SmallVector<Visit> visited;
+};
+} // namespace
+
+std::vector<PartRoot> tilewright::collectRoots(const TensorGraph &graph, const PartChoice &part) {
+  std::vector<PartRoot> roots;
+  for (unsigned expr : part.exprs)
+    if (isRoot(graph, part, expr))
+      roots.push_back(Collector(graph, part, expr).result);
+  return roots;
+}
+
+//===----------------------------------------------------------------------===//
+// Which dims are one dim
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Classes of dims of roots. A class never holds two dims of one root.
+class DimClasses {
+public:
+  DimClasses(const TensorGraph &graph, const std::vector<PartRoot> &roots) {
+    for (auto [r, root] : llvm::enumerate(roots)) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      std::vector<int64_t> &own = classOf.emplace_back(expr.domain.size(), -1);
+      for (unsigned dim = 0; dim < expr.domain.size(); ++dim)
+        if (hasPlace(expr, dim)) {
+          own[dim] = members.size();
+          members.push_back({{static_cast<unsigned>(r), dim}});
+          extents.push_back(expr.domain[dim]);
+        }
+    }
+    resident.resize(members.size());
+  }
+
+  int64_t get(unsigned root, int64_t dim) const { return dim < 0 ? -1 : classOf[root][dim]; }
+  bool has(int64_t dimClass, unsigned root) const {
+    return llvm::any_of(members[dimClass], [&](auto &member) { return member.first == root; });
+  }
+
+  void unite(int64_t a, int64_t b) {
+    if (a < 0 || b < 0 || a == b || extents[a] != extents[b])
+      return;
+    for (auto &member : members[b])
+      if (has(a, member.first))
+        return;
+    for (auto &member : members[b])
+      classOf[member.first][member.second] = a;
+    llvm::append_range(members[a], members[b]);
+    members[b].clear();
+  }
+
+  std::vector<std::vector<int64_t>> classOf;                        ///< by root and dim; -1: no place
+  std::vector<SmallVector<std::pair<unsigned, unsigned>>> members;  ///< of a class; empty: united with another
+  std::vector<int64_t> extents;
+  std::vector<bool> resident; ///< lies whole in every tile, because some access is not local to it
+};
+
+/// Everything findIndexSpace does between collecting the roots and choosing tiles.
+class SpaceFinder {
+public:
+  SpaceFinder(const TensorGraph &graph, const PartChoice &part)
+      : graph(graph), roots(collectRoots(graph, part)), classes(graph, roots) {
+    for (auto [r, root] : llvm::enumerate(roots))
+      rootIndex[root.expr] = r;
+    uniteAlongEdges();
+    uniteAtSharedInputs();
+    findResident();
+  }
+
+  bool isConnected() const {
+    llvm::EquivalenceClasses<unsigned> components;
+    llvm::DenseMap<Value, unsigned> readers;
+    for (unsigned r = 0; r < roots.size(); ++r) {
+      components.insert(r);
+      for (const RootAccess &access : roots[r].accesses) {
+        unsigned other = access.producer >= 0 ? rootIndex.lookup(access.producer)
+                                              : readers.try_emplace(access.tensor, r).first->second;
+        components.unionSets(r, other);
+      }
+    }
+    return components.getNumClasses() <= 1;
+  }
+
+  /// Places the classes: the dims of the largest root in its order, then others; the vector dim last.
+  IndexSpace place() {
+    IndexSpace space;
+    SmallVector<int64_t> order = classOrder();
+    int64_t vector = vectorClass(order);
+    if (vector >= 0) {
+      llvm::erase(order, vector);
+      order.push_back(vector);
+    }
+    for (auto [position, dimClass] : llvm::enumerate(order)) {
+      space.extents.push_back(classes.extents[dimClass]);
+      if (mayBeGrid(dimClass))
+        space.grid.push_back(position);
+    }
+    space.vector = vector < 0 ? -1 : static_cast<int64_t>(order.size()) - 1;
+    for (auto [r, root] : llvm::enumerate(roots))
+      for (int64_t dimClass : classes.classOf[r])
+        root.dims.push_back(dimClass < 0 ? -1 : llvm::find(order, dimClass) - order.begin());
+    space.roots = std::move(roots);
+    return space;
+  }
+
+private:
+  int64_t classAt(unsigned r, AffineExpr expr) const { return classes.get(r, pureDim(expr)); }
+
+  /// The class of the producer's dim that stands at an index of its result, -1 for single points.
+  int64_t producerClass(const RootAccess &access, unsigned position) const {
+    const TensorExpr &producer = graph.exprs()[access.producer];
+    int64_t dim = pureDim(producer.results[access.result].getResult(position));
+    return classes.get(rootIndex.lookup(access.producer), dim);
+  }
+
+  void uniteAlongEdges() {
+    for (auto [r, root] : llvm::enumerate(roots))
+      for (const RootAccess &access : root.accesses)
+        if (access.producer >= 0)
+          for (auto [position, expr] : llvm::enumerate(access.map.getResults()))
+            classes.unite(producerClass(access, position), classAt(r, expr));
+  }
+
+  void uniteAtSharedInputs() {
+    llvm::MapVector<std::pair<Value, unsigned>, SmallVector<std::pair<unsigned, int64_t>>> readers;
+    for (auto [r, root] : llvm::enumerate(roots))
+      for (const RootAccess &access : root.accesses)
+        if (access.producer < 0)
+          for (auto [position, expr] : llvm::enumerate(access.map.getResults()))
+            if (int64_t dim = pureDim(expr); dim >= 0)
+              readers[{access.tensor, static_cast<unsigned>(position)}].push_back({static_cast<unsigned>(r), dim});
+    for (auto &entry : readers)
+      for (auto &[r, dim] : ArrayRef(entry.second).drop_front())
+        for (auto &[first, firstDim] : entry.second)
+          if (first != r)
+            classes.unite(classes.get(first, firstDim), classes.get(r, dim));
+  }
+
+  /// A tile of a root's result serves a reader only along dims at which both stand at the same index.
+  void findResident() {
+    for (auto [r, root] : llvm::enumerate(roots))
+      for (const RootAccess &access : root.accesses)
+        if (access.producer >= 0)
+          for (auto [position, expr] : llvm::enumerate(access.map.getResults())) {
+            int64_t produced = producerClass(access, position);
+            if (produced >= 0 && classAt(r, expr) != produced)
+              classes.resident[produced] = true;
+          }
+  }
+
+  bool isReduced(int64_t dimClass) const {
+    return llvm::any_of(classes.members[dimClass], [&](auto &member) {
+      return llvm::is_contained(graph.exprs()[roots[member.first].expr].reductions,
+                                static_cast<int64_t>(member.second));
+    });
+  }
+
+  bool mayBeGrid(int64_t dimClass) const {
+    return classes.extents[dimClass] > 1 && !classes.resident[dimClass] && !isReduced(dimClass) &&
+           classes.members[dimClass].size() == roots.size();
+  }
+
+  SmallVector<int64_t> classOrder() const {
+    SmallVector<unsigned> byLargest(roots.size());
+    std::iota(byLargest.begin(), byLargest.end(), 0);
+    llvm::sort(byLargest, [&](unsigned a, unsigned b) {
+      int64_t left = graph.exprs()[roots[a].expr].domainSize(), right = graph.exprs()[roots[b].expr].domainSize();
+      return left != right ? left > right : a > b;
+    });
+    llvm::SetVector<int64_t> order;
+    for (unsigned r : byLargest)
+      for (int64_t dimClass : classes.classOf[r])
+        if (dimClass >= 0)
+          order.insert(dimClass);
+    return order.takeVector();
+  }
+
+  /// The class that stands at the innermost index, with stride one, in most of the bytes read and written.
+  int64_t vectorClass(ArrayRef<int64_t> order) const {
+    llvm::DenseMap<int64_t, double> weight;
+    for (auto [r, root] : llvm::enumerate(roots)) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      for (const RootAccess &access : root.accesses)
+        weigh(weight, r, access.map, access.tensor);
+      for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
+        weigh(weight, r, map, result);
+    }
+    int64_t best = order.empty() ? -1 : order.back();
+    for (int64_t dimClass : order)
+      if (weight.lookup(dimClass) >= weight.lookup(best) && classes.extents[dimClass] > 1)
+        best = dimClass;
+    return best;
+  }
+
+  void weigh(llvm::DenseMap<int64_t, double> &weight, unsigned r, AffineMap map, Value tensor) const {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    for (int64_t position = type.getRank() - 1; position >= 0; --position) {
+      if (type.getDimSize(position) == 1)
+        continue;
+      if (int64_t dimClass = classes.get(r, unitStrideDim(map.getResult(position))); dimClass >= 0)
+        weight[dimClass] += static_cast<double>(
+            std::min(tensorBytes(tensor), graph.exprs()[roots[r].expr].domainSize() *
+                                              tile::elementBytes(type.getElementType())));
+      return;
+    }
+  }
+
+  /// The dim that advances the index by one: d, or d plus something.
+  static int64_t unitStrideDim(AffineExpr expr) {
+    if (int64_t dim = pureDim(expr); dim >= 0)
+      return dim;
+    auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!sum || sum.getKind() != AffineExprKind::Add)
+      return -1;
+    int64_t left = unitStrideDim(sum.getLHS());
+    return left >= 0 ? left : unitStrideDim(sum.getRHS());
+  }
+
+  const TensorGraph &graph;
+  std::vector<PartRoot> roots;
+  DimClasses classes;
+  llvm::DenseMap<unsigned, unsigned> rootIndex;
+};
+} // namespace
+
+std::optional<IndexSpace> tilewright::findIndexSpace(const TensorGraph &graph, const PartChoice &part,
+                                                     const Target &target, std::string *reason) {
+  auto refuse = [&](std::string why) -> std::optional<IndexSpace> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  SpaceFinder finder(graph, part);
+  if (!finder.isConnected())
+    return refuse("the part falls into pieces that share neither edges nor inputs");
+  IndexSpace space = finder.place();
+  if (std::string why = chooseTiles(graph, part, target, space); !why.empty())
+    return refuse(why);
+  return space;
+}

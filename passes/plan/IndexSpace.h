@@ -1,0 +1,82 @@
+// The iteration space that the expressions of one part share, or the reason why they share none. A part is computed by
+// the loop nests of its roots (FusionStitching 4.2: sub-roots); everything else is evaluated inside those, at indices
+// found by composing maps along thread edges. Block edges and shared inputs say which dims of different roots are the
+// same dim of the space; dims that every root has, that nobody reduces and along which no tile needs another tile's
+// elements can be walked by independent workgroups (the grid). Pure functions of graph, choice and target.
+#ifndef TILEWRIGHT_PLAN_INDEXSPACE_H
+#define TILEWRIGHT_PLAN_INDEXSPACE_H
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/analysis/TensorGraph.h"
+#include "passes/target/Target.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+/// A set of expressions and the scope chosen for each edge between two of them.
+struct PartChoice {
+  llvm::SmallVector<unsigned> exprs;                       ///< in program order
+  llvm::DenseMap<unsigned, tile::Scope> scopes;            ///< by edge index; edges inside only
+
+  bool contains(unsigned expr) const { return llvm::is_contained(exprs, expr); }
+};
+
+/// Whether something outside the part reads the value: an op that is no expression, or an expression outside.
+bool leavesPart(const TensorGraph &graph, const PartChoice &part, mlir::Value value);
+/// The tensors that the part reads from outside, in the order in which its expressions read them; splat constants become
+/// scalars and are none.
+std::vector<mlir::Value> partInputs(const TensorGraph &graph, const PartChoice &part);
+/// The tensors that leave the part, and results of reductions that nobody reads but that have to be computed.
+std::vector<mlir::Value> partOutputs(const TensorGraph &graph, const PartChoice &part);
+/// Whether the dim of the expression has a place in an index space: it has more than one point, or it is the one that
+/// makes a reduction over single points a reduction.
+bool hasPlace(const TensorExpr &expr, unsigned dim);
+/// Whether the expression is computed by a loop nest of its own: a reduction, or read outside or through a block edge.
+bool isRoot(const TensorGraph &graph, const PartChoice &part, unsigned expr);
+
+/// What one point of a root's domain reads, all thread edges composed away.
+struct RootAccess {
+  mlir::Value tensor;
+  mlir::AffineMap map;     ///< over the root's domain
+  mlir::IntegerSet guard;  ///< null: everywhere
+  int64_t producer = -1;   ///< the root that computes it, -1: an input of the part
+  unsigned result = 0;
+};
+
+struct PartRoot {
+  unsigned expr;
+  llvm::SmallVector<RootAccess> accesses;
+  llvm::SmallVector<unsigned> evaluated; ///< expressions evaluated in its nest, itself first; once per distinct index
+  llvm::SmallVector<int64_t> dims;       ///< place of each domain dim in the space, -1 where it has none
+};
+
+struct IndexSpace {
+  std::vector<PartRoot> roots; ///< in program order
+  std::vector<int64_t> extents, tiles, grid;
+  int64_t vector = -1;
+  int64_t workgroups = 1;
+  int64_t footprintBytes = 0;  ///< block-space bytes of one workgroup
+  std::vector<mlir::Value> inputs, outputs;
+  std::vector<mlir::Value> tileStaged;      ///< inputs that several roots read: kept for the tile
+  std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads: kept for the workgroup
+
+  int64_t numTiles() const;
+};
+
+/// The roots of a part with what they read; no dims yet.
+std::vector<PartRoot> collectRoots(const TensorGraph &graph, const PartChoice &part);
+
+std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                         std::string *reason = nullptr);
+
+/// The dim a quasi-affine expression is, or -1.
+int64_t pureDim(mlir::AffineExpr expr);
+/// Bytes of a static tensor in memory.
+int64_t tensorBytes(mlir::Value tensor);
+
+} // namespace tilewright
+
+#endif

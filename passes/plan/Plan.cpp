@@ -1,0 +1,55 @@
+#include "passes/plan/Plan.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
+  for (const EdgePlan &edge : edges)
+    if (edge.consumer == consumer && edge.input == input)
+      return &edge;
+  return nullptr;
+}
+
+static std::string list(const std::vector<int64_t> &values) {
+  return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
+}
+
+static void printPart(const PartPlan &part, raw_ostream &os) {
+  os << "  part extents " << list(part.extents) << " tiles " << list(part.tiles) << " grid " << list(part.grid)
+     << " vector " << part.vector << " workgroups " << part.workgroups << "\n";
+  for (const OpPlan &op : part.ops) {
+    os << "    op" << op.id << " " << op.op << " " << op.form;
+    if (op.root)
+      os << " root dims " << list(op.dims);
+    if (!op.numerics.accumulation.empty())
+      os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", regrouped" : "");
+    os << "\n";
+  }
+  for (const TensorPlan &tensor : part.tensors)
+    os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
+       << tensor.lifetime << "\n";
+}
+
+void Plan::print(raw_ostream &os) const {
+  os << "plan target " << target << " policy " << policy << "\n";
+  for (const KernelPlan &kernel : kernels) {
+    os << "kernel " << kernel.name;
+    for (const CostTerm &term : kernel.predicted)
+      os << " " << term.name << "=" << format("%.6g", term.value) << (term.unit == "1" ? "" : term.unit);
+    os << "\n";
+    for (const PartPlan &part : kernel.parts)
+      printPart(part, os);
+  }
+  for (const EdgePlan &edge : edges) {
+    os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "
+       << tile::stringifyScope(edge.scope) << (edge.recompute ? " recompute" : "") << ": " << edge.reason;
+    if (!edge.wouldChange.empty())
+      os << "; would change: " << edge.wouldChange;
+    os << "\n";
+  }
+  for (const LeftOp &op : left)
+    os << "left op" << op.id << " " << op.op << ": " << op.reason << "\n";
+}

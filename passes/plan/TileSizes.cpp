@@ -1,0 +1,216 @@
+#include "passes/plan/TileSizes.h"
+
+#include "passes/analysis/AffineAlgebra.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLanes = 64;                      ///< tiles of a vector dim are multiples of this many elements
+constexpr int64_t kElementwiseTile = 4096;          ///< elements along the vector dim when nothing is reduced
+constexpr int64_t kReducedTile = 256;               ///< ... when something else is: the accumulators stay in L1
+constexpr int64_t kSmallTile = 512;                 ///< points below which a tile does not pay for its loop overhead
+constexpr int64_t kWorkgroupTraffic = 64 * 1024;    ///< bytes below which a workgroup does not pay for its dispatch
+constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
+constexpr int64_t kBufferAlignment = 64;
+
+class TileChooser {
+public:
+  TileChooser(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space)
+      : graph(graph), part(part), target(target), space(space) {}
+
+  /// Returns why no tiles fit, or nothing.
+  std::string choose() {
+    space.inputs = partInputs(graph, part);
+    space.outputs = partOutputs(graph, part);
+    space.tiles.resize(space.extents.size());
+    for (size_t dim = 0; dim < space.extents.size(); ++dim)
+      space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
+    if (space.vector >= 0 && isGrid(space.vector))
+      chooseVectorTile();
+    growSmallTiles();
+    space.workgroups = std::min(wantedWorkgroups(), space.numTiles());
+    space.footprintBytes = footprint();
+    space.workgroupStaged = workgroupStaged();
+    space.tileStaged = tileStaged();
+    if (space.footprintBytes > target.blockBytes)
+      return "the tiles of one workgroup take " + std::to_string(space.footprintBytes) + " bytes; the target has " +
+             std::to_string(target.blockBytes);
+    return "";
+  }
+
+private:
+  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+
+  int64_t traffic() const {
+    int64_t bytes = 0;
+    for (Value tensor : llvm::concat<Value>(space.inputs, space.outputs))
+      bytes += tensorBytes(tensor);
+    return bytes;
+  }
+
+  int64_t wantedWorkgroups() const {
+    return std::max<int64_t>(1, std::min(2 * target.cores, traffic() / kWorkgroupTraffic));
+  }
+
+  /// Half of what the workgroup has, so that tiles stay in the cache beside what streams through.
+  bool fits() const { return footprint() <= std::min(target.blockBytes, target.level(tile::Space::block).capacityBytes / 2); }
+
+  /// A tile of at most `limit` elements that splits the extent evenly, in whole vectors.
+  static int64_t evenTile(int64_t extent, int64_t limit) {
+    if (extent <= limit)
+      return extent;
+    int64_t pieces = llvm::divideCeil(extent, limit);
+    return std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, pieces), kLanes));
+  }
+
+  void chooseVectorTile() {
+    bool reduces = llvm::any_of(space.roots, [&](const PartRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
+    int64_t limit = reduces ? kReducedTile : kElementwiseTile, extent = space.extents[space.vector];
+    int64_t &tile = space.tiles[space.vector];
+    tile = evenTile(extent, limit);
+    while (tile > kLanes && (!fits() || space.numTiles() < wantedWorkgroups())) {
+      limit = std::max(kLanes, tile / 2);
+      int64_t smaller = evenTile(extent, limit);
+      if (smaller == tile)
+        break;
+      tile = smaller;
+    }
+  }
+
+  int64_t pointsPerTile() const {
+    int64_t most = 1;
+    for (const PartRoot &root : space.roots) {
+      int64_t points = 1;
+      for (int64_t dim : root.dims)
+        points *= dim < 0 ? 1 : space.tiles[dim];
+      most = std::max(most, points);
+    }
+    return most;
+  }
+
+  /// Rows of a few elements share a tile, innermost rows first.
+  void growSmallTiles() {
+    for (int64_t dim : llvm::reverse(space.grid)) {
+      int64_t points = pointsPerTile();
+      if (points >= kSmallTile)
+        return;
+      int64_t before = space.tiles[dim], extent = space.extents[dim];
+      int64_t wanted = std::min(extent, before * static_cast<int64_t>(llvm::divideCeil(kSmallTile, points)));
+      space.tiles[dim] = llvm::divideCeil(extent, llvm::divideCeil(extent, wanted));
+      if (!fits() || space.numTiles() < wantedWorkgroups()) {
+        space.tiles[dim] = before;
+        return;
+      }
+      if (space.tiles[dim] < extent)
+        return;
+    }
+  }
+
+  int64_t footprint() const {
+    int64_t bytes = resultBytes();
+    std::vector<Value> resident = workgroupStaged();
+    for (Value tensor : resident)
+      bytes += aligned(tensorBytes(tensor));
+    for (Value tensor : tileStaged())
+      if (!llvm::is_contained(resident, tensor))
+        bytes += aligned(sliceBytes(tensor));
+    return bytes;
+  }
+
+  static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
+
+  /// Tiles of results that other roots read.
+  int64_t resultBytes() const {
+    llvm::DenseSet<Value> counted;
+    int64_t bytes = 0;
+    for (const PartRoot &reader : space.roots)
+      for (const RootAccess &access : reader.accesses)
+        if (access.producer >= 0 && counted.insert(access.tensor).second) {
+          auto producer = llvm::find_if(space.roots, [&](const PartRoot &root) { return root.expr == access.producer; });
+          int64_t elements = 1;
+          for (AffineExpr expr : graph.exprs()[access.producer].results[access.result].getResults())
+            if (int64_t dim = pureDim(expr); dim >= 0 && producer->dims[dim] >= 0)
+              elements *= space.tiles[producer->dims[dim]];
+          bytes += aligned(elements * elementBytesOf(access.tensor));
+        }
+    return bytes;
+  }
+
+  static int64_t elementBytesOf(Value tensor) {
+    return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+  }
+
+  /// Inputs that several roots read, kept for the tile.
+  std::vector<Value> tileStaged() const {
+    llvm::MapVector<Value, unsigned> readers;
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses)
+        if (access.producer < 0)
+          ++readers[access.tensor];
+    std::vector<Value> staged;
+    for (auto &[tensor, count] : readers)
+      if (count > 1)
+        staged.push_back(tensor);
+    return staged;
+  }
+
+  /// Bytes of the largest slice of an input that some root reads at a tile.
+  int64_t sliceBytes(Value tensor) const {
+    int64_t bytes = 0;
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses)
+        if (access.tensor == tensor)
+          bytes = std::max(bytes, sliceBytes(root, access));
+    return bytes;
+  }
+
+  int64_t sliceBytes(const PartRoot &root, const RootAccess &access) const {
+    SmallVector<Range> ranges;
+    for (int64_t dim : root.dims)
+      ranges.push_back({0, dim < 0 ? 0 : space.tiles[dim] - 1});
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    int64_t elements = 1;
+    for (auto [expr, size] : llvm::zip(access.map.getResults(), type.getShape()))
+      elements *= std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
+    return elements * elementBytesOf(access.tensor);
+  }
+
+  bool usesGrid(const PartRoot &root, AffineMap map) const {
+    for (auto [dim, place] : llvm::enumerate(root.dims))
+      if (place >= 0 && isGrid(place) && map.isFunctionOfDim(dim))
+        return true;
+    return false;
+  }
+
+  /// Inputs that every tile reads, kept for the workgroup.
+  std::vector<Value> workgroupStaged() const {
+    std::vector<Value> staged;
+    int64_t bytes = 0;
+    if (space.numTiles() <= space.workgroups)
+      return staged;
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses) {
+        int64_t own = tensorBytes(access.tensor);
+        bool scalar = cast<RankedTensorType>(access.tensor.getType()).getNumElements() == 1;
+        if (access.producer >= 0 || scalar || usesGrid(root, access.map) || bytes + own > kWorkgroupStaging ||
+            llvm::is_contained(staged, access.tensor))
+          continue;
+        staged.push_back(access.tensor);
+        bytes += own;
+      }
+    return staged;
+  }
+
+  const TensorGraph &graph;
+  const PartChoice &part;
+  const Target &target;
+  IndexSpace &space;
+};
+} // namespace
+
+std::string tilewright::chooseTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                    IndexSpace &space) {
+  return TileChooser(graph, part, target, space).choose();
+}

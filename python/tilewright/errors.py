@@ -1,0 +1,96 @@
+"""Every error that Tilewright raises on purpose.
+
+A message says what was wrong, where, and what to do; `str(error)` is one line. Anything that is not a
+`TilewrightError` is a bug in Tilewright.
+"""
+
+from __future__ import annotations
+
+
+class TilewrightError(Exception):
+    """Base of the family: what was wrong, where (in the model or the file system), what to do."""
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class ModelError(TilewrightError):
+    """The model cannot be read, is malformed, or is of a kind that no front end takes."""
+
+
+class CompileError(TilewrightError):
+    """A compiler stage refused the model or failed on it.
+
+    `operation` is the op at fault and `location` where it is in the model, as far as the compiler knows.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str | None = None,
+        location: str | None = None,
+        hint: str | None = None,
+        details: str = "",
+    ) -> None:
+        super().__init__(message, where=location, hint=hint)
+        self.operation = operation
+        self.location = location
+        self.details = details
+        """Everything that the compiler said, for a bug report; may be long."""
+
+
+class IreeError(CompileError):
+    """IREE's compiler refused the model, or its process died."""
+
+
+class PassError(CompileError):
+    """One of Tilewright's own passes failed; `reproducer` is the command line that shows it again."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str | None = None,
+        location: str | None = None,
+        hint: str | None = None,
+        details: str = "",
+        reproducer: str | None = None,
+    ) -> None:
+        super().__init__(message, operation=operation, location=location, hint=hint, details=details)
+        self.reproducer = reproducer
+
+
+class PlanError(TilewrightError):
+    """A plan is malformed or breaks one of the rules of plans."""
+
+
+class TargetError(TilewrightError):
+    """No such target, or its description is malformed."""
+
+
+class InputError(TilewrightError):
+    """A program was called with the wrong number of arrays, or an array of the wrong shape or dtype."""
+
+
+class ProgramError(TilewrightError):
+    """A saved program cannot be loaded, or failed while running."""
+
+
+class OutputError(TilewrightError):
+    """A result cannot be written."""
+
+
+class VersionError(TilewrightError):
+    """An installed package is not of the version that this release was built for."""
+
+
+class NativeError(TilewrightError):
+    """The extension module is missing or cannot be loaded."""

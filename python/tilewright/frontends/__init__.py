@@ -1,0 +1,97 @@
+"""Front ends: a model in some format becomes MLIR text that IREE's input phase takes, and weights in files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tilewright.errors import ModelError
+from tilewright.signature import Signature
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tilewright.iree.compiler import IreeCompiler
+
+Model: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+"""A path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR as text (str) or bytecode (bytes)."""
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A model in the form that IREE takes: a module, and its weights as parameter archives by scope."""
+
+    source: bytes
+    name: str
+    signature: Signature | None = None
+    """None: known only once IREE has compiled the module."""
+    entry: str | None = None
+    """The function that is the program; None: the only one there is."""
+    parameters: dict[str, Path] = field(default_factory=dict)
+
+
+def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+    """Imports any kind of model; weights that it holds are written to `directory`."""
+    from tilewright.frontends import mlir
+
+    if isinstance(model, str) and _is_mlir_text(model):
+        return mlir.import_mlir(model.encode(), name="model")
+    if isinstance(model, bytes):
+        return _import_bytes(model, name="model", compiler=compiler, directory=directory)
+    if isinstance(model, str | os.PathLike):
+        return _import_path(Path(model), compiler=compiler, directory=directory)
+    if _is_onnx_proto(model):
+        from tilewright.frontends import onnx as onnx_frontend
+
+        return onnx_frontend.import_onnx(model, base=None, name="model", compiler=compiler, directory=directory)
+    raise ModelError(
+        f"a model of type {type(model).__name__} is not supported",
+        hint="give a path to an ONNX or MLIR file, an onnx.ModelProto, or MLIR text",
+    )
+
+
+def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError("no such file", where=str(path), hint="check the path of the model") from None
+    except OSError as error:
+        raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    if not data:
+        raise ModelError("the file is empty", where=str(path))
+    if path.suffix in (".mlir", ".mlirbc"):
+        from tilewright.frontends import mlir
+
+        return mlir.import_mlir(data, name=path.name)
+    return _import_bytes(
+        data, name=path.name, compiler=compiler, directory=directory, base=path.parent, is_onnx=path.suffix == ".onnx"
+    )
+
+
+def _import_bytes(
+    data: bytes,
+    *,
+    name: str,
+    compiler: IreeCompiler,
+    directory: Path,
+    base: Path | None = None,
+    is_onnx: bool = False,
+) -> ImportedModel:
+    from tilewright.frontends import mlir
+
+    if not is_onnx and mlir.looks_like_mlir(data):
+        return mlir.import_mlir(data, name=name)
+    from tilewright.frontends import onnx as onnx_frontend
+
+    proto = onnx_frontend.parse(data, name=name)
+    return onnx_frontend.import_onnx(proto, base=base, name=name, compiler=compiler, directory=directory)
+
+
+def _is_mlir_text(text: str) -> bool:
+    return "\n" in text or "{" in text
+
+
+def _is_onnx_proto(model: Any) -> bool:
+    return type(model).__name__ == "ModelProto"

@@ -1,0 +1,26 @@
+"""MLIR front end: torch, linalg, StableHLO, TOSA; IREE detects which it is."""
+
+from __future__ import annotations
+
+from tilewright.frontends import ImportedModel
+
+_BYTECODE_MAGIC = b"ML\xefR"
+
+
+def import_mlir(source: bytes, *, name: str) -> ImportedModel:
+    """Takes text or bytecode as it is: IREE's parser and input phase do the rest."""
+    return ImportedModel(source=source, name=name)
+
+
+def looks_like_mlir(data: bytes) -> bool:
+    """Whether the bytes are MLIR bytecode or text, judging by their beginning."""
+    if data.startswith(_BYTECODE_MAGIC):
+        return True
+    try:
+        head = data[:4096].decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A character may have been cut in two at the end of the sample.
+        if error.start < 4090:
+            return False
+        head = data[: error.start].decode("utf-8")
+    return "\0" not in head and any(word in head for word in ("module", "func.func", "//", "#map", '"builtin.'))

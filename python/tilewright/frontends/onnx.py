@@ -1,0 +1,192 @@
+"""ONNX front end: the graph goes to IREE's importer, the weights go straight to a parameter archive.
+
+Weights never become text, and never pass through protobuf's 2 GB limit: large initializers are taken out
+first, so that the checker, shape inference and the importer see a small model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+
+from tilewright.errors import IreeError, ModelError, OutputError
+from tilewright.frontends import ImportedModel
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.signature import Array, Signature, TensorSpec
+
+PARAMETER_SCOPE = "model"
+# Below this, a weight is worth more as a constant that the compiler can fold and look at.
+MINIMUM_PARAMETER_ELEMENTS = 256
+
+
+def parse(data: bytes, *, name: str) -> onnx.ModelProto:
+    """Reads a serialised model; its external data stays outside."""
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except DecodeError:
+        raise ModelError(
+            "not an ONNX model, or a truncated one", where=name, hint="export or download it again"
+        ) from None
+    if not model.graph.node and not model.graph.output:
+        raise ModelError("an ONNX model without a graph", where=name, hint="export or download it again")
+    return model
+
+
+def import_onnx(
+    model: onnx.ModelProto, *, base: Path | None, name: str, compiler: IreeCompiler, directory: Path
+) -> ImportedModel:
+    """Imports a model; `base` is the folder that external data is relative to."""
+    stripped, large = _strip(model, base=base, name=name)
+    try:
+        answer, text = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+    except IreeError as error:
+        raise ModelError(
+            f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
+        ) from error
+    parameters = {}
+    if large:
+        archive = directory / "model.irpa"
+        _write_archive(archive, ((answer["keys"][t.name], _weights(t, base=base, name=name)) for t in large))
+        parameters[PARAMETER_SCOPE] = archive
+    signature = Signature(
+        tuple(_spec(value, name=name) for value in answer["inputs"]),
+        tuple(_spec(value, name=name) for value in answer["outputs"]),
+    )
+    return ImportedModel(
+        source=text.encode(), name=name, signature=signature, entry=answer["function"], parameters=parameters
+    )
+
+
+def _strip(
+    model: onnx.ModelProto, *, base: Path | None, name: str
+) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
+    """A copy of the model with stubs for its large initializers, and these initializers."""
+    large: list[onnx.TensorProto] = []
+    stripped = onnx.ModelProto()
+    _copy_fields(model, stripped, leave=("graph",))
+    _copy_fields(model.graph, stripped.graph, leave=("initializer", "node"))
+    tensors = list(model.graph.initializer)
+    for node in model.graph.node:
+        constant = _large_constant(node)
+        if constant is None:
+            stripped.graph.node.append(node)
+            continue
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(constant)
+        tensor.name = node.output[0]
+        tensors.append(tensor)
+    for tensor in tensors:
+        if _is_large(tensor):
+            large.append(tensor)
+            stripped.graph.initializer.append(
+                onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+            )
+        elif tensor.data_type == onnx.TensorProto.STRING:
+            stripped.graph.initializer.append(tensor)
+        else:
+            # One encoding for all: the importer does not read every one of ONNX's.
+            array = _weights(tensor, base=base, name=name)
+            stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
+    return stripped, large
+
+
+def _copy_fields(source: Any, target: Any, *, leave: tuple[str, ...]) -> None:
+    for descriptor, value in source.ListFields():
+        if descriptor.name in leave:
+            continue
+        held = getattr(target, descriptor.name)
+        if hasattr(held, "extend"):
+            held.extend(value)
+        elif hasattr(held, "CopyFrom"):
+            held.CopyFrom(value)
+        else:
+            setattr(target, descriptor.name, value)
+
+
+def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    for attribute in node.attribute:
+        if attribute.name == "value" and _is_large(attribute.t):
+            return attribute.t
+    return None
+
+
+def _is_large(tensor: onnx.TensorProto) -> bool:
+    if tensor.data_type == onnx.TensorProto.STRING:
+        return False
+    elements = 1
+    for dim in tensor.dims:
+        elements *= dim
+    return elements >= MINIMUM_PARAMETER_ELEMENTS
+
+
+def _weights(tensor: onnx.TensorProto, *, base: Path | None, name: str) -> Array:
+    where = f"{name}, initializer '{tensor.name}'"
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if base is None:
+            raise ModelError(
+                "its data is in another file, and a ModelProto does not say in which folder",
+                where=where,
+                hint="load the data with onnx.load, or compile the path of the model",
+            )
+        return _external_weights(tensor, base=base, where=where)
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"malformed data: {error}", where=where, hint="export the model again") from None
+
+
+def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Array:
+    """Maps the file instead of reading it, so that a model may be larger than memory."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    shape = tuple(tensor.dims)
+    try:
+        path = (base / entries["location"]).resolve()
+        offset = int(entries.get("offset", "0"))
+    except (KeyError, ValueError):
+        raise ModelError("malformed reference to external data", where=where) from None
+    if not path.is_relative_to(base.resolve()):
+        raise ModelError(f"its external data '{entries['location']}' is outside the model's folder", where=where)
+    try:
+        return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
+    except FileNotFoundError:
+        raise ModelError(
+            f"its external data file '{path.name}' is missing", where=where, hint="put it beside the model"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"its external data cannot be read: {error}", where=where) from None
+
+
+def _write_archive(path: Path, weights: Iterable[tuple[str, Array]]) -> None:
+    from iree import runtime
+
+    index = runtime.ParameterIndex()
+    for key, array in weights:
+        index.add_buffer(key, np.require(array, requirements="C").reshape(-1).view(np.uint8))
+    try:
+        index.create_archive_file(str(path))
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise OutputError(
+            "the weights cannot be written", where=str(path), hint="free disk space, or set TMPDIR"
+        ) from error
+
+
+def _spec(value: dict[str, Any], *, name: str) -> TensorSpec:
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value["type"]))
+    except (KeyError, ValueError):
+        dtype = np.dtype(object)
+    if dtype == np.dtype(object):
+        raise ModelError(
+            "its type has no numpy counterpart (sequences, maps, optionals and strings are not supported)",
+            where=f"{name}, '{value['name']}'",
+        )
+    return TensorSpec(value["name"], dtype.name, tuple(value["shape"]))

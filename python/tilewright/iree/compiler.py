@@ -1,0 +1,197 @@
+"""IREE's compiler as seen from the rest of Tilewright: text in, text or a VM module out."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import tilewright
+from tilewright.errors import IreeError
+from tilewright.iree.versions import check_iree
+from tilewright.iree.wire import read_message, write_message
+
+Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
+"""The phases of IREE's pipeline that Tilewright stops or resumes at."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of a compiler."""
+
+    severity: str
+    message: str
+    location: str | None = None
+    operation: str | None = None
+
+
+class IreeCompiler:
+    """A worker process with IREE's compiler in it, started at the first request.
+
+    One request runs at a time. When an input kills the process, that request raises and the next one starts
+    another process.
+    """
+
+    def __init__(self) -> None:
+        check_iree("iree-base-compiler")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = tempfile.TemporaryFile(prefix="tilewright-iree-")
+
+    def __enter__(self) -> IreeCompiler:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(kill=error is not None)
+
+    def close(self, *, kill: bool = False) -> None:
+        """Ends the worker: at the end of its request, or at once."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if kill:
+            process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    # The worker is already gone, with a request half written.
+                    continue
+        process.wait()
+
+    def compile_to(self, source: bytes, phase: Phase, *, flags: Sequence[str], name: str = "model") -> str:
+        """Compiles a module (text or bytecode) up to a phase; gives generic, local-scope text."""
+        return self._compile(source, start=None, stop=phase, flags=flags, name=name).decode()
+
+    def resume(
+        self,
+        source: bytes,
+        start: Phase,
+        *,
+        flags: Sequence[str],
+        name: str = "model",
+        stop: Phase | None = None,
+    ) -> bytes:
+        """Compiles on from a phase, to another phase (text) or to a VM module."""
+        return self._compile(source, start=start, stop=stop, flags=flags, name=name)
+
+    def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], str]:
+        """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`)."""
+        answer, text, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)
+        if not answer["ok"]:
+            raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
+        return answer, text.decode()
+
+    def _compile(
+        self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str
+    ) -> bytes:
+        header = {"request": "compile", "flags": list(flags), "name": name, "from": start, "to": stop}
+        answer, result, log = self._ask(header, source)
+        if answer["ok"]:
+            return result
+        if "error" in answer:
+            # Flags and buffers are refused by exception, everything else by diagnostics.
+            message = _one_line(answer["error"])
+            raise IreeError(f"IREE: {message}", details=answer.get("trace", "") + log)
+        raise _error_from(answer["diagnostics"], log)
+
+    def _ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        self._log.seek(0)
+        self._log.truncate()
+        try:
+            write_message(process.stdin, header, blob)
+            message = read_message(process.stdout)
+        except BrokenPipeError:
+            message = None
+        except KeyboardInterrupt:
+            self.close(kill=True)
+            raise
+        self._log.seek(0)
+        log = self._log.read().decode(errors="replace")
+        if message is None:
+            self.close()
+            raise _died(process.returncode, log)
+        return message[0], message[1], log
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            # The worker must find this very package, also when it was put on the path by hand.
+            package_parent = str(Path(tilewright.__path__[0]).parent)
+            search = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tilewright.iree.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env={**os.environ, "PYTHONPATH": search},
+            )
+        return self._process
+
+
+# "file.mlir:3:7: message", or the loc("name" at ...) forms of named locations.
+_POSITION = re.compile(r'^(?P<where>loc\(.*?\)|"[^"]*"(?:\([^)]*\))?|[^\s:"]+:\d+:\d+): (?P<text>.*)', re.DOTALL)
+_OPERATION = re.compile(r"'(?P<op>[a-z_]+\.[\w.$]+)' op|failed to legalize operation '(?P<illegal>[^']+)'")
+
+
+def _error_from(diagnostics: Sequence[dict[str, str]], log: str) -> IreeError:
+    errors = [d for d in diagnostics if d["severity"] == "error"] or list(diagnostics)
+    details = "\n".join(d["message"] for d in diagnostics) + "\n" + log
+    if not errors:
+        return IreeError(f"IREE: {_first_complaint(log)}", details=details)
+    first = _parse(errors[0])
+    message = first.message
+    # "failed to serialize executables" and the like: the reason was only printed.
+    if log and re.search(r"failed to (serialize|link)|failed to run translation", message):
+        message = f"{message} ({_first_complaint(log)})"
+    return IreeError(f"IREE: {message}", operation=first.operation, location=first.location, details=details)
+
+
+def _parse(raw: dict[str, str]) -> Diagnostic:
+    text = raw["message"]
+    # What follows is a dump of the op, of the whole module at worst.
+    text = re.split(r"\n\n?(?:[^\n]*: )?see current operation", text)[0]
+    match = _POSITION.match(text)
+    location = match["where"] if match else None
+    text = match["text"] if match else text
+    named = _OPERATION.search(text)
+    operation = (named["op"] or named["illegal"]) if named else None
+    return Diagnostic(raw["severity"], _one_line(text), location, operation)
+
+
+def _first_complaint(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for line in lines:
+        if re.search(r"\berror\b", line, re.IGNORECASE):
+            return line[:300]
+    return lines[0][:300] if lines else "no reason given"
+
+
+def _one_line(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return " ".join(lines)[:500]
+
+
+def _died(status: int, log: str) -> IreeError:
+    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
+    reason = re.search(r"^LLVM ERROR: .*", log, re.MULTILINE)
+    said = f": {reason[0]}" if reason else ""
+    return IreeError(
+        f"IREE's compiler died {how} on this model{said}",
+        hint="an op, type or nesting that IREE does not support is the usual cause",
+        details=log,
+    )

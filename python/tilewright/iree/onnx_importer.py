@@ -1,0 +1,133 @@
+"""ONNX to MLIR inside the worker, with IREE's importer, for a model whose large initializers were taken out.
+
+Such an initializer arrives with name, dims and data type but no data. The importer never looks at the data of
+what it turns into a named parameter, but ONNX's checker and shape inference do, so they see it as an input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from iree.compiler import ir
+from iree.compiler.extras import onnx_importer
+from iree.compiler.tools.import_onnx import importer_externalization_overrides as externalization
+
+
+@dataclass(frozen=True)
+class Imported:
+    """MLIR text and what a caller needs to know about it."""
+
+    text: str
+    function: str
+    keys: dict[str, str]
+    """Name of the initializer to key of the parameter."""
+    inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+
+
+def import_stripped_model(data: bytes, *, scope: str) -> Imported:
+    """Checks, infers shapes, imports; initializers without data become parameters in `scope`."""
+    model = onnx.ModelProto.FromString(data)
+    taken_out = [t for t in model.graph.initializer if _is_stub(t)]
+    _infer_shapes(model, taken_out)
+    info = onnx_importer.ModelInfo(model)
+    module = info.create_module(context=ir.Context()).operation
+    parameters = externalization.ParamData(
+        param_bit_threshold=None,
+        num_elements_threshold=0,
+        params_scope=scope,
+        data_dir="",
+        param_path="",
+        input_index_threshold=None,
+    )
+    importer = _Importer.define_function(info.main_graph, module, parameters)
+    importer.import_all()
+    module.verify()
+    return Imported(
+        text=module.get_asm(enable_debug_info=True, assume_verified=True),
+        function=model.graph.name,
+        keys=importer.keys,
+        inputs=[_describe(v) for v in info.main_graph.input_map.values()],
+        outputs=[_describe(v) for v in info.main_graph.output_map.values()],
+    )
+
+
+def _is_stub(tensor: onnx.TensorProto) -> bool:
+    if tensor.HasField("raw_data") or tensor.string_data:
+        return False
+    held = (
+        tensor.float_data,
+        tensor.int32_data,
+        tensor.int64_data,
+        tensor.double_data,
+        tensor.uint64_data,
+    )
+    elements = 1
+    for dim in tensor.dims:
+        elements *= dim
+    return elements > 0 and not any(held)
+
+
+def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
+    """Adds inferred value types to `model`; raises what ONNX's checker finds."""
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    names = {t.name for t in stubs}
+    kept = [t for t in probe.graph.initializer if t.name not in names]
+    del probe.graph.initializer[:]
+    probe.graph.initializer.extend(kept)
+    declared = {v.name for v in probe.graph.input}
+    for stub in stubs:
+        if stub.name not in declared:
+            probe.graph.input.append(
+                onnx.helper.make_tensor_value_info(stub.name, stub.data_type, list(stub.dims))
+            )
+    onnx.checker.check_model(probe)
+    inferred = onnx.shape_inference.infer_shapes(probe, data_prop=True)
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(inferred.graph.value_info)
+    del model.graph.output[:]
+    model.graph.output.extend(inferred.graph.output)
+
+
+def _describe(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    tensor = value.type.tensor_type
+    shape = [d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim]
+    return {"name": value.name, "type": tensor.elem_type, "shape": shape}
+
+
+class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
+    """IREE's importer with two repairs: only stubs become parameters, and no two share a key.
+
+    IREE maps "a:b" and "a_b" to the same key, so that one would silently get the other's weights.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.keys: dict[str, str] = {}
+
+    @classmethod
+    def define_function(cls, *arguments: Any, **options: Any) -> _Importer:
+        # The base class names itself here; build ours from what it made.
+        base = externalization.IREENodeImporter.define_function(*arguments, **options)
+        base.__class__ = cls
+        base.keys = {}
+        return base  # type: ignore[no-any-return]
+
+    def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
+        if isinstance(initializer, onnx.TensorProto) and not _is_stub(initializer):
+            value = onnx_importer.NodeImporter.import_initializer(self, initializer, extern_name)
+            self._nv_map[extern_name or initializer.name] = value
+            return value
+        return super().import_initializer(initializer, extern_name)
+
+    def sanitize_name(self, name: str) -> str:
+        base = key = super().sanitize_name(name)
+        suffix = 0
+        while key in self.keys.values():
+            suffix += 1
+            key = f"{base}.{suffix}"
+        self.keys[name] = key
+        return key

@@ -1,0 +1,35 @@
+"""The pinned IREE.
+
+Text of IREE's own dialects crosses the boundary, and that text changes between releases without notice;
+another version is refused instead of tried.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from tilewright.errors import VersionError
+
+PINNED_IREE = "3.13.0"
+PACKAGES = ("iree-base-compiler", "iree-base-runtime")
+
+
+def installed_version(package: str) -> str | None:
+    """The installed version of a Python package, or None."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check_iree(*packages: str) -> None:
+    """Raises unless the given packages of IREE (default: all) are installed at the pinned version."""
+    for package in packages or PACKAGES:
+        found = installed_version(package)
+        if found == PINNED_IREE:
+            continue
+        state = f"{package} {found} is installed" if found else f"{package} is not installed"
+        raise VersionError(
+            f"{state}, but this Tilewright works with {package} {PINNED_IREE} only",
+            hint=f"run: pip install {package}=={PINNED_IREE}",
+        )

@@ -1,0 +1,128 @@
+"""The process in which IREE's compiler runs: `python -m tilewright.iree.worker`.
+
+IREE's compiler is a library of this process, driven through its C API; text and bytecode cross a pipe. It has
+a process of its own because some inputs that a user can write kill it: IREE 3.13 dies by SIGSEGV on an
+operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints
+some errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to
+the process that holds the library, too, and would leak into a user's own use of `iree.compiler`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import traceback
+from typing import Any, BinaryIO
+
+from tilewright.iree.wire import read_message, write_message
+
+# How IREE prints modules: the only form that another version of MLIR reads back without loss.
+_PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
+_SEVERITIES = ("note", "warning", "error", "remark")
+
+
+def main() -> None:
+    """Answers requests on stdin until it closes."""
+    requests = sys.stdin.buffer
+    # Whatever libraries print must not end up among the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(requests, answers)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers every request until the stream ends; a failed request is an answer, too."""
+    while (message := read_message(requests)) is not None:
+        header, blob = message
+        try:
+            answer, result = _HANDLERS[header["request"]](header, blob)
+        except Exception as error:
+            answer = {
+                "ok": False,
+                "error": f"{error}" or type(error).__name__,
+                "kind": type(error).__name__,
+                "trace": traceback.format_exc(),
+            }
+            result = b""
+        write_message(answers, answer, result)
+
+
+def _import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    from tilewright.iree.onnx_importer import import_stripped_model
+
+    imported = import_stripped_model(blob, scope=header["scope"])
+    answer = {
+        "ok": True,
+        "function": imported.function,
+        "keys": imported.keys,
+        "inputs": imported.inputs,
+        "outputs": imported.outputs,
+    }
+    return answer, imported.text.encode()
+
+
+def _compile(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Runs IREE's pipeline between two phases, to a module as text or to a VM module."""
+    diagnostics: list[dict[str, str]] = []
+    result = _run_pipeline(header, blob, diagnostics)
+    return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
+
+
+def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]]) -> bytes | None:
+    from iree.compiler.api import ctypes_dl as api
+
+    library = api._dylib
+    _set_printing_once(api)
+
+    callback_type = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+    @callback_type
+    def collect(severity: int, message: int, size: int, _user: int | None) -> None:
+        text = ctypes.string_at(message, size).decode(errors="replace")
+        diagnostics.append({"severity": _SEVERITIES[severity], "message": text})
+
+    with api.Session() as session:
+        session.set_flags(*header["flags"])
+        # A null-terminated buffer is parsed in place; bytecode must not be terminated.
+        buffer = blob if blob[:4] == b"ML\xefR" else blob + b"\0"
+        invocation = session.invocation()
+        try:
+            enable = library.ireeCompilerInvocationEnableCallbackDiagnostics
+            enable.argtypes = [ctypes.c_void_p, ctypes.c_int, callback_type, ctypes.c_void_p]
+            enable.restype = None
+            enable(invocation._inv_p, 0, collect, None)
+            if not invocation.parse_source(api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])):
+                return None
+            for end, phase in (("From", header["from"]), ("To", header["to"])):
+                if phase is not None:
+                    choose = getattr(library, f"ireeCompilerInvocationSetCompile{end}Phase")
+                    choose.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+                    choose.restype = None
+                    choose(invocation._inv_p, phase.encode())
+            if not invocation.execute():
+                return None
+            with api.Output.open_membuffer() as output:
+                if header["to"] is None:
+                    invocation.output_vm_bytecode(output)
+                else:
+                    invocation.output_ir(output)
+                return bytes(output.map_memory())
+        finally:
+            invocation.close()
+
+
+_printing_is_set = False
+
+
+def _set_printing_once(api: Any) -> None:
+    global _printing_is_set
+    if not _printing_is_set:
+        api._initializeGlobalCL("tilewright", *_PRINTING)
+        _printing_is_set = True
+
+
+_HANDLERS = {"compile": _compile, "import_onnx": _import_onnx}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What goes into a program and what comes out: names, dtypes and shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import InputError, ModelError
+
+Array = npt.NDArray[Any]
+
+# MLIR element type to numpy; the types without a sign map to signed ones, as MLIR's arithmetic does by default.
+_ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "ui8": np.dtype(np.uint8),
+    "ui16": np.dtype(np.uint16),
+    "ui32": np.dtype(np.uint32),
+    "ui64": np.dtype(np.uint64),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "complex<f32>": np.dtype(np.complex64),
+    "complex<f64>": np.dtype(np.complex128),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+}
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output. A dim is a size, or a name (or None) when it is only known at run time."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...]
+
+    def __str__(self) -> str:
+        dims = "x".join("?" if d is None else str(d) for d in self.shape)
+        return f"{self.name}: {self.dtype}[{dims}]"
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        return np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TensorSpec:
+        return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs of a program, in the order of the model's own graph."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+    def check_inputs(self, arrays: Sequence[Any]) -> list[Array]:
+        """The arguments as C-contiguous arrays; raises `InputError` on a wrong count, dtype or shape."""
+        if len(arrays) != len(self.inputs):
+            wanted = ", ".join(str(spec) for spec in self.inputs) or "none"
+            raise InputError(f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}")
+        sizes: dict[str, tuple[int, str]] = {}
+        return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inputs": [spec.to_json() for spec in self.inputs],
+            "outputs": [spec.to_json() for spec in self.outputs],
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Signature:
+        return Signature(
+            tuple(TensorSpec.from_json(spec) for spec in data["inputs"]),
+            tuple(TensorSpec.from_json(spec) for spec in data["outputs"]),
+        )
+
+
+def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) -> Array:
+    if not isinstance(value, np.ndarray | np.generic):
+        if isinstance(value, list | tuple | int | float | bool):
+            # Python numbers have no dtype of their own, so the program's is taken.
+            try:
+                value = np.asarray(value, dtype=spec.numpy_dtype)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise InputError(f"not convertible to {spec.dtype}: {error}", where=f"input '{spec.name}'") from None
+        else:
+            value = np.asarray(value)
+    array = np.asarray(value)
+    where = f"input '{spec.name}'"
+    if array.dtype != spec.numpy_dtype:
+        raise InputError(
+            f"dtype {array.dtype} was given but {spec.dtype} is needed",
+            where=where,
+            hint=f"convert it with .astype({spec.dtype!r})",
+        )
+    if array.ndim != len(spec.shape):
+        raise InputError(f"shape {array.shape} was given but {_shape_text(spec)} is needed", where=where)
+    for axis, (size, wanted) in enumerate(zip(array.shape, spec.shape, strict=True)):
+        if isinstance(wanted, int) and size != wanted:
+            raise InputError(
+                f"shape {array.shape} was given but {_shape_text(spec)} is needed (dim {axis})", where=where
+            )
+        if isinstance(wanted, str):
+            first, first_name = sizes.setdefault(wanted, (size, spec.name))
+            if first != size:
+                raise InputError(
+                    f"dim {axis} ('{wanted}') is {size}, but it is {first} in input '{first_name}'", where=where
+                )
+    return np.require(array, requirements="C")
+
+
+def _shape_text(spec: TensorSpec) -> str:
+    return "(" + ", ".join("?" if d is None else str(d) for d in spec.shape) + ")"
+
+
+_TENSOR = re.compile(r"tensor<(?P<dims>(?:(?:\d+|\?)x)*)(?P<element>[a-zA-Z]\w*(?:<\w+>)?)[^>]*>")
+
+
+def signature_from_declaration(declaration: str) -> Signature:
+    """Reads the `iree.abi.declaration` that IREE attaches to every exported function.
+
+    The form is `sync func @name(%input0: tensor<4x?xf32>) -> (%output0: tensor<4xf32>)`.
+    """
+    arguments, arrow, results = declaration.partition("->")
+    inputs = _specs(arguments[arguments.find("(") :], "input")
+    outputs = _specs(results, "output") if arrow else ()
+    return Signature(inputs, outputs)
+
+
+def _specs(text: str, kind: str) -> tuple[TensorSpec, ...]:
+    specs: list[TensorSpec] = []
+    for part in _split_arguments(text):
+        value_type = part.split(":", 1)[-1].strip()
+        match = _TENSOR.match(value_type)
+        element = match["element"] if match else value_type.split()[0].rstrip(")")
+        if element not in _ELEMENT_DTYPES:
+            raise ModelError(
+                f"{kind} {len(specs)} is of type {value_type}, which has no numpy counterpart",
+                hint="use tensors of a numeric element type at the boundary of the model",
+            )
+        dims = match["dims"].split("x")[:-1] if match else []
+        shape = tuple(None if d == "?" else int(d) for d in dims)
+        specs.append(TensorSpec(f"{kind}{len(specs)}", _ELEMENT_DTYPES[element].name, shape))
+    return tuple(specs)
+
+
+def _split_arguments(text: str) -> list[str]:
+    """Splits `(%a: tensor<2x3xf32> {...}, %b: i32)` at the commas outside all brackets."""
+    parts: list[str] = []
+    depth, current = 0, ""
+    for character in text.strip().removeprefix("(").removesuffix(")"):
+        depth += (character in "<({[") - (character in ">)}]")
+        if character == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    parts.append(current)
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,114 @@
+// RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx512 --canonicalize --split-input-file | FileCheck %s
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// A reduction along the lanes: whole vectors, a masked tail whose other lanes keep their value, one horizontal step.
+// CHECK-LABEL: func.func @sum_rows
+// CHECK: scf.for
+// CHECK:   %[[MAIN:.*]] = scf.for {{.*}} step %c64 iter_args
+// CHECK:     vector.load {{.*}} vector<64xf32>
+// CHECK:     arith.addf
+// CHECK:   vector.maskedload
+// CHECK:   %[[TAIL:.*]] = arith.select
+// CHECK:   vector.reduction <add>, %[[TAIL]], %{{.*}} fastmath<reassoc>
+// CHECK:   memref.store
+tile.program @sum_rows outputs 1 {
+^bb0(%x: !tile.slice<6x200xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 200] sizes [1, 200] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+        at [#acc] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x200xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#in = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
+#row = affine_map<(d0, d1)[s0, s1] -> (d0)>
+#out = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+
+// A transposed access is a gather; what does not change along the lanes is loaded once, outside their loop.
+// CHECK-LABEL: func.func @hoists_and_gathers
+// CHECK: scf.for
+// CHECK:   %[[R:.*]] = memref.load
+// CHECK:   math.absf %[[R]] : f32
+// CHECK:   scf.for
+// CHECK:     vector.gather
+// CHECK:     vector.store
+tile.program @hoists_and_gathers outputs 1 {
+^bb0(%x: !tile.slice<128x6xf32, global>, %r: !tile.slice<6xf32, global>, %y: !tile.slice<6x128xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #in : !tile.slice<128x6xf32, global> -> f32
+      %s = tile.load %r at #row : !tile.slice<6xf32, global> -> f32
+      %a = math.absf %s : f32
+      %n = arith.mulf %v, %a : f32
+      tile.store %n, %y at #out : f32, !tile.slice<6x128xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#in = affine_map<(d0)[s0] -> (d0 - 3)>
+#out = affine_map<(d0)[s0] -> (d0)>
+
+// A guarded access reads under the mask of its guard, and an integer division never sees the zeros of the others.
+// CHECK-LABEL: func.func @guards_accesses
+// CHECK: %[[V:.*]] = vector.maskedload
+// CHECK: %[[ZERO:.*]] = arith.cmpi eq, %[[V]]
+// CHECK: %[[D:.*]] = arith.select %[[ZERO]]
+// CHECK: arith.divsi %{{.*}}, %[[D]]
+tile.program @guards_accesses outputs 1 {
+^bb0(%x: !tile.slice<61xi32, global>, %y: !tile.slice<64xi32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [64] sizes [64] offsets [] () vector 0 reduce [] {
+      %v = tile.load %x at #in guard affine_set<(d0)[s0] : (d0 - 3 >= 0)> : !tile.slice<61xi32, global> -> i32
+      %c = arith.constant 100 : i32
+      %n = arith.divsi %c, %v : i32
+      tile.store %n, %y at #out : i32, !tile.slice<64xi32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0)[s0] -> (d0)>
+#acc = affine_map<(d0)[s0] -> (0)>
+
+// A combiner that may not be regrouped keeps the order of the elements: no lanes.
+// CHECK-LABEL: func.func @keeps_opaque_order
+// CHECK-NOT: vector<
+// CHECK: scf.for
+// CHECK: return
+tile.program @keeps_opaque_order outputs 1 {
+^bb0(%x: !tile.slice<64xf32, global>, %y: !tile.slice<1xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [64] sizes [64] offsets [] () vector 0 reduce [0] into (%y : !tile.slice<1xf32, global>) at [#acc]
+        inits [0.0 : f32] kinds ["none"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<64xf32, global> -> f32
+      %d = arith.subf %v, %acc : f32
+      tile.yield %d : f32
+    }
+  }
+  }
+}

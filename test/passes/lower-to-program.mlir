@@ -1,0 +1,165 @@
+// RUN: tilewright-opt %s --tile-lower-to-program --split-input-file | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Softmax is three loop nests: the exponential and its sum share one, because the sum reads the element that the
+// exponential has just computed. The input is read by two nests, so the first stages its row.
+// CHECK-LABEL: tile.program @softmax outputs 1
+// CHECK: ^bb0(%[[X:.*]]: !tile.slice<6x35xf32, global>, %[[Y:.*]]: !tile.slice<6x35xf32, global>)
+// CHECK: tile.parallel [6] tiles [1] workgroups 2
+// CHECK: ^bb0(%[[I:.*]]: index)
+// CHECK: tile.compute [6, 35] sizes [1, 35] offsets [0](%[[I]]) vector 1 reduce [1] into(%[[M:.*]] : {{.*}}kinds ["maximumf"]
+// CHECK:   %[[A:.*]] = tile.load %[[X]]
+// CHECK:   tile.store %[[A]], %[[ROW:.*]] at
+// CHECK: tile.sync <block>
+// CHECK: tile.compute {{.*}} reduce [1] into(%[[S:.*]] : {{.*}}kinds ["add"]
+// CHECK-NOT: tile.load %[[X]]
+// CHECK:   tile.load %[[ROW]]
+// CHECK:   %[[E:.*]] = math.exp
+// CHECK:   tile.store %[[E]], %[[EXP:.*]] at
+// CHECK:   arith.addf %[[E]]
+// CHECK: tile.sync <block>
+// CHECK: tile.compute {{.*}} reduce []
+// CHECK:   tile.load %[[EXP]]
+// CHECK:   tile.store {{.*}}, %[[Y]]
+// CHECK: tile.launch @tilewright_kernels::@softmax
+func.func @softmax(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
+  %r = tile.subprogram "softmax" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 2
+      : (tensor<6x35xf32>) -> tensor<6x35xf32> {
+  ^bb0(%a: tensor<6x35xf32>):
+    %m = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]
+        dims [0, 1] : (tensor<6x35xf32>) -> tensor<6xf32> {
+    ^bb0(%v: f32, %acc: f32):
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    %mc = tile.connect %m <block> : tensor<6xf32>
+    %e = tile.expr domain [6, 35] reduce [] (%a, %mc) maps [#id, #row] guards [unit, unit] into [#id] inits []
+        dims [0, 1] : (tensor<6x35xf32>, tensor<6xf32>) -> tensor<6x35xf32> {
+    ^bb0(%v: f32, %max: f32):
+      %d = arith.subf %v, %max : f32
+      %n = math.exp %d : f32
+      tile.yield %n : f32
+    }
+    %ec = tile.connect %e <block> : tensor<6x35xf32>
+    %s = tile.expr domain [6, 35] reduce [1] (%ec) maps [#id] guards [unit] into [#row] inits [0.0 : f32]
+        dims [0, 1] : (tensor<6x35xf32>) -> tensor<6xf32> {
+    ^bb0(%v: f32, %acc: f32):
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<6xf32>
+    %y = tile.expr domain [6, 35] reduce [] (%ec, %sc) maps [#id, #row] guards [unit, unit] into [#id] inits []
+        dims [0, 1] : (tensor<6x35xf32>, tensor<6xf32>) -> tensor<6x35xf32> {
+    ^bb0(%v: f32, %sum: f32):
+      %d = arith.divf %v, %sum : f32
+      tile.yield %d : f32
+    }
+    tile.yield %y : tensor<6x35xf32>
+  }
+  return %r : tensor<6x35xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// A vector that every row reads is copied once per workgroup, not once per row.
+// CHECK-LABEL: tile.program @scale
+// CHECK: ^bb0(%[[X:.*]]: !tile.slice<9x35xf32, global>, %[[G:.*]]: !tile.slice<35xf32, global>
+// CHECK:   %[[LOCAL:.*]] = tile.alloc : <35xf32, block>
+// CHECK:   tile.move %[[G]], %[[LOCAL]]
+// CHECK: tile.walk
+// CHECK-NOT: tile.load %[[G]]
+// CHECK: tile.load %[[LOCAL]]
+func.func @scale(%x: tensor<9x35xf32>, %g: tensor<35xf32>) -> tensor<9x35xf32> {
+  %r = tile.subprogram "scale" (%x, %g) extents [9, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
+      : (tensor<9x35xf32>, tensor<35xf32>) -> tensor<9x35xf32> {
+  ^bb0(%a: tensor<9x35xf32>, %b: tensor<35xf32>):
+    %y = tile.expr domain [9, 35] reduce [] (%a, %b) maps [#id, #column] guards [unit, unit] into [#id] inits []
+        dims [0, 1] : (tensor<9x35xf32>, tensor<35xf32>) -> tensor<9x35xf32> {
+    ^bb0(%v: f32, %w: f32):
+      %d = arith.mulf %v, %w : f32
+      tile.yield %d : f32
+    }
+    tile.yield %y : tensor<9x35xf32>
+  }
+  return %r : tensor<9x35xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A sum of f16 is accumulated in f32 and rounded when it is stored.
+// CHECK-LABEL: tile.program @narrow_sum
+// CHECK: tile.compute {{.*}} inits [0.000000e+00 : f32] kinds ["add"]
+// CHECK: ^bb0(%[[ACC:.*]]: f32)
+// CHECK: %[[V:.*]] = tile.load {{.*}} -> f16
+// CHECK: %[[W:.*]] = arith.extf %[[V]] : f16 to f32
+// CHECK: arith.addf %[[W]], %[[ACC]] : f32
+func.func @narrow_sum(%x: tensor<6x35xf16>) -> tensor<6xf16> {
+  %r = tile.subprogram "narrow_sum" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
+      : (tensor<6x35xf16>) -> tensor<6xf16> {
+  ^bb0(%a: tensor<6x35xf16>):
+    %s = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0.0 : f16]
+        dims [0, 1] : (tensor<6x35xf16>) -> tensor<6xf16> {
+    ^bb0(%v: f16, %acc: f16):
+      %n = arith.addf %v, %acc : f16
+      tile.yield %n : f16
+    }
+    tile.yield %s : tensor<6xf16>
+  }
+  return %r : tensor<6xf16>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Adjacent subprograms of one name are parts of one kernel, each on its own workgroups.
+// CHECK-LABEL: tile.program @packed outputs 2
+// CHECK: ^bb0(%[[A:.*]]: {{.*}}7xf32{{.*}}, %[[B:.*]]: {{.*}}5xf32{{.*}}, %[[C:.*]]: {{.*}}7xf32{{.*}}, %[[D:.*]]: {{.*}}5xf32
+// CHECK: tile.parallel [7]
+// CHECK: tile.store {{.*}}, %[[C]]
+// CHECK: tile.parallel [5]
+// CHECK: tile.store {{.*}}, %[[D]]
+// CHECK: %[[R:.*]]:2 = tile.launch @tilewright_kernels::@packed
+func.func @packs_parts(%x: tensor<7xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, tensor<5xf32>) {
+  %r = tile.subprogram "packed" (%x) extents [7] tiles [7] grid [0] vector 0 workgroups 1
+      : (tensor<7xf32>) -> tensor<7xf32> {
+  ^bb0(%a: tensor<7xf32>):
+    %n = tile.expr domain [7] reduce [] (%a) maps [#id] guards [unit] into [#id] inits [] dims [0]
+        : (tensor<7xf32>) -> tensor<7xf32> {
+    ^bb0(%v: f32):
+      %d = arith.negf %v : f32
+      tile.yield %d : f32
+    }
+    tile.yield %n : tensor<7xf32>
+  }
+  %s = tile.subprogram "packed" (%y) extents [5] tiles [5] grid [0] vector 0 workgroups 1
+      : (tensor<5xf32>) -> tensor<5xf32> {
+  ^bb0(%a: tensor<5xf32>):
+    %n = tile.expr domain [5] reduce [] (%a) maps [#id] guards [unit] into [#id] inits [] dims [0]
+        : (tensor<5xf32>) -> tensor<5xf32> {
+    ^bb0(%v: f32):
+      %d = math.absf %v : f32
+      tile.yield %d : f32
+    }
+    tile.yield %n : tensor<5xf32>
+  }
+  return %r, %s : tensor<7xf32>, tensor<5xf32>
+}
+
+// -----
+
+// A module without subprograms stays as it is.
+// CHECK-LABEL: func.func @leaves_alone
+// CHECK-NEXT: return
+// CHECK-NOT: module @tilewright_kernels
+func.func @leaves_alone(%x: tensor<7xf32>) -> tensor<7xf32> {
+  return %x : tensor<7xf32>
+}
