@@ -234,4 +234,76 @@ def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
                     Statistic<"numKept", "kept", "producers kept, each with a missed remark">];
 }
 
+//===----------------------------------------------------------------------===//
+// plan
+//===----------------------------------------------------------------------===//
+
+def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
+  let summary = "Print the plan of each function as remarks, or as JSON";
+  let description = [{
+    Changes nothing. A remark on the function for every kernel (its index space,
+    tiles and prediction), on every tensor expression (its place in a kernel, or
+    why it is left to IREE) and on the consumer of every edge (its scope and
+    why). With `json` the plan goes to the standard output instead.
+    See test/passes/print-plan.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+                 Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+                 Option<"json", "json", "bool", "false", "print JSON to the standard output">];
+}
+
+//===----------------------------------------------------------------------===//
+// transforms/FormSubprograms: the plan carried out
+//===----------------------------------------------------------------------===//
+
+def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
+  let summary = "Plan which ops share a kernel, and put each kernel into a tile.subprogram";
+  let description = [{
+    Arrives: `func.func`s of one block with linalg and tensor ops, and any other
+    ops between them. Leaves: per part of the plan a `tile.subprogram` that
+    holds its expressions, raised, with a `tile.connect` on every edge between
+    them that names its scope; domain dims of one point are gone. Parts packed
+    into one kernel stand next to each other under one name. Ops of the block
+    are put into an order that allows it; ops with effects, unregistered ones
+    among them, keep theirs.
+
+    The plan is made for `target`, or read from `plan-in`, checked, and carried
+    out as it is; one that is not legal is an error at the function. With
+    `plan-in`, `plan-out` and `report` the module may hold one function with
+    tensor expressions. Every edge left at scope `launch` and every op left to
+    IREE gets a missed remark with the reason.
+    See test/passes/form-subprograms.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+    Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+    Option<"policy", "policy", "std::string", "\"greedy\"", "how to plan: greedy">,
+    Option<"takeSingles", "take-singles", "bool", "true", "take what IREE would run as one dispatch too">,
+    Option<"pack", "pack", "bool", "true", "pack small independent parts into one kernel">,
+    Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan to carry out instead of planning">,
+    Option<"planOut", "plan-out", "std::string", "\"\"", "write the plan as JSON">,
+    Option<"report", "report", "std::string", "\"\"", "write what was built, and why, as JSON">];
+  let statistics = [Statistic<"numKernels", "kernels", "kernels formed">,
+                    Statistic<"numTaken", "taken", "ops taken into kernels">,
+                    Statistic<"numLeft", "declined", "ops left to IREE, each with a missed remark">,
+                    Statistic<"numLaunch", "launch-edges", "edges left at scope launch, each with a missed remark">];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// verify
+//===----------------------------------------------------------------------===//
+
+def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
+  let summary = "Check the planned graph before it is lowered";
+  let description = [{
+    Arrives and leaves: `tile.subprogram`s. Refuses, with an error at the op:
+    (G1) ops other than `tile.expr`, `tile.connect` and the terminator; (G2) an
+    edge between two expressions without a connect; (G3) a scope that cannot be
+    carried out, or `thread` out of a reduction; (G4) a root without `dims`;
+    (G5) a grid dim that some root lacks or reduces; (G6) a block edge that is
+    read across tiles of the grid. See test/passes/verify-planned-errors.mlir.
+  }];
+}
+
 #endif

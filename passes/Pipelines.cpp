@@ -43,6 +43,8 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
   Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
   Option<std::string> manifest{*this, "manifest", llvm::cl::desc("write the kernels' signatures as JSON")};
+  Option<int64_t> cores{*this, "cores", llvm::cl::desc("hardware threads to plan for; 0: the target's"),
+                        llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
@@ -89,8 +91,24 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createEmitObject(emit));
 }
 
+/// A module's functions to planned graphs with composed expressions.
+void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
+  manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
+  FormSubprogramsOptions form;
+  form.target = options.target;
+  form.cores = options.cores;
+  form.planIn = options.planIn;
+  form.planOut = options.planOut;
+  form.report = options.report;
+  manager.addPass(createFormSubprograms(form));
+  manager.addNestedPass<func::FuncOp>(createComposeExprs());
+  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
+  manager.addPass(createVerifyPlanned());
+}
+
 void buildCpu(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createImportIree());
+  buildPlanning(manager, options);
   manager.addPass(createLowerToProgram());
   buildCodegen(manager, options);
   SpliceIreeOptions splice;

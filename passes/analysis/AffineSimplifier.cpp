@@ -173,9 +173,16 @@ Sum Simplifier::divide(Sum sum, int64_t n) {
     }
   }
 
-  auto inner = rest.terms.size() == 1 ? dyn_cast<AffineBinaryOpExpr>(rest.terms[0].first) : AffineBinaryOpExpr(nullptr);
-  if (inner && inner.getKind() == AffineExprKind::FloorDiv && rest.terms[0].second == 1 && rest.constant == 0) {
-    quotient.add(divide(flatten(inner.getLHS()), n * cast<AffineConstantExpr>(inner.getRHS()).getValue()), 1);
+  // (s + x floordiv a) floordiv n is (a * s + x) floordiv (a * n): one division, so that equal ones look equal.
+  for (auto [expr, coefficient] : rest.terms) {
+    if (expr.getKind() != AffineExprKind::FloorDiv || coefficient != 1)
+      continue;
+    auto inner = cast<AffineBinaryOpExpr>(expr);
+    int64_t divisor = cast<AffineConstantExpr>(inner.getRHS()).getValue();
+    Sum dividend = flatten(inner.getLHS());
+    rest.add(expr, -1);
+    dividend.add(rest, divisor);
+    quotient.add(divide(std::move(dividend), n * divisor), 1);
     return quotient;
   }
   quotient.add(emit(rest).floorDiv(n), 1);
@@ -255,21 +262,27 @@ bool Simplifier::restoreMod(Sum &sum, AffineExpr quotient, Sum &mods) {
     return true;
   };
 
-  if (replace(flatten(division.getLHS()), division.getLHS(), n))
+  Sum dividend = flatten(division.getLHS());
+  if (replace(dividend, division.getLHS(), n))
     return true;
-  // The dividend may itself be a division: (x floordiv a) floordiv b was folded to x floordiv (a * b).
+  // x floordiv n is also (x floordiv a) floordiv m with a * m = n. Which m is worth a try shows in the other terms: the
+  // ratio of coefficients, or a division by a.
   for (auto [expr, present] : SmallVector<Sum::Term>(sum.terms)) {
-    if (expr.getKind() != AffineExprKind::FloorDiv || expr == quotient || signOf(present) == signOf(coefficient))
+    if (signOf(present) == signOf(coefficient))
       continue;
-    int64_t inner = cast<AffineConstantExpr>(cast<AffineBinaryOpExpr>(expr).getRHS()).getValue();
-    Sum single;
-    single.add(expr, 1);
-    for (int64_t modulus : {n / inner, std::abs(coefficient / present)}) {
+    SmallVector<int64_t> moduli = {std::abs(coefficient / present)};
+    if (expr.getKind() == AffineExprKind::FloorDiv)
+      moduli.push_back(n / cast<AffineConstantExpr>(cast<AffineBinaryOpExpr>(expr).getRHS()).getValue());
+    for (int64_t modulus : moduli) {
       if (modulus <= 1)
         continue;
-      Sum folded = divide(single, modulus);
-      if (folded.constant == 0 && folded.terms.size() == 1 && folded.terms[0] == Sum::Term(quotient, 1) &&
-          replace(single, expr, modulus))
+      int64_t scale = modulus / gcdOf(n, modulus), divisor = n * scale / modulus;
+      if (divisor == n)
+        continue;
+      Sum scaled;
+      scaled.add(dividend, scale);
+      Sum digit = divisor == 1 ? scaled : divide(std::move(scaled), divisor);
+      if (replace(digit, emit(digit), modulus))
         return true;
     }
   }

@@ -79,7 +79,7 @@ TensorGraph TensorGraph::build(Block &block) {
 
 int64_t TensorGraph::indexOf(Operation *op) const {
   auto found = index_.find(op);
-  return found == index_.end() ? -1 : found->second;
+  return found == index_.end() ? -1 : static_cast<int64_t>(found->second);
 }
 
 bool TensorGraph::escapes(unsigned expr) const {

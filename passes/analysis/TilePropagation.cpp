@@ -40,7 +40,7 @@ private:
   TileRegion domainOf(const TensorExpr &expr, unsigned resultNumber, const TileRegion &region);
   TileRegion resultOf(const TensorExpr &expr, unsigned resultNumber, const TileRegion &domain);
   bool isMember(unsigned expr) const { return llvm::is_contained(members, expr); }
-  bool leavesTileGraph(unsigned expr, const State &state) const;
+  bool isOutput(unsigned expr) const;
   bool isFedFromOutside(const TensorExpr &expr) const;
   void demand(State &state, unsigned expr, const TileRegion &domain);
   void backward(State &state, const std::map<unsigned, TileRegion> &from);
@@ -91,9 +91,10 @@ TileRegion Propagator::resultOf(const TensorExpr &expr, unsigned resultNumber, c
   return region;
 }
 
-bool Propagator::leavesTileGraph(unsigned expr, const State &state) const {
+/// Whether something outside the tile graph reads a result.
+bool Propagator::isOutput(unsigned expr) const {
   return graph.escapes(expr) || llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
-           return !state.domains.count(graph.edges()[edge].consumer);
+           return !isMember(graph.edges()[edge].consumer);
          });
 }
 
@@ -274,7 +275,7 @@ TilePropagation Propagator::run() {
   TileRegion region = rootRegion();
   backward(state, {{result.root, domainOf(root, 0, region)}});
   for (unsigned index : members) {
-    if (state.domains.count(index) || !leavesTileGraph(index, state))
+    if (state.domains.count(index) || !isOutput(index))
       continue;
     if (std::string reason = align(state, index); !reason.empty())
       result.unaligned.push_back({index, reason});

@@ -26,6 +26,7 @@ public:
 
 private:
   using Nests = llvm::SmallSet<unsigned, 4>;
+  static constexpr int64_t kSmall = 8; ///< points of the largest nest for each point of a small value
 
   void chooseFor(unsigned expr) {
     Nests readers;
@@ -58,7 +59,7 @@ private:
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
     if (threadOnly)
-      return {Scope::thread, true, "read at other indices than its own: computed where it is read"};
+      return {Scope::thread, true, "computed again where it is read: predicted faster than keeping it"};
     if (leaves)
       return {Scope::block, false, "it is stored for readers outside as well: computed once"};
     if (readers.size() <= 1) {
@@ -66,6 +67,8 @@ private:
       return {Scope::thread, slower, "one nest reads it: it stays in registers"};
     }
     std::string nests = std::to_string(readers.size()) + " nests read it";
+    if (kSmall * tensorExpr.domainSize() <= largest)
+      return {Scope::thread, true, nests + " and it is small against them: computed again in each, once per row"};
     if (isDear(expr))
       return {Scope::block, false, nests + " and it takes a division or a transcendental function: computed once"};
     if (isFullSize(tensorExpr.domainSize()) && numFullSizeSources(expr) >= 2)

@@ -17,7 +17,7 @@ using namespace tilewright;
 
 int64_t tilewright::pureDim(AffineExpr expr) {
   auto dim = dyn_cast<AffineDimExpr>(expr);
-  return dim ? dim.getPosition() : -1;
+  return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
 }
 
 int64_t tilewright::tensorBytes(Value tensor) {
@@ -348,9 +348,10 @@ private:
     for (auto [r, root] : llvm::enumerate(roots)) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (const RootAccess &access : root.accesses)
-        weigh(weight, r, access.map, access.tensor);
+        weigh(weight, r, access.map, access.tensor, 1);
+      // Gathering is cheaper than scattering, so writing in order counts double.
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
-        weigh(weight, r, map, result);
+        weigh(weight, r, map, result, 2);
     }
     int64_t best = order.empty() ? -1 : order.back();
     for (int64_t dimClass : order)
@@ -359,13 +360,14 @@ private:
     return best;
   }
 
-  void weigh(llvm::DenseMap<int64_t, double> &weight, unsigned r, AffineMap map, Value tensor) const {
+  void weigh(llvm::DenseMap<int64_t, double> &weight, unsigned r, AffineMap map, Value tensor,
+             double factor) const {
     auto type = cast<RankedTensorType>(tensor.getType());
     for (int64_t position = type.getRank() - 1; position >= 0; --position) {
       if (type.getDimSize(position) == 1)
         continue;
       if (int64_t dimClass = classes.get(r, unitStrideDim(map.getResult(position))); dimClass >= 0)
-        weight[dimClass] += static_cast<double>(
+        weight[dimClass] += factor * static_cast<double>(
             std::min(tensorBytes(tensor), graph.exprs()[roots[r].expr].domainSize() *
                                               tile::elementBytes(type.getElementType())));
       return;

@@ -79,9 +79,11 @@ tile::ExprOp build(OpBuilder &builder, Location loc, TypeRange results, const In
 
 /// Drops body ops that nothing uses any more.
 void eraseDead(Block &body) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.without_terminator())))
-    if (op.use_empty())
-      op.erase();
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty())
+      op->erase();
 }
 //===----------------------------------------------------------------------===//
 // Raising

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
@@ -25,6 +26,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace nb = nanobind;
 using namespace mlir;
@@ -53,9 +55,7 @@ public:
   std::tuple<std::string, std::string> checkPlan(const std::string &json);
 
 private:
-  NativeModule() : context(std::make_unique<MLIRContext>(registry())) {
-    context->allowUnregisteredDialects();
-  }
+  NativeModule();
   static const DialectRegistry &registry();
 
   std::unique_ptr<MLIRContext> context;
@@ -64,6 +64,14 @@ private:
 };
 
 } // namespace
+
+NativeModule::NativeModule() : context(std::make_unique<MLIRContext>(registry())) {
+  context->allowUnregisteredDialects();
+  // Remarks have an engine of their own; this makes it report them as diagnostics, which we collect.
+  remark::RemarkCategories everything{/*all=*/".*", std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  (void)remark::enableOptimizationRemarks(*context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                          everything, /*printAsEmitRemarks=*/true);
+}
 
 const DialectRegistry &NativeModule::registry() {
   static const DialectRegistry *all = [] {
@@ -86,7 +94,7 @@ std::tuple<std::shared_ptr<NativeModule>, Diagnostics> NativeModule::parse(const
 }
 
 std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
-  std::lock_guard lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
   OpPrintingFlags flags;
   if (generic)
     flags.printGenericOpForm();
@@ -102,7 +110,7 @@ std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
 
 /// Runs a pipeline such as "builtin.module(a,b{c=1})"; one anchored on another op runs on every such op of the module.
 std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, const std::string &dumpDirectory) {
-  std::lock_guard lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
   DiagnosticCollector collector(context.get());
   std::string syntaxError;
   llvm::raw_string_ostream errors(syntaxError);
@@ -144,14 +152,14 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
 }
 
 std::tuple<bool, Diagnostics> NativeModule::verify() {
-  std::lock_guard lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
   DiagnosticCollector collector(context.get());
   bool ok = succeeded(mlir::verify(*module));
   return {ok, collector.take()};
 }
 
 std::vector<OperationInfo> NativeModule::operations() {
-  std::lock_guard lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
   std::vector<OperationInfo> result;
   auto visit = [&](auto &&self, Operation *op, int64_t depth) -> void {
     OperationInfo info{op->getName().getStringRef().str(), describe(op->getLoc()), "", {}, depth};
@@ -179,7 +187,7 @@ std::shared_ptr<NativeModule> NativeModule::clone() {
 
 /// The plan as the library writes it, or an error; with exactly one function in the module it is verified against it.
 std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &json) {
-  std::lock_guard lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
     return {"", llvm::toString(value.takeError())};

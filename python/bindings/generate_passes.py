@@ -37,7 +37,7 @@ _TYPES = {
     "float": "float",
     "double": "float",
 }
-_ANCHORS = {"": "any", "::mlir::ModuleOp": "builtin.module", "::mlir::func::FuncOp": "func.func"}
+_ANCHORS = {"": "builtin.module", "::mlir::ModuleOp": "builtin.module", "::mlir::func::FuncOp": "func.func"}
 
 
 class GenerationError(Exception):
@@ -125,7 +125,7 @@ def _with_default(annotation: str, value: str) -> str:
 
 
 def _anchor(record: dict[str, Any]) -> str:
-    """The name of the op that the pass runs on."""
+    """The name of the op that the pass runs on; any op means the module."""
     # The base class carries it: "::mlir::OperationPass<::mlir::func::FuncOp>".
     match = re.fullmatch(r"(?:::mlir::)?(?:OperationPass|InterfacePass)<(.*)>", record["baseClass"])
     operation = match[1] if match else ""

@@ -44,6 +44,8 @@ class TensorSpec:
     name: str
     dtype: str
     shape: tuple[int | str | None, ...]
+    is_scalar: bool = False
+    """A plain number in the function's interface, not a tensor of rank 0."""
 
     def __str__(self) -> str:
         dims = "x".join("?" if d is None else str(d) for d in self.shape)
@@ -75,6 +77,10 @@ class Signature:
             raise InputError(f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}")
         sizes: dict[str, tuple[int, str]] = {}
         return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=True)]
+
+    def __str__(self) -> str:
+        inputs, outputs = (", ".join(str(spec) for spec in side) for side in (self.inputs, self.outputs))
+        return f"({inputs}) -> ({outputs})"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -129,6 +135,7 @@ def _shape_text(spec: TensorSpec) -> str:
 
 
 _TENSOR = re.compile(r"tensor<(?P<dims>(?:(?:\d+|\?)x)*)(?P<element>[a-zA-Z]\w*(?:<\w+>)?)[^>]*>")
+_TORCH_TENSOR = re.compile(r"!torch\.v?tensor<\[(?P<dims>[\d?,]*)\],(?P<element>\w+(?:<\w+>)?)>")
 
 
 def signature_from_declaration(declaration: str) -> Signature:
@@ -142,21 +149,38 @@ def signature_from_declaration(declaration: str) -> Signature:
     return Signature(inputs, outputs)
 
 
+def signature_from_types(inputs: Sequence[str], outputs: Sequence[str]) -> Signature:
+    """Reads the MLIR types of a function's arguments and results, torch's tensors included."""
+    return Signature(
+        tuple(_spec(text, "input", index) for index, text in enumerate(inputs)),
+        tuple(_spec(text, "output", index) for index, text in enumerate(outputs)),
+    )
+
+
 def _specs(text: str, kind: str) -> tuple[TensorSpec, ...]:
-    specs: list[TensorSpec] = []
-    for part in _split_arguments(text):
-        value_type = part.split(":", 1)[-1].strip()
-        match = _TENSOR.match(value_type)
-        element = match["element"] if match else value_type.split()[0].rstrip(")")
-        if element not in _ELEMENT_DTYPES:
-            raise ModelError(
-                f"{kind} {len(specs)} is of type {value_type}, which has no numpy counterpart",
-                hint="use tensors of a numeric element type at the boundary of the model",
-            )
-        dims = match["dims"].split("x")[:-1] if match else []
-        shape = tuple(None if d == "?" else int(d) for d in dims)
-        specs.append(TensorSpec(f"{kind}{len(specs)}", _ELEMENT_DTYPES[element].name, shape))
-    return tuple(specs)
+    parts = _split_arguments(text)
+    return tuple(_spec(part.split(":", 1)[-1].strip(), kind, index) for index, part in enumerate(parts))
+
+
+def _spec(text: str, kind: str, index: int) -> TensorSpec:
+    dims: list[str] = []
+    is_scalar = False
+    if match := _TENSOR.match(text):
+        dims = match["dims"].split("x")[:-1]
+        element = match["element"]
+    elif match := _TORCH_TENSOR.match(text):
+        dims = match["dims"].split(",") if match["dims"] else []
+        # torch writes signed integers "si64".
+        element = re.sub(r"^s(i\d)", r"\1", match["element"])
+    else:
+        element, is_scalar = (text.split() or ["?"])[0], True
+    if element not in _ELEMENT_DTYPES:
+        raise ModelError(
+            f"{kind} {index} is of type {text}, which has no numpy counterpart",
+            hint="use tensors of a numeric element type at the boundary of the model",
+        )
+    shape = tuple(None if d == "?" else int(d) for d in dims)
+    return TensorSpec(f"{kind}{index}", _ELEMENT_DTYPES[element].name, shape, is_scalar=is_scalar)
 
 
 def _split_arguments(text: str) -> list[str]:

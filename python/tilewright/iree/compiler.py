@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
-import tilewright
 from tilewright.errors import IreeError
 from tilewright.iree.versions import check_iree
-from tilewright.iree.wire import read_message, write_message
+from tilewright.process import Worker, WorkerDied
+from tilewright.signature import Signature, signature_from_types
 
 Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
 """The phases of IREE's pipeline that Tilewright stops or resumes at."""
@@ -34,43 +27,11 @@ class Diagnostic:
 
 
 class IreeCompiler:
-    """A worker process with IREE's compiler in it, started at the first request.
+    """IREE's compiler in a worker process."""
 
-    One request runs at a time. When an input kills the process, that request raises and the next one starts
-    another process.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, worker: Worker) -> None:
         check_iree("iree-base-compiler")
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log = tempfile.TemporaryFile(prefix="tilewright-iree-")
-
-    def __enter__(self) -> IreeCompiler:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close(kill=error is not None)
-
-    def close(self, *, kill: bool = False) -> None:
-        """Ends the worker: at the end of its request, or at once."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if kill:
-            process.kill()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    # The worker is already gone, with a request half written.
-                    continue
-        process.wait()
+        self._worker = worker
 
     def compile_to(self, source: bytes, phase: Phase, *, flags: Sequence[str], name: str = "model") -> str:
         """Compiles a module (text or bytecode) up to a phase; gives generic, local-scope text."""
@@ -95,6 +56,12 @@ class IreeCompiler:
             raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
         return answer, text.decode()
 
+    def signature(self, source: bytes, function: str) -> Signature | None:
+        """The signature of a public function of a module; None if the module or the function has none to read."""
+        answer, _, _ = self._ask({"request": "list_functions"}, source)
+        types = answer.get("functions", {}).get(function)
+        return signature_from_types(types["inputs"], types["outputs"]) if types else None
+
     def _compile(
         self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str
     ) -> bytes:
@@ -109,38 +76,10 @@ class IreeCompiler:
         raise _error_from(answer["diagnostics"], log)
 
     def _ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
-        process = self._started()
-        assert process.stdin is not None and process.stdout is not None
-        self._log.seek(0)
-        self._log.truncate()
         try:
-            write_message(process.stdin, header, blob)
-            message = read_message(process.stdout)
-        except BrokenPipeError:
-            message = None
-        except KeyboardInterrupt:
-            self.close(kill=True)
-            raise
-        self._log.seek(0)
-        log = self._log.read().decode(errors="replace")
-        if message is None:
-            self.close()
-            raise _died(process.returncode, log)
-        return message[0], message[1], log
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            # The worker must find this very package, also when it was put on the path by hand.
-            package_parent = str(Path(tilewright.__path__[0]).parent)
-            search = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tilewright.iree.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                env={**os.environ, "PYTHONPATH": search},
-            )
-        return self._process
+            return self._worker.ask(header, blob)
+        except WorkerDied as death:
+            raise _died(death) from None
 
 
 # "file.mlir:3:7: message", or the loc("name" at ...) forms of named locations.
@@ -186,12 +125,11 @@ def _one_line(text: str) -> str:
     return " ".join(lines)[:500]
 
 
-def _died(status: int, log: str) -> IreeError:
-    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
-    reason = re.search(r"^LLVM ERROR: .*", log, re.MULTILINE)
+def _died(death: WorkerDied) -> IreeError:
+    reason = re.search(r"^LLVM ERROR: .*", death.log, re.MULTILINE)
     said = f": {reason[0]}" if reason else ""
     return IreeError(
-        f"IREE's compiler died {how} on this model{said}",
+        f"IREE's compiler {death.how} on this model{said}",
         hint="an op, type or nesting that IREE does not support is the usual cause",
-        details=log,
+        details=death.log,
     )

@@ -1,54 +1,23 @@
-"""The process in which IREE's compiler runs: `python -m tilewright.iree.worker`.
+"""What the worker process does with IREE: its compiler as a library, driven through the C API.
 
-IREE's compiler is a library of this process, driven through its C API; text and bytecode cross a pipe. It has
-a process of its own because some inputs that a user can write kill it: IREE 3.13 dies by SIGSEGV on an
-operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints
-some errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to
-the process that holds the library, too, and would leak into a user's own use of `iree.compiler`.
+It has a process of its own because some inputs that a user can write kill it: IREE 3.13 dies by SIGSEGV on an
+operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints some
+errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to the process
+that holds the library, too, and would leak into a user's own use of `iree.compiler`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
-import traceback
-from typing import Any, BinaryIO
-
-from tilewright.iree.wire import read_message, write_message
+from typing import Any
 
 # How IREE prints modules: the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
 _SEVERITIES = ("note", "warning", "error", "remark")
 
 
-def main() -> None:
-    """Answers requests on stdin until it closes."""
-    requests = sys.stdin.buffer
-    # Whatever libraries print must not end up among the answers.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(requests, answers)
-
-
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answers every request until the stream ends; a failed request is an answer, too."""
-    while (message := read_message(requests)) is not None:
-        header, blob = message
-        try:
-            answer, result = _HANDLERS[header["request"]](header, blob)
-        except Exception as error:
-            answer = {
-                "ok": False,
-                "error": f"{error}" or type(error).__name__,
-                "kind": type(error).__name__,
-                "trace": traceback.format_exc(),
-            }
-            result = b""
-        write_message(answers, answer, result)
-
-
-def _import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+def import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Imports a stripped ONNX model; see `onnx_importer`."""
     from tilewright.iree.onnx_importer import import_stripped_model
 
     imported = import_stripped_model(blob, scope=header["scope"])
@@ -62,11 +31,28 @@ def _import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], b
     return answer, imported.text.encode()
 
 
-def _compile(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Runs IREE's pipeline between two phases, to a module as text or to a VM module."""
     diagnostics: list[dict[str, str]] = []
     result = _run_pipeline(header, blob, diagnostics)
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
+
+
+def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """The public functions of a module with the types of their arguments and results."""
+    from iree.compiler import ir
+
+    functions = {}
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = True
+        for operation in ir.Module.parse(blob).body.operations:
+            attributes = operation.operation.attributes
+            if operation.operation.name != "func.func" or "sym_visibility" in attributes:
+                continue
+            kind = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
+            types = {"inputs": [str(t) for t in kind.inputs], "outputs": [str(t) for t in kind.results]}
+            functions[ir.StringAttr(attributes["sym_name"]).value] = types
+    return {"ok": True, "functions": functions}, b""
 
 
 def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]]) -> bytes | None:
@@ -120,9 +106,3 @@ def _set_printing_once(api: Any) -> None:
     if not _printing_is_set:
         api._initializeGlobalCL("tilewright", *_PRINTING)
         _printing_is_set = True
-
-
-_HANDLERS = {"compile": _compile, "import_onnx": _import_onnx}
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,150 @@
+#include "passes/plan/PlanReport.h"
+
+#include "passes/plan/Eligibility.h"
+#include "passes/plan/IndexSpace.h"
+
+using namespace mlir;
+using namespace tilewright;
+namespace json = llvm::json;
+
+namespace {
+class Reporter {
+public:
+  Reporter(const TensorGraph &graph, const Plan &plan)
+      : graph(graph), plan(plan), folded(foldsIntoContraction(graph)), atLoad(computedAtLoad(graph)),
+        kernelOf(graph.exprs().size(), -1) {
+    for (auto [k, kernel] : llvm::enumerate(plan.kernels))
+      for (const PartPlan &part : kernel.parts)
+        for (const OpPlan &op : part.ops)
+          kernelOf[op.id] = k;
+  }
+
+  json::Value report() const {
+    json::Array kernels, launches, left;
+    for (size_t k = 0; k < plan.kernels.size(); ++k)
+      kernels.push_back(kernel(k));
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope >= tile::Scope::launch)
+        launches.push_back(json::Object{{"from", edge.producer},
+                                        {"to", edge.consumer},
+                                        {"from_op", opName(edge.producer)},
+                                        {"to_op", opName(edge.consumer)},
+                                        {"from_loc", location(edge.producer)},
+                                        {"to_loc", location(edge.consumer)},
+                                        {"bytes", edge.bytes},
+                                        {"reason", edge.reason},
+                                        {"would_change", edge.wouldChange}});
+    for (const LeftOp &op : plan.left)
+      left.push_back(json::Object{{"id", op.id}, {"op", op.op}, {"loc", location(op.id)}, {"reason", op.reason}});
+    return json::Object{{"target", plan.target},          {"policy", plan.policy},
+                        {"kernels", std::move(kernels)},  {"edges_at_launch", std::move(launches)},
+                        {"left_to_iree", std::move(left)}, {"coverage", coverage()}};
+  }
+
+private:
+  std::string opName(unsigned id) const { return graph.exprs()[id].op->getName().getStringRef().str(); }
+
+  std::string location(unsigned id) const {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    graph.exprs()[id].op->getLoc().print(os);
+    return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
+  }
+
+  /// Bytes an op would move alone: each input and result once.
+  int64_t bytesOf(unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    llvm::DenseSet<Value> tensors;
+    for (const TensorAccess &access : expr.inputs)
+      tensors.insert(access.tensor);
+    for (Value result : expr.op->getResults())
+      if (!result.use_empty())
+        tensors.insert(result);
+    int64_t bytes = 0;
+    for (Value tensor : tensors)
+      bytes += tensorBytes(tensor);
+    return bytes;
+  }
+
+  json::Value kernel(unsigned k) const {
+    const KernelPlan &entry = plan.kernels[k];
+    json::Array ops, parts, edges, predicted;
+    int64_t workgroups = 0;
+    for (const PartPlan &part : entry.parts) {
+      json::Array ids;
+      for (const OpPlan &op : part.ops) {
+        ids.push_back(op.id);
+        ops.push_back(json::Object{{"id", op.id}, {"op", op.op}, {"loc", location(op.id)}, {"bytes", bytesOf(op.id)},
+                                   {"root", op.root}});
+      }
+      parts.push_back(json::Object{{"ops", std::move(ids)},
+                                   {"dims", json::Array(part.extents)},
+                                   {"tiles", json::Array(part.tiles)},
+                                   {"grid", json::Array(part.grid)},
+                                   {"vector", part.vector},
+                                   {"workgroups", part.workgroups}});
+      workgroups += part.workgroups;
+    }
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope < tile::Scope::launch && kernelOf[edge.consumer] == static_cast<int64_t>(k))
+        edges.push_back(json::Object{{"from", edge.producer},
+                                     {"to", edge.consumer},
+                                     {"scope", tile::stringifyScope(edge.scope)},
+                                     {"recompute", edge.recompute},
+                                     {"reason", edge.reason}});
+    for (const CostTerm &term : entry.predicted)
+      predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});
+    const PartPlan &first = entry.parts.front();
+    return json::Object{{"name", entry.name},
+                        {"ops", std::move(ops)},
+                        {"edges", std::move(edges)},
+                        {"parts", std::move(parts)},
+                        {"dims", json::Array(first.extents)},
+                        {"tiles", json::Array(first.tiles)},
+                        {"grid", json::Array(first.grid)},
+                        {"vector", first.vector},
+                        {"workgroups", workgroups},
+                        {"predicted", std::move(predicted)}};
+  }
+
+  /// Whether some kernel would have to run the op: it computes or moves, at run time, and IREE has no contraction to
+  /// hide it in.
+  bool counts(unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    return expr.kind != ExprKind::contraction && !isView(expr) && folded[id] < 0 && !atLoad[id] &&
+           llvm::any_of(expr.op->getResults(), [](Value result) { return !result.use_empty(); });
+  }
+
+  json::Value coverage() const {
+    int64_t opsTaken = 0, opsEligible = 0, bytesTaken = 0, bytesEligible = 0, bytesFolded = 0, bytesIneligible = 0;
+    for (unsigned id = 0; id < graph.exprs().size(); ++id) {
+      const TensorExpr &expr = graph.exprs()[id];
+      int64_t bytes = bytesOf(id);
+      if (expr.kind != ExprKind::contraction && !isView(expr) && folded[id] >= 0 && kernelOf[id] < 0)
+        bytesFolded += bytes;
+      bool taken = kernelOf[id] >= 0 && !isView(expr);
+      if (!counts(id) && !taken)
+        continue;
+      if (!taken && !whyNotEligible(expr).empty()) {
+        bytesIneligible += bytes;
+        continue;
+      }
+      ++opsEligible;
+      bytesEligible += bytes;
+      opsTaken += taken;
+      bytesTaken += taken ? bytes : 0;
+    }
+    return json::Object{{"ops_taken", opsTaken},           {"ops_eligible", opsEligible},
+                        {"bytes_taken", bytesTaken},       {"bytes_eligible", bytesEligible},
+                        {"bytes_ineligible", bytesIneligible}, {"bytes_folded_by_iree", bytesFolded}};
+  }
+
+  const TensorGraph &graph;
+  const Plan &plan;
+  std::vector<int64_t> folded;
+  std::vector<bool> atLoad;
+  std::vector<int64_t> kernelOf;
+};
+} // namespace
+
+json::Value tilewright::reportPlan(const TensorGraph &graph, const Plan &plan) { return Reporter(graph, plan).report(); }

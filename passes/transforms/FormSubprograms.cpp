@@ -1,0 +1,344 @@
+// Level 1 to level 2: the plan carried out. The decision is a Plan, made by the planner or read from a file and checked;
+// the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in which the
+// ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
+#include "passes/Passes.h"
+#include "passes/analysis/AffineAlgebra.h"
+#include "passes/plan/GreedyPlanner.h"
+#include "passes/plan/Partition.h"
+#include "passes/plan/PlanReport.h"
+#include "passes/transforms/ExprRewriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_FORMSUBPROGRAMS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Carrying out a plan
+//===----------------------------------------------------------------------===//
+
+/// Drops the dims of one point: they have no place in the index space.
+void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
+  Builder builder(op.getContext());
+  SmallVector<AffineExpr> renamed;
+  SmallVector<int64_t> domain, reductions;
+  for (auto [dim, extent] : llvm::enumerate(expr.domain)) {
+    bool kept = hasPlace(expr, dim);
+    renamed.push_back(kept ? builder.getAffineDimExpr(domain.size()) : builder.getAffineConstantExpr(0));
+    if (kept && llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
+      reductions.push_back(domain.size());
+    if (kept)
+      domain.push_back(extent);
+  }
+  if (domain.size() == expr.domain.size())
+    return;
+  auto rename = [&](AffineMap map) {
+    return simplifyInDomain(map.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), domain);
+  };
+  auto renameSet = [&](IntegerSet set) {
+    return conjoin(set.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), IntegerSet(), domain);
+  };
+  SmallVector<AffineMap> maps, resultMaps;
+  SmallVector<Attribute> guards;
+  for (unsigned i = 0; i < op.getInputs().size(); ++i) {
+    maps.push_back(rename(op.getInputMap(i)));
+    IntegerSet guard = op.getGuard(i);
+    if (guard)
+      guard = renameSet(guard);
+    guards.push_back(guard ? Attribute(IntegerSetAttr::get(guard)) : builder.getUnitAttr());
+  }
+  for (unsigned i = 0; i < op.getNumResults(); ++i)
+    resultMaps.push_back(rename(op.getResultMap(i)));
+  op.setDomain(domain);
+  op.setReductions(reductions);
+  op.setMapsAttr(builder.getAffineMapArrayAttr(maps));
+  op.setGuardsAttr(builder.getArrayAttr(guards));
+  op.setResultMapsAttr(builder.getAffineMapArrayAttr(resultMaps));
+  for (Operation &inner : llvm::make_early_inc_range(op.getBodyBlock())) {
+    if (auto index = dyn_cast<tile::IndexOp>(inner))
+      index.setMap(rename(index.getMap()));
+    auto within = dyn_cast<tile::WithinOp>(inner);
+    if (!within)
+      continue;
+    if (IntegerSet set = renameSet(within.getSet())) {
+      within.setSet(set);
+      continue;
+    }
+    OpBuilder at(within);
+    within.replaceAllUsesWith(
+        arith::ConstantOp::create(at, within.getLoc(), at.getBoolAttr(true)).getResult());
+    within.erase();
+  }
+}
+
+/// Builds the subprogram of one part at the builder's insertion point.
+class PartBuilder {
+public:
+  /// `made` holds what earlier subprograms return in place of the graph's values, and gains what this one does.
+  PartBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const PartPlan &part,
+              llvm::DenseMap<Value, Value> &made)
+      : graph(graph), plan(plan), kernel(kernel), part(part), made(made) {
+    for (const OpPlan &op : part.ops)
+      choice.exprs.push_back(op.id);
+  }
+
+  LogicalResult build(OpBuilder &builder) {
+    std::vector<Value> inputs = partInputs(graph, choice), outputs = partOutputs(graph, choice);
+    SmallVector<Value> operands = llvm::map_to_vector(inputs, [&](Value input) {
+      Value replaced = made.lookup(input);
+      return replaced ? replaced : input;
+    });
+    Location loc = builder.getFusedLoc(llvm::map_to_vector(
+        part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
+    auto subprogram = tile::SubprogramOp::create(
+        builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
+        part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()));
+    Block &body = subprogram.getBody().emplaceBlock();
+    for (Value input : inputs)
+      values[input] = body.addArgument(input.getType(), input.getLoc());
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    for (const OpPlan &op : part.ops)
+      if (failed(buildExpr(inside, op)))
+        return failure();
+    tile::YieldOp::create(inside, loc, llvm::map_to_vector(outputs, [&](Value value) { return values[value]; }));
+    for (tile::ConnectOp connect : llvm::make_early_inc_range(body.getOps<tile::ConnectOp>()))
+      if (connect->use_empty())
+        connect.erase();
+    for (auto [output, result] : llvm::zip(outputs, subprogram.getResults())) {
+      output.replaceAllUsesWith(result);
+      made[output] = result;
+    }
+    return success();
+  }
+
+private:
+  LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
+    const TensorExpr &expr = graph.exprs()[op.id];
+    SmallVector<Value> tensors;
+    for (unsigned input = 0; input < expr.inputs.size(); ++input)
+      tensors.push_back(valueFor(builder, op.id, input));
+    std::string reason;
+    FailureOr<tile::ExprOp> raised = raise(builder, expr, tensors, &reason);
+    if (failed(raised))
+      return expr.op->emitError("tile: cannot be raised into kernel '") << kernel.name << "': " << reason;
+    dropUnitDims(*raised, expr);
+    if (op.root)
+      raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
+    for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
+      values[before] = after;
+    return success();
+  }
+
+  /// What stands for an input: a block argument, or the producer's result through a connect of the edge's scope. One
+  /// connect serves all inputs of an expression that read the same result at one scope.
+  Value valueFor(OpBuilder &builder, unsigned consumer, unsigned input) {
+    Value tensor = graph.exprs()[consumer].inputs[input].tensor;
+    Value value = values.lookup(tensor);
+    const EdgePlan *edge = plan.edge(consumer, input);
+    if (!edge || !choice.contains(edge->producer))
+      return value ? value : tensor; // a splat constant becomes a scalar of the body
+    auto key = std::tuple(consumer, value, edge->scope, edge->recompute);
+    Value &connected = connects[key];
+    if (!connected)
+      connected = tile::ConnectOp::create(
+          builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
+          tile::ScopeAttr::get(builder.getContext(), edge->scope),
+          edge->recompute ? builder.getUnitAttr() : UnitAttr());
+    return connected;
+  }
+
+  struct KeyLess {
+    template <typename Key> bool operator()(const Key &a, const Key &b) const {
+      auto plain = [](const Key &key) {
+        return std::tuple(std::get<0>(key), std::get<1>(key).getAsOpaquePointer(), std::get<2>(key), std::get<3>(key));
+      };
+      return plain(a) < plain(b);
+    }
+  };
+
+  const TensorGraph &graph;
+  const Plan &plan;
+  const KernelPlan &kernel;
+  const PartPlan &part;
+  llvm::DenseMap<Value, Value> &made;
+  PartChoice choice;
+  llvm::DenseMap<Value, Value> values;
+  std::map<std::tuple<unsigned, Value, tile::Scope, bool>, Value, KeyLess> connects;
+};
+
+/// Puts the block into an order in which the ops of each kernel stand together.
+void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
+  Partition partition(graph, block);
+  for (const KernelPlan &kernel : plan.kernels)
+    for (const PartPlan &part : kernel.parts)
+      for (const OpPlan &op : part.ops)
+        partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(op.id));
+  auto sequence = partition.order();
+  assert(sequence && "a verified plan is acyclic");
+  for (const std::vector<Operation *> &ops : *sequence)
+    for (Operation *op : ops)
+      op->moveBefore(&block, block.end());
+}
+
+Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
+  Operation *first = nullptr;
+  for (const PartPlan &part : kernel.parts)
+    for (const OpPlan &op : part.ops)
+      if (Operation *candidate = graph.exprs()[op.id].op; !first || candidate->isBeforeInBlock(first))
+        first = candidate;
+  return first;
+}
+
+LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block) {
+  orderBlock(graph, plan, block);
+  SmallVector<Operation *> replaced;
+  llvm::DenseMap<Value, Value> made;
+  for (const KernelPlan &kernel : plan.kernels) {
+    OpBuilder builder(firstOf(graph, kernel));
+    for (const PartPlan &part : kernel.parts) {
+      if (failed(PartBuilder(graph, plan, kernel, part, made).build(builder)))
+        return failure();
+      for (const OpPlan &op : part.ops)
+        replaced.push_back(graph.exprs()[op.id].op);
+    }
+  }
+  llvm::sort(replaced, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+LogicalResult writeJson(Operation *op, StringRef path, const llvm::json::Value &value) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file)
+    return op->emitError(message);
+  file->os() << llvm::formatv("{0:2}\n", value);
+  file->os().flush();
+  if (file->os().has_error())
+    return op->emitError("cannot write '") << path << "': " << file->os().error().message();
+  file->keep();
+  return success();
+}
+
+class FormSubprograms : public impl::FormSubprogramsBase<FormSubprograms> {
+public:
+  using FormSubprogramsBase::FormSubprogramsBase;
+
+private:
+  /// Functions we can plan for, each with its graph.
+  std::vector<std::pair<func::FuncOp, TensorGraph>> collect() {
+    std::vector<std::pair<func::FuncOp, TensorGraph>> functions;
+    getOperation().walk([&](func::FuncOp function) {
+      if (!function.getBody().hasOneBlock())
+        return;
+      TensorGraph graph = TensorGraph::build(function.getBody().front());
+      if (!graph.exprs().empty())
+        functions.emplace_back(function, std::move(graph));
+    });
+    return functions;
+  }
+
+  FailureOr<Plan> readPlan(Operation *op) {
+    std::string message;
+    std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(planIn, &message);
+    if (!buffer)
+      return op->emitError(message);
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(buffer->getBuffer());
+    if (!value)
+      return op->emitError("plan '") << planIn << "': " << llvm::toString(value.takeError());
+    llvm::Expected<Plan> plan = planFromJson(*value);
+    if (!plan)
+      return op->emitError("plan '") << planIn << "': " << llvm::toString(plan.takeError());
+    return *plan;
+  }
+
+  FailureOr<Plan> decide(func::FuncOp function, const TensorGraph &graph, const Target &planned) {
+    PlanOptions options;
+    options.policy = policy;
+    options.takeSingles = takeSingles;
+    options.pack = pack;
+    FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options) : readPlan(function);
+    if (failed(plan))
+      return failure();
+    if (std::string why = plan->verify(graph); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    return plan;
+  }
+
+  void explain(const TensorGraph &graph, const Plan &plan) {
+    auto options = [](StringRef name) { return remark::RemarkOpts::name(name).category("tile-form-subprograms"); };
+    for (const LeftOp &op : plan.left)
+      remark::missed(graph.exprs()[op.id].op->getLoc(), options("left"))
+          << llvm::formatv("tile: op {0} ({1}) is left to IREE: {2}", op.id, op.op, op.reason).str();
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope >= tile::Scope::launch) {
+        remark::missed(graph.exprs()[edge.consumer].op->getLoc(), options("launch"))
+            << llvm::formatv("tile: the edge from op {0} to op {1} stays at scope {2}: {3}", edge.producer,
+                             edge.consumer, tile::stringifyScope(edge.scope), edge.reason)
+                   .str();
+        ++numLaunch;
+      }
+    numKernels += plan.kernels.size();
+    numLeft += plan.left.size();
+    numTaken += graph.exprs().size() - plan.left.size();
+  }
+
+  LogicalResult run() {
+    if (policy != "greedy")
+      return getOperation().emitError("unknown policy '") << policy << "'; known policies: greedy";
+    llvm::Expected<Target> found = lookupTarget(target);
+    if (!found)
+      return getOperation().emitError(llvm::toString(found.takeError()));
+    Target planned = cores > 0 ? withCores(*found, cores) : *found;
+    auto functions = collect();
+    bool files = !planIn.empty() || !planOut.empty() || !report.empty();
+    if (files && functions.size() > 1)
+      return functions[1].first.emitError("plan-in, plan-out and report take a module with one function that holds "
+                                          "tensor expressions; this is the second");
+    if (functions.empty())
+      return writeEmpty();
+    for (auto &[function, graph] : functions) {
+      FailureOr<Plan> plan = decide(function, graph, planned);
+      if (failed(plan) || failed(write(function, graph, *plan)))
+        return failure();
+      explain(graph, *plan);
+      if (failed(carryOut(graph, *plan, function.getBody().front())))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult writeEmpty() {
+    Block none;
+    TensorGraph graph = TensorGraph::build(none);
+    return write(getOperation(), graph, Plan{target, policy, {}, {}, {}, {}});
+  }
+
+  LogicalResult write(Operation *op, const TensorGraph &graph, const Plan &plan) {
+    if (!planOut.empty() && failed(writeJson(op, planOut, toJson(plan))))
+      return failure();
+    return report.empty() ? success() : writeJson(op, report, reportPlan(graph, plan));
+  }
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace tilewright

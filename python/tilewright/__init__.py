@@ -1,0 +1,82 @@
+"""Tilewright: a deep learning compiler that stitches operators into few kernels, in front of IREE.
+
+    import tilewright
+
+    program = tilewright.compile("model.onnx")
+    outputs = program(*inputs)
+    print(program.explain())
+    program.save("model.vmfb")
+
+Errors that a user can cause are `TilewrightError`s.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import (
+    CompileError,
+    InputError,
+    IreeError,
+    ModelError,
+    NativeError,
+    OutputError,
+    PassError,
+    PlanError,
+    ProgramError,
+    TargetError,
+    TilewrightError,
+    VersionError,
+)
+
+if TYPE_CHECKING:
+    from tilewright.compilation import compile
+    from tilewright.module import Diagnostic, Module
+    from tilewright.options import CompileOptions
+    from tilewright.plan import Plan
+    from tilewright.program import Program, load
+    from tilewright.targets import Target, known_targets
+
+__all__ = [
+    "CompileError",
+    "CompileOptions",
+    "Diagnostic",
+    "InputError",
+    "IreeError",
+    "ModelError",
+    "Module",
+    "NativeError",
+    "OutputError",
+    "PassError",
+    "Plan",
+    "PlanError",
+    "Program",
+    "ProgramError",
+    "Target",
+    "TargetError",
+    "TilewrightError",
+    "VersionError",
+    "compile",
+    "known_targets",
+    "load",
+]
+
+# Imported at first use: the worker process and `tilewright --help` need none of it.
+_LAZY = {
+    "CompileOptions": "options",
+    "Diagnostic": "module",
+    "Module": "module",
+    "Plan": "plan",
+    "Program": "program",
+    "Target": "targets",
+    "compile": "compilation",
+    "known_targets": "targets",
+    "load": "program",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    return getattr(import_module(f"tilewright.{_LAZY[name]}"), name)

@@ -1,0 +1,231 @@
+"""From a model to a program: IREE's front, our stage, IREE's back.
+
+Which of IREE's flags are its best was measured on one layer of BERT-base (sequence 128), a GPT-2 block, a Llama
+block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians in ms:
+
+    flags                                      BERT 1 thread   GPT-2 1   Llama 1   CNN 1
+    (none)                                         14.5          16.1       8.3     0.52
+    data tiling                                     9.5          10.3       4.5     0.52
+    data tiling + aggressive fusion                 9.4         fails       4.5     0.52
+    data tiling + ukernels=all                     10.0          10.4       4.9     0.52
+    data tiling + opt-level O2 or O3               14.1         fails     fails     0.52
+    opt-level O3                                   17.2         fails       8.5     0.52
+    llvm-ukernels=all (with O3)                    14.0         fails     fails     0.52
+    inner-tiled (with O3)                         fails         fails     fails    fails
+
+So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare` also tries the two runners-up
+per model and takes the fastest. Where IREE cannot compile a model with data tiling it is switched off and noted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import IreeError, OutputError
+from tilewright.frontends import ImportedModel, Model, import_model
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.versions import check_iree
+from tilewright.options import CompileOptions, available_cores
+from tilewright.process import Worker
+from tilewright.program import Metadata, Program
+from tilewright.runtime import Session
+from tilewright.stitch import Stitched, resolve_target, stitch
+from tilewright.targets import Target
+
+DATA_TILING = "--iree-opt-data-tiling"
+
+Progress = Callable[[str], None]
+
+
+def compile(
+    model: Model,
+    target: str | Path | Target = "cpu",
+    *,
+    options: CompileOptions | None = None,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Program:
+    """Compiles a model to a program.
+
+    `model` is a path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text. `target` is a name that
+    `tilewright.known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Options are the fields of
+    `CompileOptions`, given as keywords or as one object. `progress` is called with the name of every step.
+    """
+    options = replace(options or CompileOptions(), **changes)
+    report_step = progress or (lambda step: None)
+    check_iree()
+    threads = options.threads or available_cores()
+    machine = resolve_target(target, threads=threads)
+    directory = tempfile.TemporaryDirectory(prefix="tilewright-")
+    try:
+        return _compile_in(directory, model, target, machine, threads, options, report_step)
+    except BaseException as error:
+        directory.cleanup()
+        if isinstance(error, OSError):
+            raise OutputError(
+                f"an intermediate file cannot be written ({error.strerror})",
+                where=str(error.filename or tempfile.gettempdir()),
+                hint="free disk space, or set TMPDIR to another folder",
+            ) from error
+        raise
+
+
+def _compile_in(
+    directory: tempfile.TemporaryDirectory[str],
+    model: Model,
+    target: str | Path | Target,
+    machine: Target,
+    threads: int,
+    options: CompileOptions,
+    progress: Progress,
+) -> Program:
+    folder = Path(directory.name)
+    dump = _Dump(options.dump_dir)
+    seconds: dict[str, float] = {}
+    notes: list[str] = []
+    flags = iree_flags(machine, host=target == "cpu", extra=options.iree_flags)
+
+    with Worker() as worker:
+        iree = IreeCompiler(worker)
+        progress("importing the model")
+        with _timed(seconds, "import"):
+            imported = import_model(model, compiler=iree, directory=folder)
+        dump.write("1-input.mlir", imported.source)
+
+        progress("IREE: to the preprocessing phase")
+        with _timed(seconds, "iree_front"):
+            front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        dump.write("2-preprocessing.mlir", front.encode())
+
+        progress("fusing and generating kernels")
+        with _timed(seconds, "tilewright"):
+            stitched = stitch(
+                front, worker=worker, target=machine, directory=folder, plan=options.plan, dump_dir=options.dump_dir
+            )
+        dump.write("3-stitched.mlir", stitched.text.encode())
+        for name in ("plan.json", "report.json", "target.json", "kernels.o"):
+            dump.copy(folder / name)
+
+        progress("IREE: to the module")
+        with _timed(seconds, "iree_back"):
+            module, stitched, used_flags = _finish(iree, imported, front, stitched, flags, options, notes)
+
+        path = folder / "model.vmfb"
+        path.write_bytes(module)
+        parameters = {**imported.parameters, **{scope: Path(p) for scope, p in options.parameters.items()}}
+        session = Session(path, parameters, entry=options.entry or imported.entry, threads=threads)
+        signature = imported.signature or session.signature or iree.signature(imported.source, session.entry)
+    metadata = Metadata(
+        target=machine.name,
+        threads=threads,
+        entry=session.entry,
+        signature=signature,
+        report=stitched.report,
+        plan=stitched.plan.to_json() if stitched.plan else None,
+        iree_flags=tuple(used_flags),
+        notes=tuple(notes),
+        seconds=seconds,
+    )
+    return Program(module=path, parameters=parameters, metadata=metadata, session=session, keep_alive=directory)
+
+
+def _finish(
+    iree: IreeCompiler,
+    imported: ImportedModel,
+    front: str,
+    stitched: Stitched,
+    flags: Sequence[str],
+    options: CompileOptions,
+    notes: list[str],
+) -> tuple[bytes, Stitched, Sequence[str]]:
+    """IREE's back end, with less where it fails with more: data tiling first, then (unless strict) our kernels."""
+
+    def attempt(text: str, with_flags: Sequence[str]) -> bytes:
+        return iree.resume(text.encode(), "preprocessing", flags=with_flags, name=imported.name)
+
+    try:
+        return attempt(stitched.text, flags), stitched, flags
+    except IreeError as error:
+        first = error
+    untiled = [flag for flag in flags if flag != DATA_TILING]
+    if len(untiled) < len(flags):
+        try:
+            module = attempt(stitched.text, untiled)
+        except IreeError:
+            module = None
+        if module is not None:
+            notes.append(f"data tiling is off, because IREE fails with it ({first.message})")
+            return module, stitched, untiled
+    if options.strict or not stitched.report.kernels:
+        raise first
+    for fewer in (flags, untiled):
+        try:
+            module = attempt(front, fewer)
+        except IreeError:
+            continue
+        notes.append(f"none of our kernels is in the program, because IREE fails with them ({first.message})")
+        empty = replace(stitched, text=front, report=replace(stitched.report, kernels=(), raw={}), plan=None)
+        return module, empty, fewer
+    raise first
+
+
+def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list[str]:
+    """Flags for IREE's compiler: the target, its best optimisations, and the user's own, which win."""
+    flags = [
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+        DATA_TILING,
+    ]
+    if host:
+        flags.append("--iree-llvmcpu-target-cpu=host")
+    else:
+        flags += [f"--iree-llvmcpu-target-cpu={target.cpu or 'generic'}"]
+        if target.features:
+            flags.append(f"--iree-llvmcpu-target-cpu-features={target.features}")
+    return merge_flags(flags, extra)
+
+
+def merge_flags(flags: Sequence[str], extra: Sequence[str]) -> list[str]:
+    """Both lists; where both set a flag, the second wins. IREE refuses a flag that is given twice."""
+    chosen = {flag.partition("=")[0]: flag for flag in [*flags, *extra]}
+    # A disabled switch is left out: to IREE the two mean the same.
+    return [flag for flag in chosen.values() if flag != f"{DATA_TILING}=false"]
+
+
+class _timed:
+    """Adds the wall time of a block to a table."""
+
+    def __init__(self, table: dict[str, float], name: str) -> None:
+        self._table, self._name = table, name
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._table[self._name] = round(time.perf_counter() - self._started, 4)
+
+
+class _Dump:
+    """The folder for intermediate forms, if the user wants them."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        if folder is not None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
+
+    def write(self, name: str, data: bytes) -> None:
+        if self._folder is not None:
+            (self._folder / name).write_bytes(data)
+
+    def copy(self, source: Path) -> None:
+        if self._folder is not None and source.exists():
+            shutil.copyfile(source, self._folder / source.name)

@@ -1,0 +1,45 @@
+"""What a user may choose about a compilation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilewright.errors import CompileError
+
+if TYPE_CHECKING:
+    from tilewright.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions:
+    """Options of `tilewright.compile`, all with defaults."""
+
+    threads: int | None = None
+    """Threads that the program runs on; None: one per core that this process may use."""
+    iree_flags: tuple[str, ...] = ()
+    """More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults."""
+    dump_dir: Path | None = None
+    """Folder for every intermediate form."""
+    plan: Plan | Path | None = None
+    """A plan to carry out instead of making one."""
+    strict: bool = False
+    """Fail where the compiler would otherwise do with less: fall back from data tiling, or leave our kernels out."""
+    entry: str | None = None
+    """Which function is the program, for MLIR input with several."""
+    parameters: Mapping[str, Path] = field(default_factory=dict)
+    """Parameter archives (.irpa) that MLIR input refers to, by scope."""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and not 1 <= self.threads <= 64:
+            raise CompileError(
+                f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
+            )
+
+
+def available_cores() -> int:
+    """Cores that this process may run on, at most as many as IREE's runtime can use."""
+    return max(1, min(64, len(os.sched_getaffinity(0))))

@@ -1,0 +1,52 @@
+"""Pass pipelines as text.
+
+    module.run(pipeline("canonicalize", nested("func.func", "tile-raise", "tile-compose")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from tilewright.module import Diagnostic, Module
+
+OptionValue: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[int] | Sequence[float] | None"
+
+
+def pass_text(argument: str, options: Mapping[str, OptionValue] | None = None) -> str:
+    """One pass with its options, such as `tile-splice-iree{object=kernels.o}`; None and "" leave a default."""
+    written = [f"{name}={_value(value)}" for name, value in (options or {}).items() if not _is_default(value)]
+    return f"{argument}{{{' '.join(written)}}}" if written else argument
+
+
+def nested(operation: str, *passes: str) -> str:
+    """Passes that run on every operation of a name, one level down."""
+    return f"{operation}({','.join(passes)})"
+
+
+def pipeline(*passes: str, operation: str = "builtin.module") -> str:
+    """A whole pipeline, anchored on the operation that it runs on."""
+    return nested(operation, *passes)
+
+
+def run_pass(
+    module: Module, argument: str, *, anchor: str = "builtin.module", options: Mapping[str, OptionValue] | None = None
+) -> list[Diagnostic]:
+    """Runs one pass on every operation that it is for; gives its remarks."""
+    return module.run(pipeline(pass_text(argument, options), operation=anchor))
+
+
+def _is_default(value: OptionValue) -> bool:
+    return value is None or (not isinstance(value, bool | int | float) and len(value) == 0)
+
+
+def _value(value: OptionValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # Quotes keep spaces and braces of a path together.
+        return value if value.replace("_", "").replace("-", "").isalnum() else f"'{value}'"
+    if isinstance(value, int | float):
+        return str(value)
+    assert value is not None
+    return ",".join(_value(item) for item in value)

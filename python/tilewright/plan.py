@@ -1,0 +1,194 @@
+"""The plan: which ops share a kernel, where every tensor is handed over, and with which tiles.
+
+`tilewright.compile` makes one (`program.plan`); change it, and compile with it:
+
+    program = tilewright.compile("model.onnx")
+    plan = program.plan
+    plan.kernels[0].parts[0].tiles[0] = 8
+    program = tilewright.compile("model.onnx", plan=plan)
+
+A plan that breaks a rule (a cycle between kernels, a tile that does not fit) is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright._records import RecordError, from_json, to_json
+from tilewright.errors import OutputError, PlanError
+from tilewright.module import Module
+from tilewright.native import native
+
+
+@dataclass
+class CostTerm:
+    """A named term of a prediction; `unit` is "s", "B" or "1"."""
+
+    name: str
+    unit: str
+    value: float
+
+
+@dataclass
+class LevelTiling:
+    """Tile sizes and loop order of an op at one memory level, over the op's domain."""
+
+    level: str
+    sizes: list[int] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+
+
+@dataclass
+class LayoutStep:
+    """One step of a layout recipe: pad, split, permute or swizzle."""
+
+    kind: str
+    arguments: list[int] = field(default_factory=list)
+
+
+@dataclass
+class TensorPlan:
+    """Where a kernel keeps a tensor ("op3.0": result 0 of op 3, "in2": kernel input 2), and for how long."""
+
+    tensor: str
+    space: str
+    lifetime: str
+    layout: list[LayoutStep] = field(default_factory=list)
+
+
+@dataclass
+class Numerics:
+    """What fusing and forming an op does to its numbers."""
+
+    accumulation: str = ""
+    reassociates: bool = False
+    roundings_removed: int = 0
+
+
+@dataclass
+class OpPlan:
+    """One op of a kernel."""
+
+    id: int
+    op: str
+    form: str
+    numerics: Numerics
+    root: bool
+    dims: list[int] = field(default_factory=list)
+    tilings: list[LevelTiling] = field(default_factory=list)
+    micro_kernel: str = ""
+
+
+@dataclass
+class PartPlan:
+    """Ops that share an index space; a kernel has one part, or several packed side by side."""
+
+    ops: list[OpPlan]
+    extents: list[int]
+    tiles: list[int]
+    grid: list[int]
+    vector: int = -1
+    workgroups: int = 1
+    tensors: list[TensorPlan] = field(default_factory=list)
+
+
+@dataclass
+class KernelPlan:
+    """One kernel."""
+
+    name: str
+    parts: list[PartPlan]
+    predicted: list[CostTerm] = field(default_factory=list)
+
+
+@dataclass
+class EdgePlan:
+    """A producer-consumer edge: the scope at which the tile is handed over, and why."""
+
+    producer: int
+    result: int
+    consumer: int
+    input: int
+    scope: str
+    recompute: bool = False
+    reason: str = ""
+    bytes: int = 0
+    seconds: float = 0.0
+    would_change: str = ""
+
+
+@dataclass
+class LeftOp:
+    """An op that stays with IREE."""
+
+    id: int
+    op: str
+    reason: str
+
+
+@dataclass
+class Plan:
+    """A whole plan. Plain data: change it as you like, the compiler checks it."""
+
+    target: str
+    policy: str
+    kernels: list[KernelPlan] = field(default_factory=list)
+    streams: list[list[int]] = field(default_factory=list)
+    edges: list[EdgePlan] = field(default_factory=list)
+    left: list[LeftOp] = field(default_factory=list)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Plan:
+        """Reads the JSON form with the compiler's own reader, which names the member at fault."""
+        text, problem = native().normalize_plan(json.dumps(data))
+        if problem:
+            raise PlanError(problem)
+        try:
+            return from_json(Plan, json.loads(text))
+        except RecordError as error:
+            raise PlanError(str(error)) from None
+
+    def to_json(self) -> dict[str, Any]:
+        return to_json(self)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Plan:
+        """Reads a file that `save`, `--plan-out` or `tilewright-opt` wrote."""
+        try:
+            data = json.loads(Path(path).read_text())
+        except OSError as error:
+            raise PlanError(f"cannot be read ({error.strerror})", where=os.fspath(path)) from None
+        except ValueError as error:
+            raise PlanError(f"not JSON: {error}", where=os.fspath(path)) from None
+        return Plan.from_json(data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JSON form."""
+        try:
+            Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
+
+    def verify(self, module: Module) -> None:
+        """Raises `PlanError` unless the plan is legal for the one function of a module."""
+        problem = module.check_plan(json.dumps(self.to_json()))
+        if problem:
+            raise PlanError(problem)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _lines(plan: Plan) -> list[str]:
+    lines = [f"plan for {plan.target} by {plan.policy}: {len(plan.kernels)} kernels"]
+    for kernel in plan.kernels:
+        terms = ", ".join(f"{t.name} {t.value:.4g} {t.unit}" for t in kernel.predicted)
+        lines.append(f"  {kernel.name} ({terms})")
+        for part in kernel.parts:
+            ops = ", ".join(f"{op.op}#{op.id}" for op in part.ops)
+            lines.append(f"    extents {part.extents}, tiles {part.tiles}, {part.workgroups} workgroups: {ops}")
+    return lines

@@ -1,0 +1,100 @@
+"""The worker process as seen from the user's: started at the first request, replaced after it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import tilewright
+from tilewright.wire import read_message, write_message
+
+
+class WorkerDied(Exception):
+    """A request ended the process. `how` is for a message, `log` is what it printed."""
+
+    def __init__(self, how: str, log: str) -> None:
+        super().__init__(how)
+        self.how = how
+        self.log = log
+
+
+class Worker:
+    """A process with both compilers in it. One request runs at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(kill=error is not None)
+        self._log.close()
+
+    def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
+        """Sends a request; gives the answer, its bytes, and what was printed meanwhile."""
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        self._log.seek(0)
+        self._log.truncate()
+        try:
+            write_message(process.stdin, header, blob)
+            message = read_message(process.stdout)
+        except BrokenPipeError:
+            message = None
+        except BaseException:
+            # Interrupted halfway through a message: what comes next would be out of step.
+            self.close(kill=True)
+            raise
+        self._log.seek(0)
+        log = self._log.read().decode(errors="replace")
+        if message is None:
+            self.close()
+            raise WorkerDied(_how(process.returncode), log)
+        return message[0], message[1], log
+
+    def close(self, *, kill: bool = False) -> None:
+        """Ends the process: at the end of its request, or at once."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if kill:
+            process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    # It died with a request half written, which is why it is closed.
+                    continue
+        process.wait()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            # The worker must find this very package, also when it was put on the path by hand.
+            package_parent = str(Path(tilewright.__path__[0]).parent)
+            search = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tilewright.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env={**os.environ, "PYTHONPATH": search},
+            )
+        return self._process
+
+
+def _how(status: int) -> str:
+    return f"died by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"

@@ -1,0 +1,317 @@
+"""A compiled program: call it, save it, ask it what it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata as package_metadata
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from tilewright.errors import OutputError, ProgramError
+from tilewright.explain import explain_text
+from tilewright.iree.versions import PINNED_IREE
+from tilewright.plan import Plan
+from tilewright.report import Kernel, Report
+from tilewright.runtime import Session
+from tilewright.signature import Array, Signature
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is known of a program besides its code; saved beside it as JSON."""
+
+    target: str
+    threads: int
+    entry: str
+    signature: Signature | None
+    """None: a module without a description, of which nothing is known."""
+    report: Report = field(default_factory=Report)
+    plan: dict[str, Any] | None = None
+    iree_flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Where the compiler did with less than it was asked for."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Wall time of every step of the compilation."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "threads": self.threads,
+            "entry": self.entry,
+            **(self.signature.to_json() if self.signature else {}),
+            "notes": list(self.notes),
+            "seconds": dict(self.seconds),
+            "iree": PINNED_IREE,
+            "iree_flags": list(self.iree_flags),
+            "report": dict(self.report.raw),
+            "plan": self.plan,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Metadata:
+        return Metadata(
+            target=data["target"],
+            threads=data["threads"],
+            entry=data["entry"],
+            signature=Signature.from_json(data) if "inputs" in data else None,
+            report=Report.from_json(data.get("report", {})),
+            plan=data.get("plan"),
+            iree_flags=tuple(data.get("iree_flags", ())),
+            notes=tuple(data.get("notes", ())),
+            seconds=data.get("seconds", {}),
+        )
+
+
+class Program:
+    """A model compiled by `tilewright.compile`, or loaded by `tilewright.load`."""
+
+    def __init__(
+        self,
+        *,
+        module: Path,
+        parameters: Mapping[str, Path],
+        metadata: Metadata,
+        session: Session,
+        keep_alive: object = None,
+    ) -> None:
+        self._module = module
+        self._parameters = dict(parameters)
+        self._metadata = metadata
+        self._session = session
+        self._keep_alive = keep_alive
+        """Whatever owns the files, while the program maps them."""
+
+    def __call__(self, *arrays: Any) -> list[Array]:
+        """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
+        signature = self._metadata.signature
+        checked = signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
+        return self._session(checked, signature)
+
+    @property
+    def signature(self) -> Signature | None:
+        """Names, dtypes and shapes of inputs and outputs; None for a module without a description."""
+        return self._metadata.signature
+
+    @property
+    def metadata(self) -> Metadata:
+        """Everything that is known of how the program was made."""
+        return self._metadata
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that are ours; IREE's own are not among them."""
+        return self._metadata.report.kernels
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that was carried out, to look at or to change; None if there was nothing to plan."""
+        return Plan.from_json(self._metadata.plan) if self._metadata.plan is not None else None
+
+    @property
+    def module_path(self) -> Path:
+        """The module as IREE's tools take it (`iree-run-module --module=`)."""
+        return self._module
+
+    @property
+    def parameter_paths(self) -> Mapping[str, Path]:
+        """The weights by scope, as IREE's tools take them (`--parameters=scope=path`)."""
+        return self._parameters
+
+    @overload
+    def explain(self, format: Literal["text"] = "text") -> str: ...
+    @overload
+    def explain(self, format: Literal["json"]) -> dict[str, Any]: ...
+    def explain(self, format: Literal["text", "json"] = "text") -> str | dict[str, Any]:
+        """What was built and why: kernels with their tiles and predictions, edges at launch, what IREE got."""
+        if format == "json":
+            return self._metadata.to_json()
+        if format == "text":
+            return explain_text(self._metadata)
+        raise ValueError(f"format must be 'text' or 'json', not {format!r}")
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the module to `path` (.vmfb), and its weights (.irpa) and this program's metadata (.json) beside it.
+
+        All files are written under temporary names first: either all appear, or an `OutputError` is raised and what
+        was there before is still there.
+        """
+        target = Path(path)
+        if target.suffix != ".vmfb":
+            target = target.with_name(target.name + ".vmfb")
+        files = {target.with_name(_parameter_name(target.stem, s)): p for s, p in self._parameters.items()}
+        try:
+            # What lies in a temporary folder of ours can be linked; a user's file must not share its bytes.
+            staged = _Staged(target.parent, link=self._keep_alive is not None)
+            try:
+                for final, source in files.items():
+                    staged.copy(source, final)
+                staged.write(json.dumps(self._saved_json(target.stem), indent=1).encode(), target.with_suffix(".json"))
+                staged.copy(self._module, target)
+                staged.commit()
+            finally:
+                staged.discard()
+        except OSError as error:
+            size = sum(p.stat().st_size for p in [*self._parameters.values(), self._module])
+            raise OutputError(
+                f"cannot be written ({error.strerror})",
+                where=str(target),
+                hint=f"it needs {size / 1e6:.1f} MB in a folder that you may write to",
+            ) from None
+        return target
+
+    def _saved_json(self, stem: str) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "tilewright": package_version(),
+            "module_sha256": _digest(self._module),
+            "parameters": {
+                scope: {"file": _parameter_name(stem, scope), "bytes": path.stat().st_size}
+                for scope, path in self._parameters.items()
+            },
+            **self._metadata.to_json(),
+        }
+
+    def __repr__(self) -> str:
+        signature = str(self.signature) if self.signature else "(?) -> (?)"
+        return (
+            f"<tilewright.Program {self._metadata.entry}{signature}, {len(self.kernels)} fused kernels, "
+            f"target {self._metadata.target}, {self._metadata.threads} threads>"
+        )
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program:
+    """Loads what `Program.save` wrote.
+
+    A module is native code: load only what you would run. A .vmfb without its .json loads, too, if its weights are in
+    one .irpa of the same name, but knows nothing of its kernels.
+    """
+    module = Path(path)
+    if not module.is_file():
+        raise ProgramError("no such file", where=str(module), hint="give the path of a .vmfb")
+    described = _read_description(module)
+    if described is None:
+        return _load_bare(module, threads=threads or 1)
+    metadata, parameters = described
+    if threads is not None and threads != metadata.threads:
+        metadata = Metadata.from_json({**metadata.to_json(), "threads": threads})
+    session = Session(module, parameters, entry=metadata.entry, threads=metadata.threads)
+    return Program(module=module, parameters=parameters, metadata=metadata, session=session)
+
+
+def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
+    path = module.with_suffix(".json")
+    if not path.is_file():
+        return None
+    try:
+        data = json.loads(path.read_text())
+        if data["format"] != _FORMAT:
+            raise ProgramError(
+                f"written by another Tilewright (format {data['format']}, this one reads {_FORMAT})",
+                where=str(path),
+                hint="compile the model again",
+            )
+        metadata = Metadata.from_json(data)
+        parameters = {scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()}
+        sizes = {module.with_name(Path(p["file"]).name): int(p["bytes"]) for p in data["parameters"].values()}
+        digest = data["module_sha256"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProgramError(
+            f"malformed description: {error!r}", where=str(path), hint="compile the model again"
+        ) from None
+    if _digest(module) != digest:
+        raise ProgramError(
+            f"it is not the module that {path.name} describes: truncated, changed or replaced",
+            where=str(module),
+            hint="compile the model again",
+        )
+    for weights, size in sizes.items():
+        if weights.is_file() and weights.stat().st_size != size:
+            raise ProgramError(
+                f"it has {weights.stat().st_size} bytes instead of {size}: truncated or replaced", where=str(weights)
+            )
+    return metadata, parameters
+
+
+def _load_bare(module: Path, *, threads: int) -> Program:
+    weights = module.with_suffix(".irpa")
+    parameters = {"model": weights} if weights.is_file() else {}
+    session = Session(module, parameters, entry=None, threads=threads)
+    metadata = Metadata(
+        target="unknown",
+        threads=threads,
+        entry=session.entry,
+        signature=session.signature,
+        notes=(f"{module.with_suffix('.json').name} is missing, so nothing is known of its kernels",),
+    )
+    return Program(module=module, parameters=parameters, metadata=metadata, session=session)
+
+
+def package_version() -> str:
+    """The version of this package; "0+unknown" when it runs from a build directory."""
+    try:
+        return package_metadata.version("tilewright")
+    except package_metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def _parameter_name(stem: str, scope: str) -> str:
+    return f"{stem}.irpa" if scope == "model" else f"{stem}.{scope}.irpa"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """Weights may be gigabytes, and on one file system they need not be copied."""
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
+
+
+class _Staged:
+    """Files under temporary names in their folder, renamed together at the end."""
+
+    def __init__(self, folder: Path, *, link: bool) -> None:
+        self._folder = folder
+        self._link = link
+        self._pending: dict[Path, Path] = {}
+
+    def copy(self, source: Path, final: Path) -> None:
+        temporary = self._temporary(final)
+        temporary.unlink()
+        if not (self._link and _linked(source, temporary)):
+            shutil.copyfile(source, temporary)
+        os.chmod(temporary, 0o644)
+
+    def write(self, data: bytes, final: Path) -> None:
+        self._temporary(final).write_bytes(data)
+        os.chmod(self._pending[final], 0o644)
+
+    def commit(self) -> None:
+        for final, temporary in list(self._pending.items()):
+            os.replace(temporary, final)
+            del self._pending[final]
+
+    def discard(self) -> None:
+        for temporary in self._pending.values():
+            temporary.unlink(missing_ok=True)
+
+    def _temporary(self, final: Path) -> Path:
+        handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=self._folder)
+        os.close(handle)
+        self._pending[final] = Path(name)
+        return self._pending[final]

@@ -1,0 +1,128 @@
+"""Our stage between IREE's: a module at IREE's preprocessing phase in, the same with our kernels spliced in out.
+
+It runs in the worker, like IREE, so that an abort deep inside LLVM's code generation is an error and not the end of
+the user's process. To drive passes in process, see `tilewright.module`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import PassError, PlanError
+from tilewright.module import Module, write_reproducer
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.plan import Plan
+from tilewright.process import Worker, WorkerDied
+from tilewright.report import Report
+from tilewright.targets import Target
+
+
+@dataclass(frozen=True)
+class Stitched:
+    """What our stage made."""
+
+    text: str
+    report: Report
+    plan: Plan | None
+    """None: no plan was made, because nothing was there to fuse."""
+    seconds: float
+
+
+def resolve_target(target: str | os.PathLike[str] | Target, *, threads: int) -> Target:
+    """The target as data, with as many cores as the program will have threads."""
+    if not isinstance(target, Target):
+        target = Target.lookup(target)
+    if target.backend != "cpu" or target.cores == threads:
+        return target
+    data = target.to_json()
+    return Target.from_json({**data, "cores": threads})
+
+
+def stitch(
+    text: str,
+    *,
+    worker: Worker,
+    target: Target,
+    directory: Path,
+    plan: Plan | Path | None = None,
+    dump_dir: Path | None = None,
+) -> Stitched:
+    """Plans, compiles kernels to an object in `directory`, and splices them into the module."""
+    started = time.perf_counter()
+    inputs = {"target": directory / "target.json"}
+    inputs["target"].write_text(json.dumps(target.to_json()))
+    if plan is not None:
+        inputs["plan-in"] = _as_file(plan, directory)
+    outputs = {
+        "object-path": directory / "kernels.o",
+        "plan-out": directory / "plan.json",
+        "report": directory / "report.json",
+    }
+    options = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    if dump_dir is not None:
+        options["dump-assembly"] = str(dump_dir / "kernels.s")
+    passes = pipeline(pass_text("tilewright-cpu", options))
+    try:
+        stitched = _run(worker, text, passes, dump_dir)
+    except PassError as error:
+        # Files of ours are gone by the time the command is run: it reads copies, and writes into its own folder.
+        again = passes.replace(str(directory), ".") if dump_dir else passes
+        error.reproducer = write_reproducer(passes, text, dump_dir, files=list(inputs.values()))
+        raise
+    return Stitched(
+        text=stitched,
+        report=Report.from_json(_read_json(outputs["report"])),
+        plan=_read_plan(outputs["plan-out"]),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """What the worker does: parse, run, print."""
+    module = Module.parse(blob.decode(), name="preprocessing.mlir")
+    dump = header["dump_dir"]
+    module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
+    return {"ok": True}, module.to_text(generic=True, local_scope=True, debug_info=True).encode()
+
+
+def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
+    dump = str(dump_dir / "passes") if dump_dir else None
+    header = {"request": "stitch", "pipeline": passes, "dump_dir": dump}
+    try:
+        reply, result, log = worker.ask(header, text.encode())
+    except WorkerDied as death:
+        fatal = re.search(r"^LLVM ERROR: .*", death.log, re.MULTILINE)
+        raise PassError(
+            f"the compiler's process {death.how}" + (f": {fatal[0]}" if fatal else ""),
+            hint="this is a bug in Tilewright; please report it with the command that reproduces it",
+            details=death.log,
+        ) from None
+    if reply["ok"]:
+        return result.decode()
+    if "pass_error" in reply:
+        raise PassError(**reply["pass_error"])
+    raise PassError(reply["error"], details=reply["trace"] + log)
+
+
+def _as_file(plan: Plan | Path, directory: Path) -> Path:
+    if isinstance(plan, Plan):
+        path = directory / "plan-in.json"
+        plan.save(path)
+        return path
+    if not plan.is_file():
+        raise PlanError("no such file", where=str(plan))
+    return plan.resolve()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _read_plan(path: Path) -> Plan | None:
+    return Plan.from_json(_read_json(path)) if path.exists() else None

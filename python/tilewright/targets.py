@@ -1,0 +1,95 @@
+"""Targets: what the compiler knows of a machine, as data.
+
+    target = Target.lookup("x86-64-avx512")
+    smaller = dataclasses.replace(target, block_bytes=65536)
+    program = tilewright.compile(model, target=smaller)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright._records import RecordError, from_json, to_json
+from tilewright.errors import OutputError, TargetError
+from tilewright.native import native
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """One level of the memory hierarchy."""
+
+    name: str
+    space: str
+    """The space whose slices live here: register, block, cluster, global or host."""
+    capacity_bytes: int
+    """Of one unit; 0: unbounded."""
+    bandwidth: float
+    """Bytes per second, all units together."""
+    transaction_bytes: int
+    """Cache line or sector."""
+    units: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine. `source` says where the numbers come from; nothing here was asked of a live device."""
+
+    name: str
+    backend: str
+    triple: str
+    cpu: str
+    features: str
+    levels: tuple[MemoryLevel, ...]
+    """Innermost first."""
+    cores: int
+    vector_bytes: int
+    vector_registers: int
+    launch_seconds: float
+    barrier_seconds: float
+    flops_per_second: float
+    special_per_second: float
+    """Exponentials, divisions and their like."""
+    max_bindings: int
+    block_bytes: int
+    """Most memory that a workgroup may use for tiles."""
+    source: str
+
+    @staticmethod
+    def lookup(name_or_path: str | os.PathLike[str]) -> Target:
+        """A known target, "cpu" for this machine, or a JSON file whose fields override those of its "base"."""
+        text, problem = native().lookup_target(os.fspath(name_or_path))
+        return _read(text, problem, name=os.fspath(name_or_path))
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Target:
+        """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
+        text, problem = native().normalize_target(json.dumps(data))
+        return _read(text, problem, name=str(data.get("name", "?")))
+
+    def to_json(self) -> dict[str, Any]:
+        return to_json(self)  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JSON form, which `lookup`, `compile` and `tilewright-opt` read."""
+        try:
+            Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
+
+
+def known_targets() -> list[str]:
+    """Names that `Target.lookup` takes, besides "cpu" and paths of JSON files."""
+    return native().known_targets()
+
+
+def _read(text: str, problem: str, *, name: str) -> Target:
+    if problem:
+        raise TargetError(problem)
+    try:
+        return from_json(Target, json.loads(text))
+    except RecordError as error:
+        raise TargetError(str(error), where=f"target '{name}'") from None

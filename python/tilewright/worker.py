@@ -1,0 +1,54 @@
+"""The process in which the compilers run: `python -m tilewright.worker`.
+
+Requests come in on stdin, answers go out on stdout; see `tilewright.wire`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeAlias
+
+from tilewright import stitch
+from tilewright.errors import PassError
+from tilewright.iree import service
+from tilewright.wire import read_message, write_message
+
+Handler: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
+
+HANDLERS: dict[str, Handler] = {
+    "compile": service.compile_between_phases,
+    "import_onnx": service.import_onnx,
+    "list_functions": service.list_functions,
+    "stitch": stitch.answer,
+}
+
+
+def main() -> None:
+    """Answers requests on stdin until it closes."""
+    requests = sys.stdin.buffer
+    # Whatever libraries print must not end up among the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(requests, answers)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers every request until the stream ends; a failed request is an answer, too."""
+    while (message := read_message(requests)) is not None:
+        header, blob = message
+        try:
+            answer, result = HANDLERS[header["request"]](header, blob)
+        except PassError as error:
+            fields = ("message", "operation", "location", "details", "reproducer")
+            answer, result = {"ok": False, "pass_error": {name: getattr(error, name) for name in fields}}, b""
+        except Exception as error:
+            trace = traceback.format_exc()
+            answer, result = {"ok": False, "error": f"{error}" or type(error).__name__, "trace": trace}, b""
+        write_message(answers, answer, result)
+
+
+if __name__ == "__main__":
+    main()

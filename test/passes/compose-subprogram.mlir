@@ -1,0 +1,42 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-compose))' | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#t = affine_map<(d0, d1) -> (d1, d0)>
+
+// In a subprogram the plan decides: the thread edge is carried out although exp is then computed twice, the block edge
+// stays, and the placement and tilings of the consumer survive.
+// CHECK-LABEL: func @thread_edges_only
+// CHECK: tile.subprogram
+// CHECK: %[[X:.+]] = tile.expr
+// CHECK:   math.exp
+// CHECK: %[[Y:.+]] = tile.expr domain [3, 5] reduce [](%[[IN:.+]]) maps {{.*}} dims [0, 1] tilings
+// CHECK:   math.exp
+// CHECK:   math.sqrt
+// CHECK: %[[C:.+]] = tile.connect %[[X]] <block>
+// CHECK-NOT: tile.connect
+// CHECK: %[[Z:.+]] = tile.expr domain [3, 5] reduce [](%[[C]])
+// CHECK: tile.yield %[[Y]], %[[Z]]
+func.func @thread_edges_only(%a: tensor<5x3xf32>) -> (tensor<3x5xf32>, tensor<3x5xf32>) {
+  %0:2 = tile.subprogram "k"(%a) extents [3, 5] tiles [3, 5] grid [] vector 1 workgroups 1 : (tensor<5x3xf32>) -> (tensor<3x5xf32>, tensor<3x5xf32>) {
+  ^bb0(%in: tensor<5x3xf32>):
+    %x = tile.expr domain [3, 5] reduce [](%in) maps [#t] guards [unit] into [#id] inits [] dims [0, 1] : (tensor<5x3xf32>) -> tensor<3x5xf32> {
+    ^bb1(%e: f32):
+      %v = math.exp %e : f32
+      tile.yield %v : f32
+    }
+    %cy = tile.connect %x <thread> recompute : tensor<3x5xf32>
+    %y = tile.expr domain [3, 5] reduce [](%cy) maps [#id] guards [unit] into [#id] inits [] dims [0, 1] tilings [#tile.tiling<thread, sizes = [1, 5], order = [0, 1]>] : (tensor<3x5xf32>) -> tensor<3x5xf32> {
+    ^bb1(%e: f32):
+      %v = math.sqrt %e : f32
+      tile.yield %v : f32
+    }
+    %cz = tile.connect %x <block> : tensor<3x5xf32>
+    %z = tile.expr domain [3, 5] reduce [](%cz) maps [#id] guards [unit] into [#id] inits [] dims [0, 1] : (tensor<3x5xf32>) -> tensor<3x5xf32> {
+    ^bb1(%e: f32):
+      %v = math.log %e : f32
+      tile.yield %v : f32
+    }
+    tile.yield %y, %z : tensor<3x5xf32>, tensor<3x5xf32>
+  }
+  return %0#0, %0#1 : tensor<3x5xf32>, tensor<3x5xf32>
+}

@@ -1,0 +1,51 @@
+// RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(func.func(tile-normalize))' | FileCheck %s
+
+// The index half of a maximum that nobody reads is neither computed nor written.
+// CHECK-LABEL: func @unread_result_is_erased
+// CHECK: linalg.generic
+// CHECK-SAME: outs(%{{[^,]+}} : tensor<3xf32>)
+// CHECK-NOT: tensor<3xi64>
+func.func @unread_result_is_erased(%a: tensor<3x5xf32>) -> tensor<3xf32> {
+  %low = arith.constant dense<0xFF800000> : tensor<3xf32>
+  %first = arith.constant dense<0> : tensor<3xi64>
+  %m:2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+                         iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<3x5xf32>) outs(%low, %first : tensor<3xf32>, tensor<3xi64>) {
+  ^bb0(%in: f32, %best: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %greater = arith.cmpf ogt, %in, %best : f32
+    %max = arith.maximumf %in, %best : f32
+    %where = arith.select %greater, %here, %at : i64
+    linalg.yield %max, %where : f32, i64
+  } -> (tensor<3xf32>, tensor<3xi64>)
+  return %m#0 : tensor<3xf32>
+}
+
+// CHECK-LABEL: func @unread_operand_is_erased
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%arg0 : tensor<5xf32>)
+func.func @unread_operand_is_erased(%a: tensor<5xf32>, %b: tensor<5xf32>) -> tensor<5xf32> {
+  %e = tensor.empty() : tensor<5xf32>
+  %x = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<5xf32>, tensor<5xf32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%u: f32, %v: f32, %out: f32):
+    %y = math.exp %u : f32
+    linalg.yield %y : f32
+  } -> tensor<5xf32>
+  return %x : tensor<5xf32>
+}
+
+// Ops we do not know stay, even unused ones, and so does everything that is no linalg.generic.
+// CHECK-LABEL: func @leaves_the_rest
+// CHECK: "some.op"
+// CHECK: arith.addf
+// CHECK: linalg.matmul
+func.func @leaves_the_rest(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %s: f32) -> tensor<3x5xf32> {
+  %zero = arith.constant dense<0.0> : tensor<3x5xf32>
+  %unknown = "some.op"(%a) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %unused = arith.addf %s, %s : f32
+  %c = linalg.matmul ins(%a, %b : tensor<3x4xf32>, tensor<4x5xf32>) outs(%zero : tensor<3x5xf32>) -> tensor<3x5xf32>
+  return %c : tensor<3x5xf32>
+}

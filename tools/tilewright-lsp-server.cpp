@@ -1,0 +1,10 @@
+// Language server for editors: completion, definitions and diagnostics in files that use our dialect.
+#include "passes/Pipelines.h"
+
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  tilewright::registerDialects(registry);
+  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+}
