@@ -6,5 +6,5 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tilewright::registerDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return failed(mlir::MlirLspServerMain(argc, argv, registry)) ? 1 : 0;
 }

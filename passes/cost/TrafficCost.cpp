@@ -37,9 +37,9 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
 
   Prediction prediction;
   prediction.bytes = all.globalBytes();
-  // Streaming overlaps with arithmetic; what goes through buffers is waited for.
+  // Levels work at the same time, and the slowest decides (Chimera eq. 3).
   prediction.seconds =
-      target.launchSeconds + std::max(globalSeconds, computeSeconds) + blockSeconds + barrierSeconds;
+      target.launchSeconds + std::max({globalSeconds, computeSeconds, blockSeconds}) + barrierSeconds;
   prediction.terms = {{"bytes", "B", prediction.bytes},
                       {"seconds", "s", prediction.seconds},
                       {"input bytes", "B", all.inputBytes},
@@ -52,11 +52,4 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
                       {"barriers", "s", barrierSeconds},
                       {"workgroups", "1", static_cast<double>(all.workgroups)}};
   return prediction;
-}
-
-double tilewright::predictSeparate(ArrayRef<PartWork> launches, const Target &target) {
-  double seconds = 0;
-  for (const PartWork &launch : launches)
-    seconds += predictKernel(launch, target).seconds;
-  return seconds;
 }

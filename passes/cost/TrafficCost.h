@@ -28,9 +28,6 @@ struct Prediction {
 /// Parts that run side by side in one launch.
 Prediction predictKernel(llvm::ArrayRef<PartWork> parts, const Target &target);
 
-/// One launch each, one after another.
-double predictSeparate(llvm::ArrayRef<PartWork> launches, const Target &target);
-
 } // namespace tilewright
 
 #endif

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSmallPart = 64 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
+constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
 
 std::string microseconds(double seconds) {
   std::string text;
@@ -211,12 +211,15 @@ private:
     });
     if (!computes)
       return "movement that no kernel of ours computes with";
-    std::vector<PartWork> alone = dispatchesOfIree(graph, part.choice.exprs, target);
-    if (alone.size() <= 1 && !options.takeSingles)
-      return "IREE runs it as one dispatch by itself";
-    double ours = part.predicted.seconds, theirs = predictSeparate(alone, target);
-    // One dispatch against one kernel: the models of both are equally rough.
-    if (ours > theirs * (alone.size() <= 1 ? 1.1 : 1.0))
+    std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, part.choice.exprs);
+    if (alone.size() <= 1)
+      return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
+    // Each of its dispatches is charged what a kernel of ours would be for the same ops.
+    double ours = part.predicted.seconds, theirs = 0;
+    for (ArrayRef<unsigned> dispatch : alone)
+      if (std::optional<PlannedPart> planned = planPart(graph, dispatch, target))
+        theirs += planned->predicted.seconds;
+    if (ours > theirs)
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }

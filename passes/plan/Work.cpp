@@ -62,18 +62,14 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
 namespace {
 class IreeModel {
 public:
-  IreeModel(const TensorGraph &graph, ArrayRef<unsigned> exprs) : graph(graph), exprs(exprs) {
+  IreeModel(const TensorGraph &graph, ArrayRef<unsigned> exprs) : graph(graph) {
     for (unsigned expr : exprs)
       assign(expr);
+    llvm::erase_if(clusters, [&](ArrayRef<unsigned> cluster) {
+      return llvm::all_of(cluster, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
+    });
   }
-
-  std::vector<PartWork> dispatches(const Target &target) const {
-    std::vector<PartWork> result;
-    for (const SmallVector<unsigned> &cluster : clusters)
-      if (!llvm::all_of(cluster, [&](unsigned expr) { return isView(graph.exprs()[expr]); }))
-        result.push_back(workOf(cluster, target));
-    return result;
-  }
+  std::vector<SmallVector<unsigned>> clusters;
 
 private:
   void assign(unsigned expr) {
@@ -117,51 +113,11 @@ private:
     return first;
   }
 
-  bool readOutside(Value value, ArrayRef<unsigned> cluster) const {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      int64_t reader = graph.indexOf(user);
-      return reader < 0 || !llvm::is_contained(cluster, static_cast<unsigned>(reader));
-    });
-  }
-
-  PartWork workOf(ArrayRef<unsigned> cluster, const Target &target) const {
-    PartWork work;
-    llvm::MapVector<Value, double> inputs;
-    int64_t parallel = 1;
-    for (unsigned member : cluster) {
-      const TensorExpr &expr = graph.exprs()[member];
-      for (const TensorAccess &access : expr.inputs) {
-        Operation *definition = access.tensor.getDefiningOp();
-        int64_t producer = definition ? graph.indexOf(definition) : -1;
-        if (producer < 0 || !llvm::is_contained(cluster, static_cast<unsigned>(producer)))
-          inputs[access.tensor] += touchedBytes(access.tensor, expr.domainSize());
-      }
-      for (Value result : expr.op->getResults())
-        if (readOutside(result, cluster))
-          work.outputBytes += tensorBytes(result);
-      work.arithmetic += expr.arithmetic();
-      work.special += static_cast<double>(specialOps(expr)) * expr.domainSize();
-      int64_t points = 1;
-      for (auto [dim, extent] : llvm::enumerate(expr.domain))
-        points *= llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)) ? 1 : extent;
-      parallel = expr.oneReliesOnOne() ? std::max(parallel, points) : points;
-    }
-    for (auto &[tensor, bytes] : inputs)
-      work.inputBytes += std::min(bytes, static_cast<double>(tensorBytes(tensor)));
-    // Tiles of about 64 KiB, and no more than there are results to compute apart.
-    int64_t tiles = std::max<int64_t>(1, work.globalBytes() / 65536);
-    work.workgroups = std::min({2 * target.cores, tiles, parallel});
-    return work;
-  }
-
   const TensorGraph &graph;
-  ArrayRef<unsigned> exprs;
-  std::vector<SmallVector<unsigned>> clusters;
   llvm::DenseMap<unsigned, unsigned> clusterOf;
 };
 } // namespace
 
-std::vector<PartWork> tilewright::dispatchesOfIree(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                   const Target &target) {
-  return IreeModel(graph, exprs).dispatches(target);
+std::vector<SmallVector<unsigned>> tilewright::dispatchesOfIree(const TensorGraph &graph, ArrayRef<unsigned> exprs) {
+  return IreeModel(graph, exprs).clusters;
 }

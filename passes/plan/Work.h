@@ -1,4 +1,4 @@
-// What parts, and the dispatches IREE would make of the same expressions, move and compute.
+// What parts move and compute, and the dispatches that IREE would make of the same expressions.
 #ifndef TILEWRIGHT_PLAN_WORK_H
 #define TILEWRIGHT_PLAN_WORK_H
 
@@ -9,9 +9,9 @@ namespace tilewright {
 
 PartWork workOf(const TensorGraph &graph, const IndexSpace &space);
 
-/// The dispatches of IREE alone for these expressions: an elementwise op joins the first reader of its result, a
+/// The expressions of each dispatch that IREE alone would form: an elementwise op joins the first reader of its result, a
 /// reduction takes the elementwise ops that only it reads and is followed by those that read it; reshapes are free.
-std::vector<PartWork> dispatchesOfIree(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target);
+std::vector<llvm::SmallVector<unsigned>> dispatchesOfIree(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs);
 
 } // namespace tilewright
 

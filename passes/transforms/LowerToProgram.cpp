@@ -490,6 +490,21 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return ModuleOp::create(builder, module.getLoc(), kKernelModule);
   }
 
+  /// Repeated layers give equal programs: the first serves them all. Returns the name to launch.
+  StringRef shareEqual(ProgramOp program) {
+    std::string name = program.getSymName().str(), text;
+    program.setSymName("");
+    llvm::raw_string_ostream stream(text);
+    program->print(stream, OpPrintingFlags().useLocalScope());
+    program.setSymName(name);
+    auto [known, isNew] = programsByText.try_emplace(text, program.getSymNameAttr());
+    if (!isNew)
+      program.erase();
+    else
+      ++programs;
+    return known->second.getValue();
+  }
+
   void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
     SubprogramOp first = parts.front(), last = parts.back();
@@ -518,6 +533,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
         own.push_back(body.getArgument(firstResult++));
       PartBuilder(part, own).build(bodyBuilder);
     }
+    name = shareEqual(program);
     builder.setInsertionPointAfter(last);
     auto symbol = SymbolRefAttr::get(&getContext(), kKernelModule, {FlatSymbolRefAttr::get(&getContext(), name)});
     auto launch = LaunchOp::create(builder, loc, results, symbol, inputs);
@@ -529,7 +545,10 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       part.erase();
   }
 
+  llvm::StringMap<StringAttr> programsByText;
+
   void runOnOperation() override {
+    programsByText.clear();
     SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
     if (kernels.empty())
       return;
@@ -540,7 +559,6 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       for (unsigned suffix = 0; !names.insert(name).second; ++suffix)
         name = (parts.front().getSymName() + "_" + Twine(suffix)).str();
       lower(parts, module, name);
-      ++programs;
     }
   }
 };

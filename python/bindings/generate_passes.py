@@ -77,10 +77,11 @@ def _function(record: dict[str, Any], records: dict[str, Any]) -> str:
     parameters = "".join(f", {option.parameter}" for option in options)
     parameters = f"module: Module, *{parameters}" if options else "module: Module"
     values = ", ".join(f'"{option.argument}": {option.name}' for option in options)
+    call = f'run_pass(module, "{record["argument"]}", anchor="{_anchor(record)}", options={{{values}}})'
     return (
         f"def {_snake(record['!name'])}({parameters}) -> list[Diagnostic]:\n"
         + textwrap.indent(_docstring(record, options), "    ")
-        + f'    return run_pass(module, "{record["argument"]}", anchor="{_anchor(record)}", options={{{values}}})\n'
+        + f"    return {call}\n"
     )
 
 

@@ -26,7 +26,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[Record], data: Any, path: str = "") -> Record:
-    """Builds a record; members without a field, and fields without a member or default, raise `RecordError`."""
+    """Builds a record; unknown members, and missing ones without a default, raise `RecordError`."""
     if not isinstance(data, Mapping):
         raise RecordError(f"{path or 'value'}: expected an object")
     hints = typing.get_type_hints(kind)

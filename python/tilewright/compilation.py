@@ -1,7 +1,7 @@
 """From a model to a program: IREE's front, our stage, IREE's back.
 
-Which of IREE's flags are its best was measured on one layer of BERT-base (sequence 128), a GPT-2 block, a Llama
-block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians in ms:
+Which of IREE's flags are its best was measured on one layer of BERT-base (sequence 128), a GPT-2 block, a
+Llama block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians in ms:
 
     flags                                      BERT 1 thread   GPT-2 1   Llama 1   CNN 1
     (none)                                         14.5          16.1       8.3     0.52
@@ -13,8 +13,9 @@ block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians in ms:
     llvm-ukernels=all (with O3)                    14.0         fails     fails     0.52
     inner-tiled (with O3)                         fails         fails     fails    fails
 
-So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare` also tries the two runners-up
-per model and takes the fastest. Where IREE cannot compile a model with data tiling it is switched off and noted.
+So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare` also tries the two
+runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling it is switched
+off and noted.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def compile(
     """Compiles a model to a program.
 
     `model` is a path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text. `target` is a name that
-    `tilewright.known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Options are the fields of
-    `CompileOptions`, given as keywords or as one object. `progress` is called with the name of every step.
+    `tilewright.known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Options are the
+    fields of `CompileOptions`, given as keywords or as one object. `progress` is called with the name of
+    every step.
     """
     options = replace(options or CompileOptions(), **changes)
     report_step = progress or (lambda step: None)
@@ -106,7 +108,12 @@ def _compile_in(
         progress("fusing and generating kernels")
         with _timed(seconds, "tilewright"):
             stitched = stitch(
-                front, worker=worker, target=machine, directory=folder, plan=options.plan, dump_dir=options.dump_dir
+                front,
+                worker=worker,
+                target=machine,
+                directory=folder,
+                plan=options.plan,
+                dump_dir=options.dump_dir,
             )
         dump.write("3-stitched.mlir", stitched.text.encode())
         for name in ("plan.json", "report.json", "target.json", "kernels.o"):
@@ -132,7 +139,9 @@ def _compile_in(
         notes=tuple(notes),
         seconds=seconds,
     )
-    return Program(module=path, parameters=parameters, metadata=metadata, session=session, keep_alive=directory)
+    return Program(
+        module=path, parameters=parameters, metadata=metadata, session=session, keep_alive=directory
+    )
 
 
 def _finish(
@@ -144,7 +153,7 @@ def _finish(
     options: CompileOptions,
     notes: list[str],
 ) -> tuple[bytes, Stitched, Sequence[str]]:
-    """IREE's back end, with less where it fails with more: data tiling first, then (unless strict) our kernels."""
+    """IREE's back end, with less where it fails with more: data tiling first, then our kernels."""
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
         return iree.resume(text.encode(), "preprocessing", flags=with_flags, name=imported.name)

@@ -45,7 +45,11 @@ def _kernel(kernel: Kernel) -> list[str]:
     scopes = Counter(edge.scope for edge in kernel.edges)
     handed = ", ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
     sizes = f"dims {_by(kernel.dims)}, tiles {_by(kernel.tiles)}, {kernel.workgroups} workgroups"
-    lines = [f"  {kernel.name}: {sizes}", f"    predicted: {predicted or 'nothing'}", f"    edges inside: {handed}"]
+    lines = [
+        f"  {kernel.name}: {sizes}",
+        f"    predicted: {predicted or 'nothing'}",
+        f"    edges inside: {handed}",
+    ]
     for op in kernel.ops:
         where = f" ({op.location})" if op.location else ""
         lines.append(f"      {op.op}#{op.id}{where}")

@@ -1,9 +1,9 @@
 """MLIR modules in process: parse, run passes, look at the result.
 
-    module = Module.parse(text)
-    for remark in module.run("builtin.module(func.func(tile-raise))"):
-        print(remark)
-    print(module.to_text())
+module = Module.parse(text)
+for remark in module.run("builtin.module(func.func(tile-raise))"):
+    print(remark)
+print(module.to_text())
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ class Module:
     @staticmethod
     def parse(text: str, *, name: str = "module.mlir") -> Module:
         """Parses text; raises `ModelError` with the place of the first error."""
-        handle, diagnostics = native().NativeModule.parse(text, name)
+        handle, diagnostics = native.NativeModule.parse(text, name)
         if handle is None:
             messages = [_diagnostic(d) for d in diagnostics]
             first = next((d for d in messages if d.severity == "error"), Diagnostic("error", "not a module"))
@@ -73,10 +72,10 @@ class Module:
     def run(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
         """Runs a textual pipeline and gives its remarks and warnings.
 
-        A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it runs on
-        every such op of the module. With `dump_directory`, the IR after every pass that changed it goes there.
-        Raises `PassError` with the op and location at fault and a `tilewright-opt` line that reproduces it; the
-        module is then in the state in which the pass left it.
+        A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it
+        runs on every such op of the module. With `dump_directory`, the IR after every pass that changed it
+        goes there. Raises `PassError` with the op and location at fault and a `tilewright-opt` line that
+        reproduces it; the module is then in the state in which the pass left it.
         """
         before = self.to_text(generic=True, local_scope=True, debug_info=True)
         try:
@@ -145,22 +144,24 @@ def _pass_error(diagnostics: list[Diagnostic]) -> PassError:
 
 
 def write_reproducer(
-    pipeline: str, text: str, directory: Path | None, *, files: Sequence[Path] = ()
+    pipeline: str, text: str, directory: Path | None, *, folder: Path | None = None
 ) -> str | None:
-    """Saves the input of a failed pipeline, and gives the command that runs it again; None if it cannot be saved.
+    """Saves the input of a failed pipeline, and gives the command that runs it again; None if it cannot be
+    saved.
 
-    `files` are read by the pipeline and will not last: they are saved, too, and the command reads the copies.
+    `folder` will not last: what the pipeline reads from it is saved, too, and what it writes there goes
+    elsewhere.
     """
     try:
         if directory is None:
             directory = Path(tempfile.mkdtemp(prefix="tilewright-failed-"))
         path = directory / "failed-input.mlir"
         path.write_text(text)
-        for file in files:
-            copy = directory / file.name
-            if copy != file:
-                shutil.copyfile(file, copy)
-            pipeline = pipeline.replace(str(file), str(copy))
+        if folder is not None:
+            for file in folder.iterdir():
+                if str(file) in pipeline:
+                    shutil.copyfile(file, directory / file.name)
+            pipeline = pipeline.replace(str(folder), str(directory))
     except OSError:
         # The error itself matters more than the means to see it again.
         return None

@@ -27,7 +27,7 @@ class CompileOptions:
     plan: Plan | Path | None = None
     """A plan to carry out instead of making one."""
     strict: bool = False
-    """Fail where the compiler would otherwise do with less: fall back from data tiling, or leave our kernels out."""
+    """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
     entry: str | None = None
     """Which function is the program, for MLIR input with several."""
     parameters: Mapping[str, Path] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Pass pipelines as text.
 
-    module.run(pipeline("canonicalize", nested("func.func", "tile-raise", "tile-compose")))
+module.run(pipeline("canonicalize", nested("func.func", "tile-raise", "tile-compose")))
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OptionValue: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[in
 
 
 def pass_text(argument: str, options: Mapping[str, OptionValue] | None = None) -> str:
-    """One pass with its options, such as `tile-splice-iree{object=kernels.o}`; None and "" leave a default."""
+    """One pass with its options: `tile-splice-iree{object=kernels.o}`; None and "" leave a default."""
     written = [f"{name}={_value(value)}" for name, value in (options or {}).items() if not _is_default(value)]
     return f"{argument}{{{' '.join(written)}}}" if written else argument
 
@@ -30,7 +30,11 @@ def pipeline(*passes: str, operation: str = "builtin.module") -> str:
 
 
 def run_pass(
-    module: Module, argument: str, *, anchor: str = "builtin.module", options: Mapping[str, OptionValue] | None = None
+    module: Module,
+    argument: str,
+    *,
+    anchor: str = "builtin.module",
+    options: Mapping[str, OptionValue] | None = None,
 ) -> list[Diagnostic]:
     """Runs one pass on every operation that it is for; gives its remarks."""
     return module.run(pipeline(pass_text(argument, options), operation=anchor))

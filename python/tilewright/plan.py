@@ -144,7 +144,7 @@ class Plan:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Plan:
         """Reads the JSON form with the compiler's own reader, which names the member at fault."""
-        text, problem = native().normalize_plan(json.dumps(data))
+        text, problem = native.normalize_plan(json.dumps(data))
         if problem:
             raise PlanError(problem)
         try:
@@ -190,5 +190,7 @@ def _lines(plan: Plan) -> list[str]:
         lines.append(f"  {kernel.name} ({terms})")
         for part in kernel.parts:
             ops = ", ".join(f"{op.op}#{op.id}" for op in part.ops)
-            lines.append(f"    extents {part.extents}, tiles {part.tiles}, {part.workgroups} workgroups: {ops}")
+            lines.append(
+                f"    extents {part.extents}, tiles {part.tiles}, {part.workgroups} workgroups: {ops}"
+            )
     return lines

@@ -29,7 +29,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")
+        self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
 
     def __enter__(self) -> Worker:
         return self

@@ -94,7 +94,9 @@ class Program:
     def __call__(self, *arrays: Any) -> list[Array]:
         """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
         signature = self._metadata.signature
-        checked = signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
+        checked = (
+            signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
+        )
         return self._session(checked, signature)
 
     @property
@@ -132,7 +134,7 @@ class Program:
     @overload
     def explain(self, format: Literal["json"]) -> dict[str, Any]: ...
     def explain(self, format: Literal["text", "json"] = "text") -> str | dict[str, Any]:
-        """What was built and why: kernels with their tiles and predictions, edges at launch, what IREE got."""
+        """What was built and why: kernels with tiles and predictions, edges at launch, what IREE got."""
         if format == "json":
             return self._metadata.to_json()
         if format == "text":
@@ -140,10 +142,11 @@ class Program:
         raise ValueError(f"format must be 'text' or 'json', not {format!r}")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the module to `path` (.vmfb), and its weights (.irpa) and this program's metadata (.json) beside it.
+        """Writes the module to `path` (.vmfb), and its weights (.irpa) and this program's metadata (.json)
+        beside it.
 
-        All files are written under temporary names first: either all appear, or an `OutputError` is raised and what
-        was there before is still there.
+        All files are written under temporary names first: either all appear, or an `OutputError` is raised
+        and what was there before is still there.
         """
         target = Path(path)
         if target.suffix != ".vmfb":
@@ -155,7 +158,9 @@ class Program:
             try:
                 for final, source in files.items():
                     staged.copy(source, final)
-                staged.write(json.dumps(self._saved_json(target.stem), indent=1).encode(), target.with_suffix(".json"))
+                staged.write(
+                    json.dumps(self._saved_json(target.stem), indent=1).encode(), target.with_suffix(".json")
+                )
                 staged.copy(self._module, target)
                 staged.commit()
             finally:
@@ -192,8 +197,8 @@ class Program:
 def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program:
     """Loads what `Program.save` wrote.
 
-    A module is native code: load only what you would run. A .vmfb without its .json loads, too, if its weights are in
-    one .irpa of the same name, but knows nothing of its kernels.
+    A module is native code: load only what you would run. A .vmfb without its .json loads, too, if its
+    weights are in one .irpa of the same name, but knows nothing of its kernels.
     """
     module = Path(path)
     if not module.is_file():
@@ -221,7 +226,9 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
                 hint="compile the model again",
             )
         metadata = Metadata.from_json(data)
-        parameters = {scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()}
+        parameters = {
+            scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()
+        }
         sizes = {module.with_name(Path(p["file"]).name): int(p["bytes"]) for p in data["parameters"].values()}
         digest = data["module_sha256"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -237,7 +244,8 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
     for weights, size in sizes.items():
         if weights.is_file() and weights.stat().st_size != size:
             raise ProgramError(
-                f"it has {weights.stat().st_size} bytes instead of {size}: truncated or replaced", where=str(weights)
+                f"it has {weights.stat().st_size} bytes instead of {size}: truncated or replaced",
+                where=str(weights),
             )
     return metadata, parameters
 
@@ -295,15 +303,15 @@ class _Staged:
         temporary.unlink()
         if not (self._link and _linked(source, temporary)):
             shutil.copyfile(source, temporary)
-        os.chmod(temporary, 0o644)
+        temporary.chmod(0o644)
 
     def write(self, data: bytes, final: Path) -> None:
         self._temporary(final).write_bytes(data)
-        os.chmod(self._pending[final], 0o644)
+        self._pending[final].chmod(0o644)
 
     def commit(self) -> None:
         for final, temporary in list(self._pending.items()):
-            os.replace(temporary, final)
+            temporary.replace(final)
             del self._pending[final]
 
     def discard(self) -> None:

@@ -42,7 +42,8 @@ class Kernel:
 
     def __str__(self) -> str:
         ops = ", ".join(o.op for o in self.ops)
-        return f"{self.name}({ops}): dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups"
+        sizes = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups"
+        return f"{self.name}({ops}): {sizes}"
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,12 @@ class Report:
         return Report(
             kernels=tuple(_kernel(k) for k in raw.get("kernels", ())),
             edges_at_launch=tuple(
-                LaunchEdge(str(e["from"]), str(e["to"]), e.get("reason", "")) for e in raw.get("edges_at_launch", ())
+                LaunchEdge(str(e["from"]), str(e["to"]), e.get("reason", ""))
+                for e in raw.get("edges_at_launch", ())
             ),
             left_to_iree=tuple(
-                LeftOp(o.get("op", "?"), o.get("loc", ""), o.get("reason", "")) for o in raw.get("left_to_iree", ())
+                LeftOp(o.get("op", "?"), o.get("loc", ""), o.get("reason", ""))
+                for o in raw.get("left_to_iree", ())
             ),
             coverage=raw.get("coverage", {}),
             raw=raw,
@@ -97,7 +100,8 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             for o in raw.get("ops", ())
         ),
         edges=tuple(
-            EdgeReport(e["from"], e["to"], e.get("scope", "?"), e.get("reuse", "")) for e in raw.get("edges", ())
+            EdgeReport(e["from"], e["to"], e.get("scope", "?"), e.get("reuse", ""))
+            for e in raw.get("edges", ())
         ),
         dims=tuple(raw.get("dims", ())),
         tiles=tuple(raw.get("tiles", ())),

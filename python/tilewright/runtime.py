@@ -1,7 +1,7 @@
 """Runs a compiled module in IREE's runtime: picks the driver, loads weights, moves arrays in and out.
 
-One thread means IREE's `local-sync` driver, which runs everything on the calling thread: 15 us for a call instead
-of 105, and 0.25 us for a dispatch instead of 1.1 to 1.5. More threads mean `local-task`.
+One thread means IREE's `local-sync` driver, which runs everything on the calling thread: 15 us for a call
+instead of 105, and 0.25 us for a dispatch instead of 1.1 to 1.5. More threads mean `local-task`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tilewright.errors import ProgramError
 from tilewright.iree.versions import check_iree
 from tilewright.signature import Array, Signature, TensorSpec, signature_from_declaration
 
-# Our kernels may use this much memory of a workgroup. IREE gives a worker of `local-task` as much as its core has L2
-# cache, or, where that cannot be read, as it has L1.
+# Our kernels may use this much memory of a workgroup. IREE gives a worker of `local-task` as much as its core
+# has L2 cache, or, where that cannot be read, as it has L1.
 WORKER_MEMORY_BYTES = 2 << 20
 
 _drivers: dict[int, Any] = {}
@@ -97,7 +97,7 @@ def _pull(results: Any, index: int, spec: TensorSpec | None) -> Array:
 
 
 def _device(threads: int) -> Any:
-    """A device with its own driver for every number of threads: IREE fixes that number when a driver is made."""
+    """A device with a driver of its own for every number of threads: IREE fixes it when a driver is made."""
     with _lock:
         if threads not in _drivers:
             _drivers[threads] = _make_driver(threads)
@@ -108,7 +108,8 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
     if threads == 1:
         driver = _binding.create_hal_driver("local-sync")
     else:
-        # Flags are the only way to say these, and they are global; another driver in the process keeps its own.
+        # Flags are the only way to say these, and they are global; another driver in the process keeps its
+        # own.
         runtime.flags.parse_flags(
             f"--task_topology_group_count={threads}", f"--task_worker_local_memory={WORKER_MEMORY_BYTES}"
         )
@@ -126,14 +127,18 @@ def _load_module(instance: Any, path: Path) -> Any:
         raise ProgramError("no such file", where=str(path)) from None
     except Exception as error:
         raise ProgramError(
-            f"not a compiled module, or a truncated one: {_reason(error)}", where=str(path), hint="compile it again"
+            f"not a compiled module, or a truncated one: {_reason(error)}",
+            where=str(path),
+            hint="compile it again",
         ) from error
 
 
 def _provider(scope: str, path: Path) -> Any:
     index = runtime.ParameterIndex()
     if not path.is_file():
-        raise ProgramError("the program's weights are missing", where=str(path), hint="keep them beside the .vmfb")
+        raise ProgramError(
+            "the program's weights are missing", where=str(path), hint="keep them beside the .vmfb"
+        )
     try:
         index.load(str(path))
     except Exception as error:
@@ -144,7 +149,8 @@ def _provider(scope: str, path: Path) -> Any:
 
 
 def _choose_entry(module: Any, wanted: str | None, path: Path) -> str:
-    names = [n for n in module.function_names if not n.startswith("__") and not n.endswith("$async")]
+    exported: list[str] = module.function_names
+    names = [n for n in exported if not n.startswith("__") and not n.endswith("$async")]
     if wanted is not None:
         if wanted in names:
             return wanted
@@ -153,14 +159,16 @@ def _choose_entry(module: Any, wanted: str | None, path: Path) -> str:
         return names[0]
     if not names:
         raise ProgramError("the model has no public function", where=str(path), hint="make one public")
-    raise ProgramError(f"several functions: {', '.join(names)}", where=str(path), hint="choose one with entry=")
+    raise ProgramError(
+        f"several functions: {', '.join(names)}", where=str(path), hint="choose one with entry="
+    )
 
 
 def _reason(error: Exception) -> str:
     """IREE's status without the place in its own source, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) or type(error).__name__
-    head, mark, tail = text.partition(".c:")
+    _, mark, tail = text.partition(".c:")
     return tail.partition(": ")[2][:300] if mark and tail else text[:300]
 
 

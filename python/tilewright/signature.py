@@ -15,7 +15,8 @@ from tilewright.errors import InputError, ModelError
 
 Array = npt.NDArray[Any]
 
-# MLIR element type to numpy; the types without a sign map to signed ones, as MLIR's arithmetic does by default.
+# MLIR element type to numpy; the types without a sign map to signed ones, as MLIR's arithmetic does by
+# default.
 _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
     "i1": np.dtype(np.bool_),
     "i8": np.dtype(np.int8),
@@ -74,7 +75,9 @@ class Signature:
         """The arguments as C-contiguous arrays; raises `InputError` on a wrong count, dtype or shape."""
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(str(spec) for spec in self.inputs) or "none"
-            raise InputError(f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}")
+            raise InputError(
+                f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}"
+            )
         sizes: dict[str, tuple[int, str]] = {}
         return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=True)]
 
@@ -103,7 +106,9 @@ def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) ->
             try:
                 value = np.asarray(value, dtype=spec.numpy_dtype)
             except (ValueError, TypeError, OverflowError) as error:
-                raise InputError(f"not convertible to {spec.dtype}: {error}", where=f"input '{spec.name}'") from None
+                raise InputError(
+                    f"not convertible to {spec.dtype}: {error}", where=f"input '{spec.name}'"
+                ) from None
         else:
             value = np.asarray(value)
     array = np.asarray(value)
@@ -125,7 +130,8 @@ def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) ->
             first, first_name = sizes.setdefault(wanted, (size, spec.name))
             if first != size:
                 raise InputError(
-                    f"dim {axis} ('{wanted}') is {size}, but it is {first} in input '{first_name}'", where=where
+                    f"dim {axis} ('{wanted}') is {size}, but it is {first} in input '{first_name}'",
+                    where=where,
                 )
     return np.require(array, requirements="C")
 

@@ -1,7 +1,8 @@
-"""Our stage between IREE's: a module at IREE's preprocessing phase in, the same with our kernels spliced in out.
+"""Our stage between IREE's: a module at IREE's preprocessing phase in, the same with our kernels spliced in
+out.
 
-It runs in the worker, like IREE, so that an abort deep inside LLVM's code generation is an error and not the end of
-the user's process. To drive passes in process, see `tilewright.module`.
+It runs in the worker, like IREE, so that an abort deep inside LLVM's code generation is an error and not the
+end of the user's process. To drive passes in process, see `tilewright.module`.
 """
 
 from __future__ import annotations
@@ -71,9 +72,7 @@ def stitch(
     try:
         stitched = _run(worker, text, passes, dump_dir)
     except PassError as error:
-        # Files of ours are gone by the time the command is run: it reads copies, and writes into its own folder.
-        again = passes.replace(str(directory), ".") if dump_dir else passes
-        error.reproducer = write_reproducer(passes, text, dump_dir, files=list(inputs.values()))
+        error.reproducer = write_reproducer(passes, text, dump_dir, folder=directory)
         raise
     return Stitched(
         text=stitched,

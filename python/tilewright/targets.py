@@ -1,8 +1,8 @@
 """Targets: what the compiler knows of a machine, as data.
 
-    target = Target.lookup("x86-64-avx512")
-    smaller = dataclasses.replace(target, block_bytes=65536)
-    program = tilewright.compile(model, target=smaller)
+target = Target.lookup("x86-64-avx512")
+smaller = dataclasses.replace(target, block_bytes=65536)
+program = tilewright.compile(model, target=smaller)
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Target:
 
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
-        """A known target, "cpu" for this machine, or a JSON file whose fields override those of its "base"."""
-        text, problem = native().lookup_target(os.fspath(name_or_path))
+        """A known target, "cpu" for this machine, or a JSON file that overrides fields of its "base"."""
+        text, problem = native.lookup_target(os.fspath(name_or_path))
         return _read(text, problem, name=os.fspath(name_or_path))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Target:
         """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
-        text, problem = native().normalize_target(json.dumps(data))
+        text, problem = native.normalize_target(json.dumps(data))
         return _read(text, problem, name=str(data.get("name", "?")))
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Target:
 
 def known_targets() -> list[str]:
     """Names that `Target.lookup` takes, besides "cpu" and paths of JSON files."""
-    return native().known_targets()
+    return list(native.known_targets())
 
 
 def _read(text: str, problem: str, *, name: str) -> Target:

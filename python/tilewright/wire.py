@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 _PREFIX = struct.Struct("<QQ")
 
 
-def write_message(stream: BinaryIO, header: dict[str, Any], blob: bytes = b"") -> None:
+def write_message(stream: IO[bytes], header: dict[str, Any], blob: bytes = b"") -> None:
     """Writes one message and flushes."""
     encoded = json.dumps(header).encode()
     stream.write(_PREFIX.pack(len(encoded), len(blob)))
@@ -18,7 +18,7 @@ def write_message(stream: BinaryIO, header: dict[str, Any], blob: bytes = b"") -
     stream.flush()
 
 
-def read_message(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     """Reads one message; None when the other side is gone."""
     prefix = _read_exactly(stream, _PREFIX.size)
     if prefix is None:
@@ -31,6 +31,6 @@ def read_message(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     return json.loads(header), blob
 
 
-def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
+def _read_exactly(stream: IO[bytes], size: int) -> bytes | None:
     data = stream.read(size)
     return data if len(data) == size else None

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from tilewright import stitch
 from tilewright.errors import PassError
@@ -35,7 +35,7 @@ def main() -> None:
     serve(requests, answers)
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answers every request until the stream ends; a failed request is an answer, too."""
     while (message := read_message(requests)) is not None:
         header, blob = message

@@ -1,4 +1,4 @@
-"""Front ends: a model in some format becomes MLIR text that IREE's input phase takes, and weights in files."""
+"""Front ends: a model becomes MLIR that IREE's input phase takes, and weights in files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> Im
     if _is_onnx_proto(model):
         from tilewright.frontends import onnx as onnx_frontend
 
-        return onnx_frontend.import_onnx(model, base=None, name="model", compiler=compiler, directory=directory)
+        return onnx_frontend.import_onnx(
+            model, base=None, name="model", compiler=compiler, directory=directory
+        )
     raise ModelError(
         f"a model of type {type(model).__name__} is not supported",
         hint="give a path to an ONNX or MLIR file, an onnx.ModelProto, or MLIR text",
@@ -66,7 +68,12 @@ def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> Impo
 
         return mlir.import_mlir(data, name=path.name)
     return _import_bytes(
-        data, name=path.name, compiler=compiler, directory=directory, base=path.parent, is_onnx=path.suffix == ".onnx"
+        data,
+        name=path.name,
+        compiler=compiler,
+        directory=directory,
+        base=path.parent,
+        is_onnx=path.suffix == ".onnx",
     )
 
 

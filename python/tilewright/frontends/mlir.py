@@ -23,4 +23,6 @@ def looks_like_mlir(data: bytes) -> bool:
         if error.start < 4090:
             return False
         head = data[: error.start].decode("utf-8")
-    return "\0" not in head and any(word in head for word in ("module", "func.func", "//", "#map", '"builtin.'))
+    return "\0" not in head and any(
+        word in head for word in ("module", "func.func", "//", "#map", '"builtin.')
+    )

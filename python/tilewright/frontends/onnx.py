@@ -28,7 +28,7 @@ MINIMUM_PARAMETER_ELEMENTS = 256
 def parse(data: bytes, *, name: str) -> onnx.ModelProto:
     """Reads a serialised model; its external data stays outside."""
     try:
-        model = onnx.ModelProto.FromString(data)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError:
         raise ModelError(
             "not an ONNX model, or a truncated one", where=name, hint="export or download it again"
@@ -114,7 +114,7 @@ def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
         return None
     for attribute in node.attribute:
         if attribute.name == "value" and _is_large(attribute.t):
-            return attribute.t
+            return attribute.t  # type: ignore[no-any-return]
     return None
 
 
@@ -154,7 +154,9 @@ def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Ar
     except (KeyError, ValueError):
         raise ModelError("malformed reference to external data", where=where) from None
     if not path.is_relative_to(base.resolve()):
-        raise ModelError(f"its external data '{entries['location']}' is outside the model's folder", where=where)
+        raise ModelError(
+            f"its external data '{entries['location']}' is outside the model's folder", where=where
+        )
     try:
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
     except FileNotFoundError:

@@ -57,7 +57,7 @@ class IreeCompiler:
         return answer, text.decode()
 
     def signature(self, source: bytes, function: str) -> Signature | None:
-        """The signature of a public function of a module; None if the module or the function has none to read."""
+        """The signature of a public function of a module; None if there is none to read."""
         answer, _, _ = self._ask({"request": "list_functions"}, source)
         types = answer.get("functions", {}).get(function)
         return signature_from_types(types["inputs"], types["outputs"]) if types else None
@@ -83,7 +83,9 @@ class IreeCompiler:
 
 
 # "file.mlir:3:7: message", or the loc("name" at ...) forms of named locations.
-_POSITION = re.compile(r'^(?P<where>loc\(.*?\)|"[^"]*"(?:\([^)]*\))?|[^\s:"]+:\d+:\d+): (?P<text>.*)', re.DOTALL)
+_POSITION = re.compile(
+    r'^(?P<where>loc\(.*?\)|"[^"]*"(?:\([^)]*\))?|[^\s:"]+:\d+:\d+): (?P<text>.*)', re.DOTALL
+)
 _OPERATION = re.compile(r"'(?P<op>[a-z_]+\.[\w.$]+)' op|failed to legalize operation '(?P<illegal>[^']+)'")
 
 

@@ -124,7 +124,8 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return super().import_initializer(initializer, extern_name)
 
     def sanitize_name(self, name: str) -> str:
-        base = key = super().sanitize_name(name)
+        base: str = super().sanitize_name(name)
+        key = base
         suffix = 0
         while key in self.keys.values():
             suffix += 1

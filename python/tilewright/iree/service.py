@@ -1,9 +1,9 @@
 """What the worker process does with IREE: its compiler as a library, driven through the C API.
 
 It has a process of its own because some inputs that a user can write kill it: IREE 3.13 dies by SIGSEGV on an
-operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints some
-errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to the process
-that holds the library, too, and would leak into a user's own use of `iree.compiler`.
+operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints
+some errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to the
+process that holds the library, too, and would leak into a user's own use of `iree.compiler`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
 
     callback_type = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
-    @callback_type
+    @callback_type  # type: ignore[untyped-decorator]
     def collect(severity: int, message: int, size: int, _user: int | None) -> None:
         text = ctypes.string_at(message, size).decode(errors="replace")
         diagnostics.append({"severity": _SEVERITIES[severity], "message": text})
@@ -78,7 +78,9 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
             enable.argtypes = [ctypes.c_void_p, ctypes.c_int, callback_type, ctypes.c_void_p]
             enable.restype = None
             enable(invocation._inv_p, 0, collect, None)
-            if not invocation.parse_source(api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])):
+            if not invocation.parse_source(
+                api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])
+            ):
                 return None
             for end, phase in (("From", header["from"]), ("To", header["to"])):
                 if phase is not None:
