@@ -107,7 +107,7 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator,
   let summary = "ends a body with the values it gives";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange{}); }]>];
 }
 
 def Tile_IndexOp : Tile_Op<"index", [Pure, ParentOneOf<["ExprOp", "ComputeOp"]>]> {

@@ -3,13 +3,12 @@
 using namespace llvm;
 using namespace tilewright;
 
-/// The innermost global level that holds `bytes`: what was just produced is found there, what does not fit streams.
-static const MemoryLevel &globalLevel(const Target &target, double bytes) {
+/// The innermost level of a space that holds `bytes`: what was just produced is found there, what does not fit streams.
+static const MemoryLevel &levelFor(const Target &target, tile::Space space, double bytes) {
   for (const MemoryLevel &level : target.levels)
-    if (level.space == tile::Space::global && level.capacityBytes > 0 &&
-        bytes <= static_cast<double>(level.capacityBytes))
+    if (level.space == space && level.capacityBytes > 0 && bytes <= static_cast<double>(level.capacityBytes))
       return level;
-  return target.level(tile::Space::global);
+  return target.level(space);
 }
 
 /// Operations per second: flopsPerSecond counts a fused multiply-add as two.
@@ -22,15 +21,17 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
     all.inputBytes += part.inputBytes;
     all.outputBytes += part.outputBytes;
     all.blockBytes += part.blockBytes;
+    all.footprintBytes = std::max(all.footprintBytes, part.footprintBytes);
     all.arithmetic += part.arithmetic;
     all.special += part.special;
     all.barriers = std::max(all.barriers, part.barriers);
     all.workgroups += part.workgroups;
   }
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
-  const MemoryLevel &global = globalLevel(target, all.globalBytes());
+  const MemoryLevel &global = levelFor(target, tile::Space::global, all.globalBytes());
+  const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
   double globalSeconds = all.globalBytes() / global.bandwidth / share;
-  double blockSeconds = all.blockBytes / target.level(tile::Space::block).bandwidth / share;
+  double blockSeconds = all.blockBytes / block.bandwidth / share;
   double computeSeconds =
       (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;
   double barrierSeconds = all.barriers * target.barrierSeconds;
@@ -47,7 +48,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
                       {"block bytes", "B", all.blockBytes},
                       {"launch", "s", target.launchSeconds},
                       {global.name + " traffic", "s", globalSeconds},
-                      {"block traffic", "s", blockSeconds},
+                      {block.name + " traffic", "s", blockSeconds},
                       {"arithmetic", "s", computeSeconds},
                       {"barriers", "s", barrierSeconds},
                       {"workgroups", "1", static_cast<double>(all.workgroups)}};

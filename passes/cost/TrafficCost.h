@@ -12,6 +12,7 @@ namespace tilewright {
 struct PartWork {
   double inputBytes = 0, outputBytes = 0; ///< of global tensors, each once: compulsory traffic
   double blockBytes = 0;                  ///< read and written in buffers of workgroups
+  double footprintBytes = 0;              ///< of the buffers of one workgroup: which level they live in
   double arithmetic = 0;                  ///< plain operations
   double special = 0;                     ///< transcendental functions, square roots and divisions
   double barriers = 0;                    ///< at block scope, per workgroup

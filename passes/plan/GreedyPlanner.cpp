@@ -216,9 +216,12 @@ private:
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
     // Each of its dispatches is charged what a kernel of ours would be for the same ops.
     double ours = part.predicted.seconds, theirs = 0;
-    for (ArrayRef<unsigned> dispatch : alone)
-      if (std::optional<PlannedPart> planned = planPart(graph, dispatch, target))
-        theirs += planned->predicted.seconds;
+    for (ArrayRef<unsigned> dispatch : alone) {
+      std::optional<PlannedPart> planned = planPart(graph, dispatch, target);
+      if (!planned)
+        return "";
+      theirs += planned->predicted.seconds;
+    }
     if (ours > theirs)
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
@@ -422,13 +425,10 @@ private:
       return "op" + std::to_string(graph.indexOf(result.getDefiningOp())) + "." +
              std::to_string(cast<OpResult>(result).getResultNumber());
     };
-    llvm::SetVector<Value> kept;
     for (const PartRoot &root : space.roots)
-      for (const RootAccess &access : root.accesses)
-        if (access.producer >= 0)
-          kept.insert(access.tensor);
-    for (Value tensor : kept)
-      plan.tensors.push_back({nameOfResult(tensor), tile::Space::block, "tile", {}});
+      for (Value result : graph.exprs()[root.expr].op->getResults())
+        if (!space.readingNests(result).empty())
+          plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
     for (Value tensor : space.outputs)
       plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, "kernel", {}});
   }

@@ -43,6 +43,19 @@ bool tilewright::leavesPart(const TensorGraph &graph, const PartChoice &part, Va
   });
 }
 
+const PartRoot &IndexSpace::root(unsigned expr) const {
+  return *llvm::find_if(roots, [&](const PartRoot &root) { return root.expr == expr; });
+}
+
+SmallVector<unsigned> IndexSpace::readingNests(Value tensor) const {
+  llvm::SmallSetVector<unsigned, 4> nests;
+  for (const PartRoot &reader : roots)
+    for (const RootAccess &access : reader.accesses)
+      if (access.tensor == tensor && (access.producer < 0 || root(access.producer).nest != reader.nest))
+        nests.insert(reader.nest);
+  return nests.takeVector();
+}
+
 /// Raising makes a scalar of it.
 static bool isSplatConstant(Value tensor) {
   return constantElement(tensor) && matchPattern(tensor, m_Constant());
@@ -176,6 +189,77 @@ std::vector<PartRoot> tilewright::collectRoots(const TensorGraph &graph, const P
       roots.push_back(Collector(graph, part, expr).result);
   return roots;
 }
+
+//===----------------------------------------------------------------------===//
+// Which roots share a nest
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Roots join the first nest that runs late enough for what they read and has the same dims and reductions, as lowering
+/// does (Movement). Inside a nest a value is handed over in a register.
+class NestAssigner {
+public:
+  NestAssigner(const TensorGraph &graph, IndexSpace &space) : graph(graph), space(space) {}
+
+  void assign() {
+    for (PartRoot &root : space.roots)
+      place(root);
+  }
+
+private:
+  struct Nest {
+    SmallVector<int64_t> dims, reductions;
+  };
+
+  void place(PartRoot &root) {
+    SmallVector<int64_t> dims = placed(root), reductions;
+    for (int64_t dim : graph.exprs()[root.expr].reductions)
+      if (root.dims[dim] >= 0)
+        reductions.push_back(root.dims[dim]);
+    llvm::sort(reductions);
+    unsigned first = 0;
+    for (const RootAccess &access : root.accesses)
+      if (access.producer >= 0) {
+        const PartRoot &producer = space.root(access.producer);
+        bool shared = readsSamePoint(root, access, producer) && placed(producer) == dims;
+        first = std::max(first, producer.nest + (shared ? 0 : 1));
+      }
+    for (root.nest = first; root.nest < nests.size(); ++root.nest) {
+      Nest &nest = nests[root.nest];
+      if (nest.dims != dims || (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
+        continue;
+      if (!reductions.empty())
+        nest.reductions = reductions;
+      return;
+    }
+    nests.push_back({dims, reductions});
+  }
+
+  static SmallVector<int64_t> placed(const PartRoot &root) {
+    SmallVector<int64_t> dims = llvm::to_vector(llvm::make_filter_range(root.dims, [](int64_t at) { return at >= 0; }));
+    llvm::sort(dims);
+    return dims;
+  }
+
+  bool readsSamePoint(const PartRoot &root, const RootAccess &access, const PartRoot &producer) const {
+    const TensorExpr &expr = graph.exprs()[producer.expr];
+    if (!expr.oneReliesOnOne() || access.guard != IntegerSet())
+      return false;
+    auto place = [](const PartRoot &of, AffineExpr index) {
+      int64_t dim = pureDim(index);
+      return dim < 0 ? -1 : of.dims[dim];
+    };
+    return llvm::all_of(llvm::zip(access.map.getResults(), expr.results[access.result].getResults()), [&](auto pair) {
+      auto [read, write] = pair;
+      return place(root, read) == place(producer, write) && (pureDim(read) >= 0 || isa<AffineConstantExpr>(read));
+    });
+  }
+
+  const TensorGraph &graph;
+  IndexSpace &space;
+  std::vector<Nest> nests;
+};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Which dims are one dim
@@ -403,6 +487,7 @@ std::optional<IndexSpace> tilewright::findIndexSpace(const TensorGraph &graph, c
   if (!finder.isConnected())
     return refuse("the part falls into pieces that share neither edges nor inputs");
   IndexSpace space = finder.place();
+  NestAssigner(graph, space).assign();
   if (std::string why = chooseTiles(graph, part, target, space); !why.empty())
     return refuse(why);
   return space;

@@ -51,6 +51,7 @@ struct PartRoot {
   llvm::SmallVector<RootAccess> accesses;
   llvm::SmallVector<unsigned> evaluated; ///< expressions evaluated in its nest, itself first; once per distinct index
   llvm::SmallVector<int64_t> dims;       ///< place of each domain dim in the space, -1 where it has none
+  unsigned nest = 0;                     ///< the loop nest that computes it; nests run in order
 };
 
 struct IndexSpace {
@@ -60,10 +61,13 @@ struct IndexSpace {
   int64_t workgroups = 1;
   int64_t footprintBytes = 0;  ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
-  std::vector<mlir::Value> tileStaged;      ///< inputs that several roots read: kept for the tile
+  std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile
   std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads: kept for the workgroup
 
   int64_t numTiles() const;
+  const PartRoot &root(unsigned expr) const;
+  /// The nests that read a tensor, without the one that produces it.
+  llvm::SmallVector<unsigned> readingNests(mlir::Value tensor) const;
 };
 
 /// The roots of a part with what they read; no dims yet.

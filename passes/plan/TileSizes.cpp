@@ -1,7 +1,6 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -121,20 +120,21 @@ private:
 
   static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
-  /// Tiles of results that other roots read.
+  /// Tiles of results that later nests read.
   int64_t resultBytes() const {
-    llvm::DenseSet<Value> counted;
     int64_t bytes = 0;
-    for (const PartRoot &reader : space.roots)
-      for (const RootAccess &access : reader.accesses)
-        if (access.producer >= 0 && counted.insert(access.tensor).second) {
-          auto producer = llvm::find_if(space.roots, [&](const PartRoot &root) { return root.expr == access.producer; });
-          int64_t elements = 1;
-          for (AffineExpr expr : graph.exprs()[access.producer].results[access.result].getResults())
-            if (int64_t dim = pureDim(expr); dim >= 0 && producer->dims[dim] >= 0)
-              elements *= space.tiles[producer->dims[dim]];
-          bytes += aligned(elements * elementBytesOf(access.tensor));
-        }
+    for (const PartRoot &root : space.roots) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
+        if (space.readingNests(result).empty())
+          continue;
+        int64_t elements = 1;
+        for (AffineExpr index : map.getResults())
+          if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
+            elements *= space.tiles[root.dims[dim]];
+        bytes += aligned(elements * elementBytesOf(result));
+      }
+    }
     return bytes;
   }
 
@@ -142,16 +142,11 @@ private:
     return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
   }
 
-  /// Inputs that several roots read, kept for the tile.
+  /// Inputs that several nests read, kept for the tile.
   std::vector<Value> tileStaged() const {
-    llvm::MapVector<Value, unsigned> readers;
-    for (const PartRoot &root : space.roots)
-      for (const RootAccess &access : root.accesses)
-        if (access.producer < 0)
-          ++readers[access.tensor];
     std::vector<Value> staged;
-    for (auto &[tensor, count] : readers)
-      if (count > 1)
+    for (Value tensor : space.inputs)
+      if (space.readingNests(tensor).size() > 1)
         staged.push_back(tensor);
     return staged;
   }

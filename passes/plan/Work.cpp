@@ -1,7 +1,7 @@
 #include "passes/plan/Work.h"
 
 #include "passes/plan/Eligibility.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -19,22 +19,31 @@ static double touchedBytes(Value tensor, double points) {
 // Our parts
 //===----------------------------------------------------------------------===//
 
+/// What goes through buffers: a result is written once if later nests read it, and read by each; an input that several
+/// nests read is kept by the first.
+static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
+  double bytes = 0;
+  for (const PartRoot &root : space.roots)
+    for (Value result : graph.exprs()[root.expr].op->getResults())
+      if (size_t readers = space.readingNests(result).size())
+        bytes += static_cast<double>(tensorBytes(result)) * (readers + 1);
+  for (Value input : space.inputs)
+    if (size_t readers = space.readingNests(input).size(); readers > 1)
+      bytes += static_cast<double>(tensorBytes(input)) * readers;
+  return bytes;
+}
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
-  work.barriers = space.roots.size() - 1;
+  work.footprintBytes = space.footprintBytes;
   llvm::MapVector<Value, double> touched;
-  llvm::MapVector<Value, unsigned> readers;
   for (const PartRoot &root : space.roots) {
     double points = graph.exprs()[root.expr].domainSize();
-    llvm::SetVector<Value> read;
-    for (const RootAccess &access : root.accesses) {
-      read.insert(access.tensor);
+    work.barriers = std::max<double>(work.barriers, root.nest);
+    for (const RootAccess &access : root.accesses)
       if (access.producer < 0)
         touched[access.tensor] += touchedBytes(access.tensor, points);
-    }
-    for (Value tensor : read)
-      ++readers[tensor];
     for (unsigned evaluated : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
@@ -47,11 +56,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     work.inputBytes += std::min(bytes, static_cast<double>(tensorBytes(tensor)));
   for (Value tensor : space.outputs)
     work.outputBytes += tensorBytes(tensor);
-  for (auto &[tensor, count] : readers) {
-    bool produced = !touched.contains(tensor);
-    // A result is written once and read by each; a staged input is read once from memory, written, and read again.
-    work.blockBytes += tensorBytes(tensor) * (produced ? count + 1.0 : count > 1 ? count : 0.0);
-  }
+  work.blockBytes = bufferTraffic(graph, space);
   return work;
 }
 
