@@ -198,8 +198,9 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
   let summary = "Erase operands and results of linalg.generic that nothing uses";
   let description = [{
     Arrives and leaves: any function. A result nobody reads (the index half of
-    a maximum) would otherwise be computed and written by the kernel. Contractions
-    and everything that is not linalg.generic are left alone.
+    a maximum) would otherwise be computed and written by the kernel. Assertions
+    inside bodies go too. Contractions and everything that is not linalg.generic
+    are left alone.
     See test/passes/normalize.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];

@@ -1,6 +1,6 @@
 // The normal form behind AffineAlgebra.h: a sum of terms, each a dim or a floor division of another sum. `x mod n` is
-// written x - n * (x floordiv n), so that the halves of a reshape cancel when maps are composed. Only on the way out are
-// mods put back, which also keeps the interval bounds tight. A Presburger library would be exact on more sets, but
+// written x - n * (x floordiv n), so that the halves of a reshape cancel when maps are composed. Only on the way out
+// are mods put back, which also keeps the interval bounds tight. A Presburger library would be exact on more sets, but
 // cannot hand back a short quasi-affine map, which is what code is generated from.
 #ifndef TILEWRIGHT_ANALYSIS_AFFINESIMPLIFIER_H
 #define TILEWRIGHT_ANALYSIS_AFFINESIMPLIFIER_H

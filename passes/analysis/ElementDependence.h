@@ -23,7 +23,7 @@ struct ElementDependence {
   llvm::SmallVector<int64_t> output;    ///< the output's shape: the range of the map's dims
   llvm::SmallVector<int64_t> reduction; ///< extents of the reduction variables, the map's symbols; empty: one-on-one
   mlir::AffineMap map;                  ///< output index and reduction variables to input index
-  mlir::IntegerSet guard;               ///< where there is a dependence at all, over the same variables; null: everywhere
+  mlir::IntegerSet guard;               ///< where there is a dependence, over the same variables; null: everywhere
   std::optional<AffineForm> affine;     ///< for one-relies-on-one without division or mod
 
   bool oneReliesOnOne() const { return reduction.empty(); }

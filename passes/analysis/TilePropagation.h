@@ -34,7 +34,7 @@ private:
 
 struct PropagationOptions {
   std::vector<int64_t> outputTile; ///< elements per dim of the root's first result
-  int64_t reductionTile = 0;       ///< elements of a reduced dim that an expression fed from outside takes at once; 0: all
+  int64_t reductionTile = 0;       ///< of a reduced dim, elements that an expression fed from outside takes; 0: all
   unsigned level = 0;              ///< which connections hold the tile graph together
 };
 

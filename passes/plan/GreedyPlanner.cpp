@@ -15,6 +15,9 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
 
+/// Predictions are no closer than this. Within it fewer bytes and fewer launches decide.
+constexpr double kRoughness = 1.25;
+
 std::string microseconds(double seconds) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.3g us", seconds * 1e6);
@@ -125,7 +128,9 @@ private:
     }
     double separate = secondsOf(*parts[a]) + secondsOf(*parts[b]), together = merged->predicted.seconds;
     bool free = isFree(*parts[a]) || isFree(*parts[b]);
-    if (together > separate * (1 + 1e-9) || (!free && together >= separate)) {
+    bool savesBytes = merged->predicted.bytes < parts[a]->predicted.bytes + parts[b]->predicted.bytes;
+    double allowed = free ? separate * (1 + 1e-9) : savesBytes ? separate * kRoughness : separate;
+    if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
@@ -222,7 +227,7 @@ private:
         return "";
       theirs += planned->predicted.seconds;
     }
-    if (ours > theirs)
+    if (ours > theirs * kRoughness)
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }

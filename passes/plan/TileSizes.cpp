@@ -1,6 +1,7 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/plan/Work.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -10,7 +11,7 @@ constexpr int64_t kLanes = 64;                      ///< tiles of a vector dim a
 constexpr int64_t kElementwiseTile = 4096;          ///< elements along the vector dim when nothing is reduced
 constexpr int64_t kReducedTile = 256;               ///< ... when something else is: the accumulators stay in L1
 constexpr int64_t kSmallTile = 512;                 ///< points below which a tile does not pay for its loop overhead
-constexpr int64_t kWorkgroupTraffic = 64 * 1024;    ///< bytes below which a workgroup does not pay for its dispatch
+constexpr double kWorkgroupSeconds = 1e-6;          ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64;
 
@@ -42,15 +43,15 @@ public:
 private:
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
-  int64_t traffic() const {
-    int64_t bytes = 0;
-    for (Value tensor : llvm::concat<Value>(space.inputs, space.outputs))
-      bytes += tensorBytes(tensor);
-    return bytes;
-  }
-
-  int64_t wantedWorkgroups() const {
-    return std::max<int64_t>(1, std::min(2 * target.cores, traffic() / kWorkgroupTraffic));
+  /// As many as the work of the part pays for, two for each core at most.
+  int64_t wantedWorkgroups() {
+    if (wanted == 0) {
+      PartWork work = workOf(graph, space);
+      work.workgroups = 1;
+      double seconds = predictKernel(work, target).seconds - target.launchSeconds;
+      wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, 2 * target.cores);
+    }
+    return wanted;
   }
 
   /// Half of what the workgroup has, so that tiles stay in the cache beside what streams through.
@@ -202,6 +203,7 @@ private:
   const PartChoice &part;
   const Target &target;
   IndexSpace &space;
+  int64_t wanted = 0; ///< workgroups; 0: not known yet
 };
 } // namespace
 

@@ -1,96 +1,26 @@
-// Raising copies a body; inlining composes maps. Both build the new op from an ExprParts, so that the only place that
-// knows how a tile.expr is put together is build().
+// Raising copies a body; inlining copies two and composes maps. Both leave the original where it is: whoever asked
+// knows whether it still has readers.
 #include "passes/transforms/ExprRewriter.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/transforms/ExprBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
 namespace tilewright {
 namespace {
 
-/// Inputs of the expression to be built. Adding the same access twice gives the same body argument.
-class Inputs {
-public:
-  Inputs(Block &body, MLIRContext *context) : body(body), context(context) {}
-
-  Value add(Value tensor, AffineMap map, IntegerSet guard, Location loc) {
-    for (auto [i, known] : llvm::enumerate(accesses))
-      if (known.tensor == tensor && known.map == map && known.guard == guard)
-        return body.getArgument(i);
-    accesses.push_back({tensor, map, guard});
-    return body.insertArgument(accesses.size() - 1, getElementTypeOrSelf(tensor.getType()), loc);
-  }
-  SmallVector<Value> tensors() const {
-    return llvm::map_to_vector(accesses, [](const TensorAccess &access) { return access.tensor; });
-  }
-  /// Drops the inputs whose element nothing in the body uses.
-  void eraseUnused() {
-    for (unsigned i = accesses.size(); i-- > 0;)
-      if (body.getArgument(i).use_empty()) {
-        body.eraseArgument(i);
-        accesses.erase(accesses.begin() + i);
-      }
-  }
-  ArrayAttr maps(Builder &builder) const {
-    return builder.getAffineMapArrayAttr(
-        llvm::map_to_vector(accesses, [](const TensorAccess &access) { return access.map; }));
-  }
-  ArrayAttr guards(Builder &builder) const {
-    return builder.getArrayAttr(llvm::map_to_vector(accesses, [&](TensorAccess access) -> Attribute {
-      return access.guard ? Attribute(IntegerSetAttr::get(access.guard)) : Attribute(UnitAttr::get(context));
-    }));
-  }
-
-private:
-  Block &body;
-  MLIRContext *context;
-  SmallVector<TensorAccess> accesses;
-};
-
-Value zeroOf(OpBuilder &builder, Location loc, Type type) {
-  return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-}
-
-Value within(OpBuilder &builder, Location loc, IntegerSet set) {
-  return tile::WithinOp::create(builder, loc, builder.getI1Type(), IntegerSetAttr::get(set));
-}
-
-Value index(OpBuilder &builder, Location loc, AffineMap map) {
-  return tile::IndexOp::create(builder, loc, builder.getIndexType(), AffineMapAttr::get(map));
-}
-
-/// Moves `body` into a new expression over `inputs`.
-tile::ExprOp build(OpBuilder &builder, Location loc, TypeRange results, const Inputs &inputs,
-                   ArrayRef<int64_t> domain, ArrayRef<int64_t> reductions, ArrayAttr resultMaps, ArrayAttr inits,
-                   std::unique_ptr<Block> body) {
-  auto op = tile::ExprOp::create(builder, loc, results, inputs.tensors(), builder.getDenseI64ArrayAttr(domain),
-                                 builder.getDenseI64ArrayAttr(reductions), inputs.maps(builder),
-                                 inputs.guards(builder), resultMaps, inits, DenseI64ArrayAttr(), ArrayAttr());
-  op.getBody().push_back(body.release());
-  return op;
-}
-
-/// Drops body ops that nothing uses any more.
-void eraseDead(Block &body) {
-  SmallVector<Operation *> ops =
-      llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
-  for (Operation *op : llvm::reverse(ops))
-    if (op->use_empty())
-      op->erase();
-}
 //===----------------------------------------------------------------------===//
 // Raising
 //===----------------------------------------------------------------------===//
 
 /// The element of an input: a constant where the tensor is one, else a body argument.
-Value elementOf(OpBuilder &builder, Inputs &inputs, TensorAccess access, Value tensor, Location loc) {
+Value elementOf(OpBuilder &builder, ExprInputs &inputs, TensorAccess access, Value tensor, Location loc) {
   TypedAttr constant = constantElement(access.tensor);
   if (constant && matchPattern(access.tensor, m_Constant()) && !access.guard)
     return arith::ConstantOp::create(builder, loc, constant);
@@ -122,7 +52,7 @@ LogicalResult cloneBody(OpBuilder &builder, Block &source, IRMapping &mapping, A
   return success();
 }
 
-LogicalResult raiseStructured(OpBuilder &builder, const TensorExpr &expr, ValueRange tensors, Inputs &inputs,
+LogicalResult raiseStructured(OpBuilder &builder, const TensorExpr &expr, ValueRange tensors, ExprInputs &inputs,
                               Block &body, SmallVector<Attribute> &inits) {
   auto op = cast<linalg::LinalgOp>(expr.op);
   Block &source = *op.getBlock();
@@ -150,7 +80,8 @@ LogicalResult raiseStructured(OpBuilder &builder, const TensorExpr &expr, ValueR
 }
 
 /// Movement: the value of the first input whose guard holds, else `otherwise` (null: the last input).
-void raiseMovement(OpBuilder &builder, const TensorExpr &expr, ValueRange tensors, Inputs &inputs, Value otherwise) {
+void raiseMovement(OpBuilder &builder, const TensorExpr &expr, ValueRange tensors, ExprInputs &inputs,
+                   Value otherwise) {
   Location loc = expr.op->getLoc();
   Value value = otherwise;
   for (auto [access, tensor] : llvm::reverse(llvm::zip_equal(expr.inputs, tensors))) {
@@ -186,7 +117,7 @@ FailureOr<tile::ExprOp> raise(OpBuilder &builder, const TensorExpr &expr, ValueR
     return copy;
   }
   auto body = std::make_unique<Block>();
-  Inputs inputs(*body, op->getContext());
+  ExprInputs inputs(*body);
   SmallVector<Attribute> inits;
   OpBuilder inBody(op->getContext());
   inBody.setInsertionPointToStart(body.get());
@@ -198,7 +129,7 @@ FailureOr<tile::ExprOp> raise(OpBuilder &builder, const TensorExpr &expr, ValueR
     return failure();
   }
   eraseDead(*body);
-  return build(builder, op->getLoc(), op->getResultTypes(), inputs, expr.domain, expr.reductions,
+  return buildExpr(builder, op->getLoc(), op->getResultTypes(), inputs, expr.domain, expr.reductions,
                builder.getAffineMapArrayAttr(expr.results), builder.getArrayAttr(inits), std::move(body));
 }
 
@@ -279,8 +210,8 @@ SmallVector<Value> cloneProducer(OpBuilder &builder, tile::ExprOp producer, Affi
 }
 
 /// The producer's element at the point of the consumer's domain, zero where the consumer does not read it.
-Value inlineElement(OpBuilder &builder, Inputs &inputs, tile::ExprOp consumer, unsigned input, tile::ExprOp producer,
-                    unsigned result) {
+Value inlineElement(OpBuilder &builder, ExprInputs &inputs, tile::ExprOp consumer, unsigned input,
+                    tile::ExprOp producer, unsigned result) {
   ArrayRef<int64_t> domain = consumer.getDomain();
   Location loc = consumer.getLoc();
   IntegerSet guard = consumer.getGuard(input);
@@ -309,7 +240,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
                             unsigned producerResult) {
   Location loc = consumer.getLoc();
   auto body = std::make_unique<Block>();
-  Inputs inputs(*body, consumer.getContext());
+  ExprInputs inputs(*body);
   OpBuilder inBody(consumer.getContext());
   inBody.setInsertionPointToStart(body.get());
 
@@ -327,7 +258,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
   eraseDead(*body);
   inputs.eraseUnused();
 
-  tile::ExprOp fused = build(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(),
+  tile::ExprOp fused = buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(),
                              consumer.getReductions(), consumer.getResultMaps(), consumer.getInits(), std::move(body));
   fused.setDimsAttr(consumer.getDimsAttr());
   fused.setTilingsAttr(consumer.getTilingsAttr());

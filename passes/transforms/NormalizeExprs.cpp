@@ -1,8 +1,10 @@
 // What upstream's folding knows and a fused kernel would otherwise carry along: results nobody reads (the index half of
-// an argmax-style reduction) and operands no body reads.
+// an argmax-style reduction) and operands no body reads. Assertions inside bodies go too: a kernel has no way to report
+// them, and IREE drops them in its dispatches as well.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -16,7 +18,15 @@ namespace tilewright {
 
 namespace {
 class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
+  void dropAssertions() {
+    getOperation()->walk([](cf::AssertOp op) {
+      if (isa<linalg::GenericOp>(op->getParentOp()))
+        op->erase();
+    });
+  }
+
   void runOnOperation() override {
+    dropAssertions();
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -85,9 +85,12 @@ const DialectRegistry &NativeModule::registry() {
 std::tuple<std::shared_ptr<NativeModule>, Diagnostics> NativeModule::parse(const std::string &text,
                                                                            const std::string &name) {
   std::shared_ptr<NativeModule> result(new NativeModule);
-  DiagnosticCollector collector(result->context.get());
-  result->module = parseSourceString<ModuleOp>(text, result->context.get(), name);
-  Diagnostics diagnostics = collector.take();
+  Diagnostics diagnostics;
+  { // The collector must go before the context does.
+    DiagnosticCollector collector(result->context.get());
+    result->module = parseSourceString<ModuleOp>(text, result->context.get(), name);
+    diagnostics = collector.take();
+  }
   if (!result->module)
     result = nullptr;
   return {result, std::move(diagnostics)};

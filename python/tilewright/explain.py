@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tilewright.report import Kernel, Report
+from tilewright.plan import CostTerm
+from tilewright.report import Kernel, LaunchEdge
 
 if TYPE_CHECKING:
     from tilewright.program import Metadata
@@ -19,63 +22,57 @@ def explain_text(metadata: Metadata) -> str:
     if metadata.seconds:
         steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())
         lines.append(f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})")
-    lines += _coverage(report)
+    if report.coverage:
+        lines.append(_coverage(report.coverage))
     lines += ["", f"{len(report.kernels)} fused kernels"]
     for kernel in report.kernels:
         lines += _kernel(kernel)
     if report.edges_at_launch:
-        lines += ["", "edges between kernels, and why they are not inside one"]
-        lines += [f"  {e.producer} -> {e.consumer}: {e.reason}" for e in report.edges_at_launch]
+        lines += ["", "edges through memory between kernels, and why they are not inside one"]
+        lines += _grouped(_edge(edge) for edge in report.edges_at_launch)
     if report.left_to_iree:
         lines += ["", "left to IREE, and why"]
-        lines += _left(report)
+        lines += _grouped((f"{op.op}: {op.reason}", op.location) for op in report.left_to_iree)
     return "\n".join(lines)
 
 
-def _coverage(report: Report) -> list[str]:
-    lines = []
-    for name, value in report.coverage.items():
-        shown = f"{value:.1%}" if isinstance(value, float) and 0 <= value <= 1 else str(value)
-        lines.append(f"coverage, {name.replace('_', ' ')}: {shown}")
-    return lines
+def _coverage(coverage: Mapping[str, int]) -> str:
+    taken, eligible = coverage.get("bytes_taken", 0), coverage.get("bytes_eligible", 0)
+    share = f"{taken / eligible:.1%}" if eligible else "none"
+    ops = f"{coverage.get('ops_taken', 0)} of {coverage.get('ops_eligible', 0)} ops"
+    sizes = f"{taken / 1e6:.1f} of {eligible / 1e6:.1f} MB"
+    return f"of the ops that are ours to take (no contraction, not folded into one), taken: {ops}, {share} ({sizes})"
 
 
 def _kernel(kernel: Kernel) -> list[str]:
-    predicted = "; ".join(f"{name} {_quantity(name, value)}" for name, value in kernel.predicted.items())
-    scopes = Counter(edge.scope for edge in kernel.edges)
-    handed = ", ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
-    sizes = f"dims {_by(kernel.dims)}, tiles {_by(kernel.tiles)}, {kernel.workgroups} workgroups"
-    lines = [
-        f"  {kernel.name}: {sizes}",
-        f"    predicted: {predicted or 'nothing'}",
-        f"    edges inside: {handed}",
-    ]
-    for op in kernel.ops:
-        where = f" ({op.location})" if op.location else ""
-        lines.append(f"      {op.op}#{op.id}{where}")
+    scopes = Counter(f"{edge.scope}{', recomputed' if edge.recompute else ''}" for edge in kernel.edges)
+    handed = "; ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
+    lines = [f"  {kernel.name}"]
+    lines += [f"    {part}" for part in kernel.parts]
+    lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
+    lines += [f"    edges inside: {handed}"]
+    lines += [f"      {op}" for op in kernel.ops]
     return lines
 
 
-def _left(report: Report) -> list[str]:
-    """Grouped, because a model repeats itself: one line for each op and reason, with the places."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for op in report.left_to_iree:
-        places.setdefault((op.op, op.reason), []).append(op.location)
+def _edge(edge: LaunchEdge) -> tuple[str, str]:
+    # "op 7 stays with IREE: ..." names one end or the other, which the place says as well.
+    return re.sub(r"^op \d+ stays", "one end stays", edge.reason), f"{edge.producer} -> {edge.consumer}"
+
+
+def _grouped(entries: Iterable[tuple[str, str]]) -> list[str]:
+    """One line for each reason, with its places: models repeat themselves."""
+    places: dict[str, list[str]] = {}
+    for reason, place in entries:
+        places.setdefault(reason, []).append(place)
     lines = []
-    for (name, reason), where in places.items():
+    for reason, where in places.items():
         known = [place for place in where if place]
         shown = ", ".join(known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
-        lines.append(f"  {len(where)} x {name}: {reason}" + (f" ({shown})" if shown else ""))
+        lines.append(f"  {len(where)} x {reason}" + (f" ({shown})" if shown else ""))
     return lines
 
 
-def _quantity(name: str, value: float) -> str:
-    if name == "seconds" or name.endswith("_seconds"):
-        return f"{value * 1e6:.1f} us"
-    if name == "bytes" or name.endswith("_bytes"):
-        return f"{value / 1e6:.3f} MB"
-    return f"{value:.4g}"
-
-
-def _by(sizes: tuple[int, ...]) -> str:
-    return "x".join(str(size) for size in sizes) or "-"
+def _term(term: CostTerm) -> str:
+    shown = {"s": f"{term.value * 1e6:.2f} us", "B": f"{term.value / 1e6:.3f} MB"}
+    return f"{term.name} {shown.get(term.unit, f'{term.value:.4g}')}"

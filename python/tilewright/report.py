@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tilewright.plan import CostTerm
 
 
 @dataclass(frozen=True)
@@ -15,35 +18,62 @@ class OpReport:
     op: str
     location: str
     bytes: int
+    """What it would move in a kernel of its own."""
+    is_root: bool
+    """Has a loop nest of its own; other ops are computed where they are read."""
+
+    def __str__(self) -> str:
+        return f"{self.op}#{self.id}" + (f" ({self.location})" if self.location else "")
 
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """A hand-over inside a kernel: at which scope, and whether the tile is kept or computed again."""
+    """A hand-over inside a kernel: at which scope, whether the tile is kept or computed again, and why."""
 
     producer: int
     consumer: int
     scope: str
-    reuse: str
+    recompute: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """Ops that share an index space: its sizes, and the tile of it that a step computes."""
+
+    ops: tuple[int, ...]
+    dims: tuple[int, ...]
+    tiles: tuple[int, ...]
+    workgroups: int
+
+    def __str__(self) -> str:
+        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of ours."""
+    """One kernel of ours: one part, or several independent ones side by side."""
 
     name: str
     ops: tuple[OpReport, ...]
     edges: tuple[EdgeReport, ...]
-    dims: tuple[int, ...]
-    tiles: tuple[int, ...]
-    workgroups: int
-    predicted: Mapping[str, float]
-    """Every term of the prediction; "bytes" and "seconds" are always there."""
+    parts: tuple[PartReport, ...]
+    predicted: tuple[CostTerm, ...]
+    """Every term of the prediction, each with its unit."""
+
+    @property
+    def predicted_bytes(self) -> float:
+        return self._term("bytes")
+
+    @property
+    def predicted_seconds(self) -> float:
+        return self._term("seconds")
+
+    def _term(self, name: str) -> float:
+        return next((term.value for term in self.predicted if term.name == name), 0.0)
 
     def __str__(self) -> str:
-        ops = ", ".join(o.op for o in self.ops)
-        sizes = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups"
-        return f"{self.name}({ops}): {sizes}"
+        return f"{self.name}: {'; '.join(str(part) for part in self.parts)}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +82,9 @@ class LaunchEdge:
 
     producer: str
     consumer: str
+    bytes: int
     reason: str
+    would_change: str
 
 
 @dataclass(frozen=True)
@@ -71,21 +103,17 @@ class Report:
     kernels: tuple[Kernel, ...] = ()
     edges_at_launch: tuple[LaunchEdge, ...] = ()
     left_to_iree: tuple[LeftOp, ...] = ()
-    coverage: Mapping[str, Any] = field(default_factory=dict)
+    coverage: Mapping[str, int] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def from_json(raw: Mapping[str, Any]) -> Report:
-        """Reads what the compiler wrote. Members that it does not write are empty."""
+        """Reads what the compiler wrote; {} is a report on nothing."""
         return Report(
-            kernels=tuple(_kernel(k) for k in raw.get("kernels", ())),
-            edges_at_launch=tuple(
-                LaunchEdge(str(e["from"]), str(e["to"]), e.get("reason", ""))
-                for e in raw.get("edges_at_launch", ())
-            ),
+            kernels=tuple(_kernel(kernel) for kernel in raw.get("kernels", ())),
+            edges_at_launch=tuple(_launch_edge(edge) for edge in raw.get("edges_at_launch", ())),
             left_to_iree=tuple(
-                LeftOp(o.get("op", "?"), o.get("loc", ""), o.get("reason", ""))
-                for o in raw.get("left_to_iree", ())
+                LeftOp(op["op"], _place(op["loc"]), op["reason"]) for op in raw.get("left_to_iree", ())
             ),
             coverage=raw.get("coverage", {}),
             raw=raw,
@@ -95,19 +123,30 @@ class Report:
 def _kernel(raw: Mapping[str, Any]) -> Kernel:
     return Kernel(
         name=raw["name"],
-        ops=tuple(
-            OpReport(o.get("id", -1), o.get("op", "?"), o.get("loc", ""), o.get("bytes", 0))
-            for o in raw.get("ops", ())
-        ),
+        ops=tuple(OpReport(o["id"], o["op"], _place(o["loc"]), o["bytes"], o["root"]) for o in raw["ops"]),
         edges=tuple(
-            EdgeReport(e["from"], e["to"], e.get("scope", "?"), e.get("reuse", ""))
-            for e in raw.get("edges", ())
+            EdgeReport(e["from"], e["to"], e["scope"], e["recompute"], e["reason"]) for e in raw["edges"]
         ),
-        dims=tuple(raw.get("dims", ())),
-        tiles=tuple(raw.get("tiles", ())),
-        workgroups=raw.get("workgroups", 0),
-        predicted=raw.get("predicted", {}),
+        parts=tuple(
+            PartReport(tuple(p["ops"]), tuple(p["dims"]), tuple(p["tiles"]), p["workgroups"])
+            for p in raw["parts"]
+        ),
+        predicted=tuple(CostTerm(t["name"], t["unit"], t["value"]) for t in raw["predicted"]),
     )
+
+
+def _launch_edge(raw: Mapping[str, Any]) -> LaunchEdge:
+    ends = []
+    for end in ("from", "to"):
+        place = _place(raw[f"{end}_loc"])
+        ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({place})" if place else ""))
+    return LaunchEdge(ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"])
+
+
+def _place(location: str) -> str:
+    """The first name or file position in a printed MLIR location; "" if there is none."""
+    match = re.search(r'"([^"]+)"((?::\d+)*)', location)
+    return match[1] + match[2] if match else ""
 
 
 def _by(sizes: tuple[int, ...]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import PassError, PlanError
+from tilewright.iree.text import from_iree, to_iree
 from tilewright.module import Module, write_reproducer
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.plan import Plan
@@ -84,10 +85,10 @@ def stitch(
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does: parse, run, print."""
-    module = Module.parse(blob.decode(), name="preprocessing.mlir")
+    module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
     dump = header["dump_dir"]
     module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
-    return {"ok": True}, module.to_text(generic=True, local_scope=True, debug_info=True).encode()
+    return {"ok": True}, to_iree(module.to_text(generic=True, local_scope=True, debug_info=True)).encode()
 
 
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:

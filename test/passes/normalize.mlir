@@ -49,3 +49,22 @@ func.func @leaves_the_rest(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %s: f32) ->
   %c = linalg.matmul ins(%a, %b : tensor<3x4xf32>, tensor<4x5xf32>) outs(%zero : tensor<3x5xf32>) -> tensor<3x5xf32>
   return %c : tensor<3x5xf32>
 }
+
+// A kernel cannot report a failed assertion, so it does not keep an expression out of one.
+// CHECK-LABEL: func @assertion_is_dropped
+// CHECK-NOT: cf.assert
+// CHECK: linalg.yield
+func.func @assertion_is_dropped(%a: tensor<5xf32>) -> tensor<5xf32> {
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %x = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : tensor<5xf32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %fine = arith.cmpf one, %in, %zero : f32
+    cf.assert %fine, "division by zero"
+    %r = arith.divf %one, %in : f32
+    linalg.yield %r : f32
+  } -> tensor<5xf32>
+  return %x : tensor<5xf32>
+}

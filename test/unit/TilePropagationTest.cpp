@@ -88,6 +88,26 @@ TEST_F(TilePropagationTest, unconnected_operators_move_their_intermediates) {
   EXPECT_GT(separately, memTraffic(propagate(together, graph.exprs().size() - 1, {{16, 128}})));
 }
 
+TEST_F(TilePropagationTest, subgraphs_are_joined_above_a_level) {
+  TensorGraph graph = parse(R"(
+func.func @chain(%a: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %0 = linalg.exp ins(%a : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %1 = linalg.sqrt ins(%0 : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %2 = linalg.log ins(%1 : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %2 : tensor<6x8xf32>
+})");
+  TileGraph tiles(graph);
+  tiles.setConnect(0, 2);
+  tiles.setConnect(1, 1);
+  EXPECT_EQ(tiles.subgraph(0, 0), (std::vector<unsigned>{0, 1, 2}));
+  EXPECT_EQ(tiles.subgraph(0, 1), (std::vector<unsigned>{0, 1}));
+  EXPECT_EQ(tiles.subgraph(2, 1), (std::vector<unsigned>{2}));
+  EXPECT_EQ(tiles.subgraph(0, 2), (std::vector<unsigned>{0}));
+  // Cut above level 1, the middle tile is written.
+  EXPECT_EQ(memTraffic(propagate(tiles, 1, {{2, 8}, 0, 1})), 2 * 6 * 8 * 4);
+}
+
 TEST_F(TilePropagationTest, larger_tiles_never_move_more_nor_need_less) {
   TensorGraph graph = parse(matmulSoftmax);
   TileGraph tiles = connectAll(graph);

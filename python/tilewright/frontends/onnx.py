@@ -75,7 +75,10 @@ def _strip(
     for node in model.graph.node:
         constant = _large_constant(node)
         if constant is None:
-            stripped.graph.node.append(node)
+            copy = stripped.graph.node.add()
+            copy.CopyFrom(node)
+            # A node's name becomes its location, which is what messages and explain() show.
+            copy.name = node.name or next(filter(None, node.output), node.op_type)
             continue
         tensor = onnx.TensorProto()
         tensor.CopyFrom(constant)

@@ -49,6 +49,10 @@ class IreeCompiler:
         """Compiles on from a phase, to another phase (text) or to a VM module."""
         return self._compile(source, start=start, stop=stop, flags=flags, name=name)
 
+    def compile(self, source: bytes, *, flags: Sequence[str], name: str = "model") -> bytes:
+        """Compiles a module all the way to a VM module."""
+        return self._compile(source, start=None, stop=None, flags=flags, name=name)
+
     def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], str]:
         """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`)."""
         answer, text, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)

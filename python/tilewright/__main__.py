@@ -1,0 +1,5 @@
+"""`python -m tilewright` is `tilewright`."""
+
+from tilewright.cli import main
+
+main()

@@ -1,0 +1,319 @@
+"""A program beside its peers: IREE alone at its best flags, and ONNX Runtime, on the same threads and inputs.
+
+Contenders run in turn, many times; a ratio is that of the paired times of a turn, with a bootstrap confidence
+interval, so that a machine that gets slower meanwhile slows both sides. Between contenders there is a pause: ONNX
+Runtime's threads keep spinning for a while after a call, and whoever came next would pay for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.compilation import DATA_TILING, Progress, compile, iree_flags
+from tilewright.errors import InputError, IreeError, ModelError
+from tilewright.frontends import ImportedModel, import_model
+from tilewright.inputs import random_inputs
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.options import CompileOptions, available_cores
+from tilewright.process import Worker
+from tilewright.program import Program
+from tilewright.runtime import Session
+from tilewright.signature import Array
+from tilewright.stitch import resolve_target
+from tilewright.targets import Target
+
+# What may be best for IREE alone; see `compilation` for the wider search that left these.
+IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
+    (DATA_TILING,),
+    (),
+    (DATA_TILING, "--iree-dispatch-creation-enable-aggressive-fusion"),
+    (DATA_TILING, "--iree-llvmcpu-enable-ukernels=all"),
+)
+_PAUSE_SECONDS = 0.004
+_LEAST_BURST_SECONDS = 0.002
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95% confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contender."""
+
+    name: str
+    kernels: int | None
+    """Kernels that a call launches; None: not known."""
+    seconds: float
+    """Median of a call."""
+    speedup: Interval | None
+    """Its time over ours, paired: above 1, ours is faster. None for ours."""
+    errors: tuple[float, ...] | None
+    """Per output, the norm of the difference from float64 over the norm of float64; None without a reference."""
+    detail: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        speedup = self.speedup
+        return {
+            "name": self.name,
+            "kernels": self.kernels,
+            "seconds": self.seconds,
+            "speedup": [speedup.value, speedup.low, speedup.high] if speedup else None,
+            "errors": list(self.errors) if self.errors is not None else None,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The whole table, ours first."""
+
+    rows: tuple[Row, ...]
+    threads: int
+    turns: int
+    program: Program = field(repr=False)
+    outputs: tuple[Array, ...] = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"threads": self.threads, "turns": self.turns, "rows": [row.to_json() for row in self.rows]}
+
+
+@dataclass
+class _Contender:
+    name: str
+    call: Callable[[], list[Array]]
+    kernels: int | None = None
+    detail: str = ""
+    seconds: list[float] = field(default_factory=list)
+
+
+def compare(
+    model: str | Path,
+    target: str | Path | Target = "cpu",
+    *,
+    options: CompileOptions | None = None,
+    inputs: Sequence[Array] | None = None,
+    seconds: float = 10.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compiles a model with us and with IREE alone, and times them and ONNX Runtime beside each other.
+
+    `seconds` is for the timed part. ONNX Runtime and the float64 reference need an ONNX model with static shapes.
+    """
+    say = progress or (lambda step: None)
+    options = options or CompileOptions()
+    threads = options.threads or available_cores()
+    with tempfile.TemporaryDirectory(prefix="tilewright-compare-") as name, Worker() as worker:
+        folder = Path(name)
+        iree = IreeCompiler(worker)
+        ours, program = _ours(model, target, options, threads, iree, folder, say)
+        if program.signature is None:
+            raise ModelError("its signature is unknown, so there is nothing to compare", where=str(model))
+        arrays = list(inputs) if inputs is not None else random_inputs(program.signature, seed=seed)
+        checked = program.signature.check_inputs(arrays)
+        ours.call = lambda: program(*checked)
+        flags = iree_flags(resolve_target(target, threads=threads), host=target == "cpu")
+        contenders = [ours, _iree_alone(model, program, flags, checked, threads, iree, folder, say)]
+        proto = _onnx_proto(model)
+        reference = None
+        if proto is not None:
+            contenders += _onnx_runtime(model, program, checked, threads)
+            say("computing the float64 reference")
+            reference = _float64(proto, checked)
+        say("timing")
+        results = {c.name: c.call() for c in contenders}
+        turns = _time_in_turn(contenders, seconds=seconds)
+        rows = [_row(c, ours, reference, results[c.name]) for c in contenders]
+        return Comparison(tuple(rows), threads, turns, program, tuple(results[ours.name]))
+
+
+def _ours(
+    model: str | Path,
+    target: str | Path | Target,
+    options: CompileOptions,
+    threads: int,
+    iree: IreeCompiler,
+    folder: Path,
+    say: Progress,
+) -> tuple[_Contender, Program]:
+    dump = options.dump_dir or folder / "dump"
+    changed = {"dump_dir": dump, "threads": threads}
+    program = compile(model, target, options=options, progress=say, **changed)
+    text = (dump / "3-stitched.mlir").read_bytes()
+    if not program.kernels:
+        text = (dump / "2-preprocessing.mlir").read_bytes()
+    stream = iree.resume(text, "preprocessing", flags=program.metadata.iree_flags, stop="stream")
+    total = count_dispatches(stream.decode())
+    return _Contender("Tilewright", list, total, f"{len(program.kernels)} fused"), program
+
+
+def _iree_alone(
+    model: str | Path,
+    program: Program,
+    flags: Sequence[str],
+    arrays: Sequence[Array],
+    threads: int,
+    iree: IreeCompiler,
+    folder: Path,
+    say: Progress,
+) -> _Contender:
+    """IREE on the same model with every candidate set of flags; the fastest counts."""
+    imported = import_model(model, compiler=iree, directory=folder)
+    base = [flag for flag in flags if flag != DATA_TILING]
+    fastest: _Contender | None = None
+    failure: IreeError | None = None
+    for number, candidate in enumerate(IREE_CANDIDATES):
+        say(f"IREE alone, flags {number + 1} of {len(IREE_CANDIDATES)}")
+        try:
+            contender = _iree_with(
+                imported, program, [*base, *candidate], arrays, threads, iree, folder, number
+            )
+        except IreeError as error:
+            failure = error
+            continue
+        contender.detail = " ".join(candidate) or "default flags"
+        _burst(contender, calls=3)
+        if fastest is None or min(contender.seconds) < min(fastest.seconds):
+            fastest = contender
+    if fastest is None:
+        assert failure is not None
+        raise failure
+    fastest.seconds.clear()
+    return fastest
+
+
+def _iree_with(
+    imported: ImportedModel,
+    program: Program,
+    flags: Sequence[str],
+    arrays: Sequence[Array],
+    threads: int,
+    iree: IreeCompiler,
+    folder: Path,
+    number: int,
+) -> _Contender:
+    module = folder / f"iree-{number}.vmfb"
+    module.write_bytes(iree.compile(imported.source, flags=flags, name=imported.name))
+    stream = iree.compile_to(imported.source, "stream", flags=flags, name=imported.name)
+    session = Session(module, program.parameter_paths, entry=program.metadata.entry, threads=threads)
+    signature = program.signature
+    return _Contender("IREE alone", lambda: session(arrays, signature), count_dispatches(stream))
+
+
+def _onnx_proto(model: str | Path) -> Any | None:
+    path = Path(model)
+    if path.suffix != ".onnx":
+        return None
+    import onnx
+
+    return onnx.load(path)
+
+
+def _onnx_runtime(
+    model: str | Path, program: Program, arrays: Sequence[Array], threads: int
+) -> list[_Contender]:
+    try:
+        import onnxruntime
+    except ImportError:
+        return []
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    assert program.signature is not None
+    feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=True)}
+    version = onnxruntime.__version__
+    return [_Contender("ONNX Runtime", lambda: list(session.run(None, feeds)), detail=f"version {version}")]
+
+
+def _float64(proto: Any, arrays: Sequence[Array]) -> list[Array] | None:
+    try:
+        from tilewright import oracle
+    except ImportError:
+        return None
+    return oracle.float64_reference(proto, arrays)
+
+
+def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:
+    """Every contender once a turn, until the time is up; the order rotates."""
+    calls = {}
+    for contender in contenders:
+        _burst(contender, calls=1)
+        calls[contender.name] = max(1, math.ceil(_LEAST_BURST_SECONDS / contender.seconds.pop()))
+    deadline = time.perf_counter() + seconds
+    turns = 0
+    while turns < 5 or time.perf_counter() < deadline:
+        for offset in range(len(contenders)):
+            contender = contenders[(turns + offset) % len(contenders)]
+            time.sleep(_PAUSE_SECONDS)
+            _burst(contender, calls=calls[contender.name])
+        turns += 1
+    return turns
+
+
+def _burst(contender: _Contender, *, calls: int) -> None:
+    """Adds the mean time of some calls, after one that warms up threads and caches."""
+    contender.call()
+    started = time.perf_counter()
+    for _ in range(calls):
+        contender.call()
+    contender.seconds.append((time.perf_counter() - started) / calls)
+
+
+def _row(
+    contender: _Contender, ours: _Contender, reference: Sequence[Array] | None, outputs: Sequence[Array]
+) -> Row:
+    speedup = None if contender is ours else paired_ratio(contender.seconds, ours.seconds)
+    errors = None
+    if reference is not None:
+        from tilewright.oracle import relative_error
+
+        errors = tuple(relative_error(y, y64) for y, y64 in zip(outputs, reference, strict=True))
+    median = float(np.median(contender.seconds))
+    return Row(contender.name, contender.kernels, median, speedup, errors, contender.detail)
+
+
+def paired_ratio(numerator: Sequence[float], denominator: Sequence[float], *, seed: int = 0) -> Interval:
+    """The median ratio of paired times, with its 95% bootstrap confidence interval."""
+    if len(numerator) != len(denominator):
+        raise InputError(f"{len(numerator)} times cannot be paired with {len(denominator)}")
+    ratios = np.asarray(numerator) / np.asarray(denominator)
+    rng = np.random.default_rng(seed)
+    samples = np.median(rng.choice(ratios, (_RESAMPLES, len(ratios))), axis=1)
+    low, high = np.percentile(samples, [2.5, 97.5])
+    return Interval(float(np.median(ratios)), float(low), float(high))
+
+
+def count_dispatches(stream: str) -> int:
+    """Kernels that a call launches, in generic text of IREE's stream phase; one in a loop counts once.
+
+    What runs once at load, in initializers, does not count.
+    """
+    count = 0
+    in_function = False
+    for line in stream.splitlines():
+        top_level = re.match(r'^  "([\w.]+)"', line)
+        if top_level:
+            in_function = top_level[1] == "util.func"
+        if in_function and re.match(r'^\s+(%\S+ = )?"stream\.cmd\.dispatch"', line):
+            count += 1
+    return count
