@@ -295,6 +295,17 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
 // verify
 //===----------------------------------------------------------------------===//
 
+def VerifyPrograms : Pass<"tile-verify-programs", "::tilewright::tile::ProgramOp"> {
+  let summary = "Check a tile program before target code is made of it";
+  let description = [{
+    Arrives and leaves: tile programs with allocated buffers. Refuses, with an
+    error at the op: (R1) a write to an input; (R2) a read of a buffer that
+    nothing wrote before the last `tile.sync`; (R3) an unguarded access that may
+    leave its binding; (R4) buffers without a place, or two that overlap while
+    both are live. See test/passes/verify-programs-errors.mlir.
+  }];
+}
+
 def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
   let summary = "Check the planned graph before it is lowered";
   let description = [{

@@ -54,6 +54,7 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
 void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   auto &kernels = manager.nest<ModuleOp>();
   kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToVectorOptions convert;
   convert.target = options.target;
   kernels.addPass(createConvertToVector(convert));

@@ -17,6 +17,10 @@ constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which pa
 
 /// Predictions are no closer than this. Within it fewer bytes and fewer launches decide.
 constexpr double kRoughness = 1.25;
+/// Up to this many bytes waking further workers costs about what they save, so predictions are rougher still.
+constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
+
+double roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
 
 std::string microseconds(double seconds) {
   std::string text;
@@ -129,7 +133,7 @@ private:
     double separate = secondsOf(*parts[a]) + secondsOf(*parts[b]), together = merged->predicted.seconds;
     bool free = isFree(*parts[a]) || isFree(*parts[b]);
     bool savesBytes = merged->predicted.bytes < parts[a]->predicted.bytes + parts[b]->predicted.bytes;
-    double allowed = free ? separate * (1 + 1e-9) : savesBytes ? separate * kRoughness : separate;
+    double allowed = free ? separate * (1 + 1e-9) : savesBytes ? separate * roughness(merged->predicted.bytes) : separate;
     if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
@@ -227,7 +231,7 @@ private:
         return "";
       theirs += planned->predicted.seconds;
     }
-    if (ours > theirs * kRoughness)
+    if (ours > theirs * roughness(part.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }

@@ -102,6 +102,8 @@ private:
     auto from = places.find(edge.producer), to = places.find(edge.consumer);
     bool inside = from != places.end() && to != places.end() && from->second == to->second;
     std::string scope = tile::stringifyScope(edge.scope).str();
+    if (from != places.end() && to != places.end() && !inside && from->second.kernel == to->second.kernel)
+      return "parts of one kernel must not depend on each other";
     if (!inside && edge.scope < tile::Scope::launch)
       return "scope " + scope + " needs both ends in one part of one kernel";
     if (inside && edge.scope >= tile::Scope::launch)

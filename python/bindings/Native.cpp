@@ -6,6 +6,7 @@
 #include "passes/plan/Plan.h"
 #include "passes/target/Target.h"
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -107,7 +108,9 @@ std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
     flags.enableDebugInfo();
   std::string result;
   llvm::raw_string_ostream stream(result);
-  module->print(stream, flags);
+  // With a state of its own, resources (large constants) are printed in local scope, too.
+  AsmState state(*module, flags);
+  module->print(stream, state);
   return result;
 }
 

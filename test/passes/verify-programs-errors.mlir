@@ -1,0 +1,66 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-verify-programs))' --split-input-file --verify-diagnostics
+
+#id = affine_map<(d0)[s0] -> (d0)>
+
+tile.program @r1_writes_input outputs 1 {
+^bb0(%x: !tile.slice<8xf32, global>, %y: !tile.slice<8xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{R1: writes an input of the program}}
+      tile.move %y, %x : !tile.slice<8xf32, global>, !tile.slice<8xf32, global>
+    }
+  }
+}
+
+// -----
+
+tile.program @r2_reads_before_sync outputs 1 {
+^bb0(%x: !tile.slice<8xf32, global>, %y: !tile.slice<8xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %a = tile.alloc at 0 : !tile.slice<8xf32, block>
+      tile.move %x, %a : !tile.slice<8xf32, global>, !tile.slice<8xf32, block>
+      // expected-error @+1 {{R2: reads a buffer that nothing wrote before; a tile.sync is missing between}}
+      tile.move %a, %y : !tile.slice<8xf32, block>, !tile.slice<8xf32, global>
+    }
+  }
+}
+
+// -----
+
+tile.program @r3_leaves_binding outputs 1 {
+^bb0(%x: !tile.slice<8xf32, global>, %y: !tile.slice<8xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      tile.compute [8] sizes [8] offsets [] () vector 0 reduce [] {
+        // expected-error @+1 {{R3: reaches [1, 8] along dim 0 of size 8}}
+        %v = tile.load %x at affine_map<(d0)[s0] -> (d0 + 1)> : !tile.slice<8xf32, global> -> f32
+        tile.store %v, %y at affine_map<(d0)[s0] -> (d0)> : f32, !tile.slice<8xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @r4_overlapping_buffers outputs 1 {
+^bb0(%x: !tile.slice<8xf32, global>, %y: !tile.slice<8xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-note @+1 {{the other buffer}}
+      %a = tile.alloc at 0 : !tile.slice<8xf32, block>
+      // expected-error @+1 {{R4: overlaps a buffer that is live at the same time}}
+      %b = tile.alloc at 16 : !tile.slice<8xf32, block>
+      tile.move %x, %a : !tile.slice<8xf32, global>, !tile.slice<8xf32, block>
+      tile.move %x, %b : !tile.slice<8xf32, global>, !tile.slice<8xf32, block>
+      tile.sync <block>
+      tile.move %a, %y : !tile.slice<8xf32, block>, !tile.slice<8xf32, global>
+      tile.move %b, %y : !tile.slice<8xf32, block>, !tile.slice<8xf32, global>
+    }
+  }
+}

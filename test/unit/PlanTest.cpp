@@ -1,0 +1,253 @@
+// The plan as data: JSON both ways with errors that name the field, and a verifier that finds each way to be illegal.
+#include "test/unit/PlanFixture.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+class PlanTest : public PlanFixture {
+protected:
+  void SetUp() override {
+    graph = std::make_unique<TensorGraph>(parse(softmaxSource));
+    plan = makePlan(*graph, target);
+    ASSERT_EQ(plan.verify(*graph), "");
+    ASSERT_EQ(plan.kernels.size(), 1u);
+  }
+
+  std::string json(const Plan &of) { return llvm::formatv("{0:2}", toJson(of)).str(); }
+
+  std::string readError(llvm::StringRef text) {
+    llvm::Expected<Plan> read = planFromJson(cantFail(llvm::json::parse(text)));
+    return read ? "no error" : llvm::toString(read.takeError());
+  }
+
+  PartPlan &part() { return plan.kernels[0].parts[0]; }
+  OpPlan &op(unsigned id) {
+    return *llvm::find_if(part().ops, [&](const OpPlan &entry) { return entry.id == id; });
+  }
+  EdgePlan &edge(unsigned consumer, unsigned input) {
+    return *llvm::find_if(plan.edges, [&](const EdgePlan &entry) {
+      return entry.consumer == consumer && entry.input == input;
+    });
+  }
+  void expectIllegal(llvm::StringRef why) {
+    std::string found = plan.verify(*graph);
+    EXPECT_NE(found.find(why.str()), std::string::npos) << "found: " << found;
+  }
+
+  // The expressions of softmax, in program order.
+  enum : unsigned { max, maxRow, sub, exp, sum, sumRow, div };
+  std::unique_ptr<TensorGraph> graph;
+  Plan plan;
+};
+
+TEST_F(PlanTest, json_round_trip) {
+  llvm::Expected<Plan> again = planFromJson(toJson(plan));
+  ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
+  EXPECT_EQ(json(plan), json(*again));
+  EXPECT_EQ(again->verify(*graph), "");
+}
+
+TEST_F(PlanTest, json_keeps_what_only_later_policies_fill) {
+  part().tensors.push_back({"in0", tile::Space::cluster, "kernel", {{"swizzle", {3, 4}}, {"permute", {1, 0}}}});
+  op(max).microKernel = "fma";
+  op(max).tilings.push_back({tile::Scope::warp, {4, 8}, {1, 0}});
+  llvm::Expected<Plan> again = planFromJson(toJson(plan));
+  ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
+  EXPECT_EQ(json(plan), json(*again));
+}
+
+TEST_F(PlanTest, json_errors_name_the_field) {
+  EXPECT_EQ(readError("[]"), "expected object when parsing plan");
+  EXPECT_EQ(readError(R"({"edges": []})"), "missing value at plan.kernels");
+  EXPECT_EQ(readError(R"({"kernels": [], "edges": [], "kernel": 1})"), "unknown field at plan.kernel");
+  EXPECT_EQ(readError(R"({"kernels": [{"name": "k", "parts": [{"ops": [], "extents": [1, "a"]}]}], "edges": []})"),
+            "expected integer at plan.kernels[0].parts[0].extents[1]");
+  EXPECT_EQ(readError(R"({"kernels": [], "edges": [{"producer": 0, "result": 0, "consumer": 1, "input": 0,
+                          "scope": "planet"}]})"),
+            "expected one of thread, warp, block, cluster, grid, launch, host at plan.edges[0].scope");
+}
+
+TEST_F(PlanTest, print_shows_every_decision) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  plan.print(os);
+  for (const char *expected : {"kernel reduce_", "part extents [37, 53]", "grid [0]", "op4 linalg.reduce as-is root",
+                               "edge op3.0 -> op4.0 block: "})
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << " is not in\n" << text;
+}
+
+TEST_F(PlanTest, refuses_unknown_ops) {
+  part().ops.back().id = 99;
+  expectIllegal("op 99 does not exist");
+}
+TEST_F(PlanTest, refuses_repeated_ops) {
+  plan.left.push_back({sub, "linalg.sub", ""});
+  expectIllegal("op 2 stands in the plan twice");
+}
+TEST_F(PlanTest, refuses_missing_ops) {
+  part().ops.pop_back();
+  expectIllegal("op 6 stands neither in a kernel nor among the ops left");
+}
+TEST_F(PlanTest, refuses_ops_out_of_order) {
+  std::swap(part().ops[0], part().ops[1]);
+  expectIllegal("ops are not in program order");
+}
+TEST_F(PlanTest, refuses_empty_kernels) {
+  plan.kernels.push_back({"empty", {}, {}});
+  expectIllegal("kernel 'empty' has no parts");
+}
+TEST_F(PlanTest, refuses_missing_edges) {
+  plan.edges.pop_back();
+  expectIllegal("is missing");
+}
+TEST_F(PlanTest, refuses_repeated_edges) {
+  plan.edges.push_back(plan.edges.front());
+  expectIllegal("stands in the plan twice");
+}
+TEST_F(PlanTest, refuses_edges_that_do_not_exist) {
+  edge(exp, 0).input = 5;
+  expectIllegal("edge from op 2 to op 3 input 5 does not exist");
+}
+TEST_F(PlanTest, refuses_edges_from_another_producer) {
+  edge(exp, 0).producer = max;
+  expectIllegal("the input is result 0 of op 2");
+}
+TEST_F(PlanTest, refuses_launch_inside_a_kernel) {
+  edge(exp, 0).scope = tile::Scope::launch;
+  expectIllegal("scope launch inside one part");
+}
+TEST_F(PlanTest, refuses_block_across_kernels) {
+  plan.left.push_back({div, "linalg.div", "by hand"});
+  part().ops.pop_back();
+  expectIllegal("needs both ends in one part of one kernel");
+}
+TEST_F(PlanTest, refuses_scopes_that_cannot_be_carried_out) {
+  edge(sum, 0).scope = tile::Scope::cluster;
+  expectIllegal("scope cluster cannot be carried out yet");
+}
+TEST_F(PlanTest, refuses_thread_out_of_a_reduction) {
+  edge(maxRow, 0).scope = tile::Scope::thread;
+  expectIllegal("scope thread out of a reduction");
+}
+TEST_F(PlanTest, refuses_recompute_at_block) {
+  edge(maxRow, 0).recompute = true;
+  expectIllegal("only thread edges recompute");
+}
+TEST_F(PlanTest, refuses_streams_that_miss_or_repeat_kernels) {
+  plan.streams = {{}};
+  expectIllegal("is never launched");
+  plan.streams = {{0, 0}};
+  expectIllegal("kernel 0 is launched twice");
+}
+TEST_F(PlanTest, refuses_tiles_that_do_not_fit) {
+  part().tiles[0] = 38;
+  expectIllegal("tile 38 does not fit extent 37 of dim 0");
+}
+TEST_F(PlanTest, refuses_cut_dims_outside_the_grid) {
+  part().tiles[1] = 16;
+  expectIllegal("dim 1 is not in the grid");
+}
+TEST_F(PlanTest, refuses_unknown_grid_and_vector_dims) {
+  part().grid = {2};
+  expectIllegal("grid must name dims of the space");
+  part().grid = {0};
+  part().vector = 2;
+  expectIllegal("vector must name a dim of the space");
+}
+TEST_F(PlanTest, refuses_more_workgroups_than_tiles) {
+  part().workgroups = 1000;
+  expectIllegal("1000 workgroups for");
+}
+TEST_F(PlanTest, refuses_wrong_roots) {
+  op(max).root = false;
+  expectIllegal("op 0: must be a root");
+  op(max).root = true;
+  op(maxRow).root = true;
+  expectIllegal("op 1: is marked as a root");
+}
+TEST_F(PlanTest, refuses_dims_that_do_not_fit) {
+  op(max).dims = {0};
+  expectIllegal("expected a place for each of the 2 domain dims");
+  op(max).dims = {0, 0};
+  expectIllegal("domain dim 1 has no place of its own");
+  op(max).dims = {1, 0};
+  expectIllegal("domain dim 0 of extent 37 stands at dim 1 of extent 53");
+}
+TEST_F(PlanTest, refuses_grids_over_reduced_dims) {
+  part().grid = {1};
+  part().tiles = {37, 53};
+  part().workgroups = 1;
+  expectIllegal("reduces grid dim 1");
+}
+TEST_F(PlanTest, refuses_tilings_of_another_rank) {
+  op(max).tilings.push_back({tile::Scope::block, {1}, {0}});
+  expectIllegal("a tiling must have one size and one place per domain dim");
+}
+
+const char *chainSource = R"(
+func.func @chain(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.exp ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %o = "some.op"(%a) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = linalg.add ins(%a, %o : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %b : tensor<64x64xf32>
+})";
+
+OpPlan rootOp(unsigned id) { return {id, "op", "as-is", {}, true, {0, 1}, {}, ""}; }
+
+TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
+  TensorGraph chain = parse(chainSource);
+  Plan cyclic;
+  cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}}}, {}});
+  cyclic.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, "", 0, 0, ""});
+  EXPECT_EQ(cyclic.verify(chain), "the partition is cyclic: kernel 'k' depends on an op outside it that depends on it "
+                                  "in turn");
+}
+
+TEST_F(PlanTest, refuses_kernels_listed_before_what_they_need) {
+  TensorGraph chain = parse(chainSource);
+  PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
+  Plan swapped;
+  swapped.kernels = {{"b", {second}, {}}, {"a", {first}, {}}};
+  swapped.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, "", 0, 0, ""});
+  EXPECT_EQ(swapped.verify(chain), "kernel 'b' is listed before kernel 'a', on which it depends");
+}
+
+TEST_F(PlanTest, refuses_dependent_parts_side_by_side) {
+  TensorGraph two = parse(R"(
+func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.exp ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = linalg.exp ins(%a : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %b : tensor<64x64xf32>
+})");
+  PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
+  Plan packed;
+  packed.kernels = {{"k", {first, second}, {}}};
+  packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, "", 0, 0, ""});
+  EXPECT_NE(packed.verify(two).find("parts of one kernel must not depend on each other"), std::string::npos);
+}
+
+// x + x^T through a buffer: a tile of rows needs elements of other rows' tiles.
+TEST_F(PlanTest, refuses_block_edges_across_tiles_of_the_grid) {
+  TensorGraph transposed = parse(R"(
+func.func @transposed(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.exp ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%u: f32, %out: f32):
+    %r = arith.negf %u : f32
+    linalg.yield %r : f32
+  } -> tensor<64x64xf32>
+  return %b : tensor<64x64xf32>
+})");
+  Plan across;
+  across.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {1, 64}, {0}, 1, 1, {}}}, {}});
+  across.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, "", 0, 0, ""});
+  EXPECT_EQ(across.verify(transposed), "kernel 'k' part 0: op 1: reads op 0 across tiles of grid dim 0");
+}
+} // namespace

@@ -1,0 +1,110 @@
+// Targets: the table is complete and sane, files override single fields, errors name the field.
+#include "passes/target/Target.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include <gtest/gtest.h>
+
+using namespace tilewright;
+
+namespace {
+
+llvm::Expected<Target> read(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  EXPECT_TRUE(static_cast<bool>(value));
+  return targetFromJson(*value);
+}
+
+std::string errorOf(llvm::StringRef text) {
+  llvm::Expected<Target> target = read(text);
+  return target ? "no error" : llvm::toString(target.takeError());
+}
+
+TEST(Target, every_entry_of_the_table_is_complete) {
+  for (const std::string &name : knownTargets()) {
+    llvm::Expected<Target> target = lookupTarget(name);
+    ASSERT_TRUE(static_cast<bool>(target)) << name;
+    EXPECT_FALSE(target->source.empty()) << name;
+    EXPECT_GT(target->flopsPerSecond, target->specialPerSecond) << name;
+    EXPECT_GT(target->blockBytes, 0) << name;
+    for (size_t i = 1; i < target->levels.size(); ++i) {
+      const MemoryLevel &inner = target->levels[i - 1], &outer = target->levels[i];
+      EXPECT_GE(inner.bandwidth, outer.bandwidth) << name << " " << outer.name;
+      EXPECT_LE(inner.space, outer.space) << name << " " << outer.name;
+    }
+  }
+}
+
+TEST(Target, json_round_trip) {
+  for (const std::string &name : knownTargets()) {
+    Target target = *lookupTarget(name);
+    llvm::Expected<Target> again = targetFromJson(toJson(target));
+    ASSERT_TRUE(static_cast<bool>(again)) << name;
+    EXPECT_EQ(llvm::formatv("{0}", toJson(target)).str(), llvm::formatv("{0}", toJson(*again)).str());
+  }
+}
+
+TEST(Target, level_is_the_outermost_of_its_space) {
+  Target target = *lookupTarget("x86-64-avx512");
+  EXPECT_EQ(target.level(tile::Space::block).name, "L2");
+  EXPECT_EQ(target.level(tile::Space::global).name, "DRAM");
+}
+
+TEST(Target, file_overrides_single_fields) {
+  llvm::Expected<Target> target = read(R"({"base": "x86-64-avx2", "vectorRegisters": 7,
+    "levels": [{"name": "L1", "capacityBytes": 1000}, {"name": "DRAM"}]})");
+  ASSERT_TRUE(static_cast<bool>(target)) << llvm::toString(target.takeError());
+  Target base = *lookupTarget("x86-64-avx2");
+  EXPECT_EQ(target->vectorRegisters, 7);
+  EXPECT_EQ(target->vectorBytes, base.vectorBytes);
+  ASSERT_EQ(target->levels.size(), 2u);
+  EXPECT_EQ(target->levels[0].capacityBytes, 1000);
+  EXPECT_EQ(target->levels[0].bandwidth, base.levels[0].bandwidth);
+}
+
+TEST(Target, cores_scale_what_each_core_owns) {
+  Target eight = *lookupTarget("x86-64-avx512"), two = withCores(eight, 2);
+  EXPECT_EQ(two.cores, 2);
+  EXPECT_DOUBLE_EQ(two.flopsPerSecond * 4, eight.flopsPerSecond);
+  EXPECT_DOUBLE_EQ(two.levels[0].bandwidth * 4, eight.levels[0].bandwidth);
+  EXPECT_EQ(two.levels[0].capacityBytes, eight.levels[0].capacityBytes);
+  EXPECT_DOUBLE_EQ(withCores(eight, 64).levels.back().bandwidth, eight.levels.back().bandwidth);
+}
+
+TEST(Target, host_has_the_instructions_of_an_entry) {
+  llvm::Expected<Target> host = lookupTarget("cpu");
+  ASSERT_TRUE(static_cast<bool>(host)) << llvm::toString(host.takeError());
+  EXPECT_EQ(host->name, "cpu");
+  EXPECT_NE(host->features.find("+avx2"), std::string::npos);
+}
+
+TEST(Target, errors_name_the_field) {
+  EXPECT_EQ(errorOf("[]"), "expected an object with a target's fields");
+  EXPECT_EQ(errorOf(R"({"base": "z80"})").substr(0, 26), "base: unknown target 'z80'");
+  EXPECT_EQ(errorOf(R"({"base": 3})"), "base: expected the name of a known target");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "cores": 0})"), "cores: expected an integer of at least 1");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "triple": 1})"), "triple: expected a string");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "backend": "tpu"})"), "backend: expected \"cpu\" or \"cuda\"");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "flopsPerSecond": -1})"), "flopsPerSecond: expected a positive number");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": []})"), "levels: expected a list of memory levels, innermost first");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"capacityBytes": 1}]})"), "levels[0].name: expected a string");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"name": "L2", "space": "attic"}]})"),
+            "levels[0].space: expected one of register, block, cluster, global, host");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"name": "L9"}]})"),
+            "levels[0].space: missing, and the base target has no level of this name");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "corse": 3})").substr(0, 20), "corse: unknown field");
+  EXPECT_EQ(errorOf(R"({"name": "mine"})").substr(0, 15), "levels: missing");
+}
+
+TEST(Target, lookup_says_what_was_wrong_with_a_name_or_file) {
+  EXPECT_EQ(llvm::toString(lookupTarget("z80").takeError()).substr(0, 20), "unknown target 'z80'");
+  EXPECT_NE(llvm::toString(lookupTarget("absent.json").takeError()).find("'absent.json'"), std::string::npos);
+  llvm::SmallString<128> path;
+  int file;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("target", "json", file, path));
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << "{\"base\": \"sm_80\", \"cores\": \"many\"}";
+  std::string message = llvm::toString(lookupTarget(path).takeError());
+  EXPECT_NE(message.find("cores: expected an integer"), std::string::npos) << message;
+  llvm::sys::fs::remove(path);
+}
+} // namespace
