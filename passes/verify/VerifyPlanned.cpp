@@ -63,11 +63,6 @@ private:
 
   LogicalResult verifyGrid(tile::ExprOp root) {
     ArrayRef<int64_t> dims = *root.getDims();
-    for (auto [dim, place] : llvm::enumerate(dims))
-      if (root.getDomain()[dim] != subprogram.getExtents()[place])
-        return root.emitOpError("G4: domain dim ") << dim << " of extent " << root.getDomain()[dim]
-                                                   << " stands at dim " << place << " of extent "
-                                                   << subprogram.getExtents()[place];
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
       if (own == dims.end())

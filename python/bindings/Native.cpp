@@ -6,7 +6,6 @@
 #include "passes/plan/Plan.h"
 #include "passes/target/Target.h"
 
-#include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -108,9 +107,7 @@ std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
     flags.enableDebugInfo();
   std::string result;
   llvm::raw_string_ostream stream(result);
-  // With a state of its own, resources (large constants) are printed in local scope, too.
-  AsmState state(*module, flags);
-  module->print(stream, state);
+  module->print(stream, flags);
   return result;
 }
 
@@ -187,7 +184,7 @@ std::vector<OperationInfo> NativeModule::operations() {
 
 std::shared_ptr<NativeModule> NativeModule::clone() {
   // Another context, so that the copy can be worked on at the same time.
-  auto [copy, diagnostics] = parse(text(true, true, true), "clone");
+  auto [copy, diagnostics] = parse(text(true, false, true), "clone");
   return copy;
 }
 

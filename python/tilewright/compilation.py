@@ -98,7 +98,7 @@ def _compile_in(
         progress("importing the model")
         with _timed(seconds, "import"):
             imported = import_model(model, compiler=iree, directory=folder)
-        dump.write("1-input.mlir", imported.source)
+        dump.write("1-input.mlir", (imported.listing or "").encode() or imported.source)
 
         progress("IREE: to the preprocessing phase")
         with _timed(seconds, "iree_front"):

@@ -66,7 +66,10 @@ class Module:
         return Module(handle)
 
     def to_text(self, *, generic: bool = False, local_scope: bool = False, debug_info: bool = False) -> str:
-        """The module as text; `generic` and `local_scope` together are the form that IREE reads back."""
+        """The module as text; the generic form is what IREE reads back.
+
+        In local scope nothing is hoisted out of the operations, and constants kept as resources lose their values.
+        """
         return self._handle.text(generic, local_scope, debug_info)
 
     def run(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
@@ -77,7 +80,7 @@ class Module:
         goes there. Raises `PassError` with the op and location at fault and a `tilewright-opt` line that
         reproduces it; the module is then in the state in which the pass left it.
         """
-        before = self.to_text(generic=True, local_scope=True, debug_info=True)
+        before = self.to_text(generic=True, debug_info=True)
         try:
             return self.run_unrecorded(pipeline, dump_directory=dump_directory)
         except PassError as error:

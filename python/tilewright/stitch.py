@@ -88,7 +88,7 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
     dump = header["dump_dir"]
     module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
-    return {"ok": True}, to_iree(module.to_text(generic=True, local_scope=True, debug_info=True)).encode()
+    return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
 
 
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:

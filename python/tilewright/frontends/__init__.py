@@ -30,6 +30,8 @@ class ImportedModel:
     entry: str | None = None
     """The function that is the program; None: the only one there is."""
     parameters: dict[str, Path] = field(default_factory=dict)
+    listing: str | None = None
+    """The module for people to read, where the source is bytecode."""
 
 
 def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:

@@ -44,7 +44,7 @@ def import_onnx(
     """Imports a model; `base` is the folder that external data is relative to."""
     stripped, large = _strip(model, base=base, name=name)
     try:
-        answer, text = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+        answer, module = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
     except IreeError as error:
         raise ModelError(
             f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
@@ -59,7 +59,12 @@ def import_onnx(
         tuple(_spec(value, name=name) for value in answer["outputs"]),
     )
     return ImportedModel(
-        source=text.encode(), name=name, signature=signature, entry=answer["function"], parameters=parameters
+        source=module,
+        listing=answer["listing"],
+        name=name,
+        signature=signature,
+        entry=answer["function"],
+        parameters=parameters,
     )
 
 

@@ -53,12 +53,12 @@ class IreeCompiler:
         """Compiles a module all the way to a VM module."""
         return self._compile(source, start=None, stop=None, flags=flags, name=name)
 
-    def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], str]:
-        """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`)."""
-        answer, text, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)
+    def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
+        """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`), to bytecode."""
+        answer, module, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)
         if not answer["ok"]:
             raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
-        return answer, text.decode()
+        return answer, module
 
     def signature(self, source: bytes, function: str) -> Signature | None:
         """The signature of a public function of a module; None if there is none to read."""

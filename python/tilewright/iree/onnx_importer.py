@@ -6,6 +6,7 @@ what it turns into a named parameter, but ONNX's checker and shape inference do,
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,12 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 
 @dataclass(frozen=True)
 class Imported:
-    """MLIR text and what a caller needs to know about it."""
+    """A module and what a caller needs to know about it."""
 
-    text: str
+    bytecode: bytes
+    """Text would lose large constants: how this process prints is fixed by IREE's global flags."""
+    listing: str
+    """To be read by people only."""
     function: str
     keys: dict[str, str]
     """Name of the initializer to key of the parameter."""
@@ -45,8 +49,11 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     importer = _Importer.define_function(info.main_graph, module, parameters)
     importer.import_all()
     module.verify()
+    stream = io.BytesIO()
+    module.write_bytecode(stream)
     return Imported(
-        text=module.get_asm(enable_debug_info=True, assume_verified=True),
+        bytecode=stream.getvalue(),
+        listing=module.get_asm(large_elements_limit=32, assume_verified=True),
         function=model.graph.name,
         keys=importer.keys,
         inputs=[_describe(v) for v in info.main_graph.input_map.values()],

@@ -27,8 +27,9 @@ def import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
         "keys": imported.keys,
         "inputs": imported.inputs,
         "outputs": imported.outputs,
+        "listing": imported.listing,
     }
-    return answer, imported.text.encode()
+    return answer, imported.bytecode
 
 
 def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

@@ -1,0 +1,91 @@
+"""Small models and a compiled program that many tests look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto, helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+
+ROWS, COLUMNS, HIDDEN = 7, 37, 33
+
+
+def make_model(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    initializers: dict[str, Array] | None = None,
+    *,
+    name: str = "graph",
+) -> onnx.ModelProto:
+    """A checked model at opset 20."""
+    constants = [numpy_helper.from_array(value, key) for key, value in (initializers or {}).items()]
+    graph = helper.make_graph(nodes, name, inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.checker.check_model(model)
+    return model
+
+
+def value(name: str, shape: list[int | str], element: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def softmax(x: Array) -> Array:
+    shifted = np.exp(x - x.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+@pytest.fixture(scope="session")
+def weights() -> Array:
+    return np.random.default_rng(0).standard_normal((HIDDEN, COLUMNS)).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def model(weights: Array) -> onnx.ModelProto:
+    """A product with weights that are large enough to be parameters, then a softmax; two outputs."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["scores"], name="project"),
+        helper.make_node("Softmax", ["scores"], ["probabilities"], name="normalise", axis=-1),
+    ]
+    outputs = [value("probabilities", [ROWS, COLUMNS]), value("scores", [ROWS, COLUMNS])]
+    return make_model(nodes, [value("x", [ROWS, HIDDEN])], outputs, {"w": weights}, name="attention")
+
+
+@pytest.fixture(scope="session")
+def model_path(model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "attention.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def program(model_path: Path) -> tilewright.Program:
+    return tilewright.compile(model_path, threads=2)
+
+
+@pytest.fixture(scope="session")
+def x() -> Array:
+    return np.random.default_rng(1).standard_normal((ROWS, HIDDEN)).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def expected(x: Array, weights: Array) -> list[Array]:
+    scores = x.astype(np.float64) @ weights.astype(np.float64)
+    return [softmax(scores), scores]
+
+
+@pytest.fixture
+def assert_no_leftovers(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
+    """Checks that a folder holds nothing that a failed command should have taken back."""
+
+    def check(folder: Path) -> None:
+        assert [p.name for p in folder.iterdir() if p.suffix in (".vmfb", ".irpa", ".tmp")] == []
+
+    yield check

@@ -1,0 +1,193 @@
+"""What `save` writes, `load` reads; damaged files are refused; a failed save leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture
+def saved(program: tilewright.Program, tmp_path: Path) -> Path:
+    return program.save(tmp_path / "attention.vmfb")
+
+
+def test_a_loaded_program_computes_the_same(program: tilewright.Program, saved: Path, x: Array) -> None:
+    loaded = tilewright.load(saved)
+    for a, b in zip(program(x), loaded(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_everything_known_survives(program: tilewright.Program, saved: Path) -> None:
+    loaded = tilewright.load(saved)
+    assert loaded.explain("json") == program.explain("json")
+    assert loaded.kernels == program.kernels
+    assert repr(loaded) == repr(program)
+
+
+def test_the_files_are_the_three_that_are_promised(saved: Path) -> None:
+    assert sorted(path.name for path in saved.parent.iterdir()) == [
+        "attention.irpa",
+        "attention.json",
+        "attention.vmfb",
+    ]
+
+
+def test_the_suffix_is_added(program: tilewright.Program, tmp_path: Path) -> None:
+    assert program.save(tmp_path / "attention").name == "attention.vmfb"
+
+
+def test_threads_can_be_chosen_at_load(saved: Path, x: Array, expected: list[Array]) -> None:
+    loaded = tilewright.load(saved, threads=1)
+    assert loaded.metadata.threads == 1
+    np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_loaded_program_saves_again(saved: Path, tmp_path: Path, x: Array) -> None:
+    copy = tilewright.load(saved).save(tmp_path / "copy.vmfb")
+    assert (tmp_path / "copy.irpa").stat().st_ino != saved.with_suffix(".irpa").stat().st_ino
+    np.testing.assert_array_equal(tilewright.load(copy)(x)[0], tilewright.load(saved)(x)[0])
+
+
+def test_saving_over_itself_works(saved: Path, x: Array) -> None:
+    loaded = tilewright.load(saved)
+    before = loaded(x)[0]
+    loaded.save(saved)
+    np.testing.assert_array_equal(tilewright.load(saved)(x)[0], before)
+
+
+def test_iree_run_module_runs_the_same_files(saved: Path, x: Array, expected: list[Array]) -> None:
+    np.save(saved.parent / "x.npy", x)
+    command = [
+        sys.executable,
+        "-c",
+        "from iree.runtime.scripts.iree_run_module.__main__ import main; main()",
+        "--device=local-task",
+        f"--module={saved}",
+        f"--parameters=model={saved.with_suffix('.irpa')}",
+        "--function=attention",
+        f"--input=@{saved.parent / 'x.npy'}",
+        f"--output=@{saved.parent / 'y.npy'}",
+        f"--output=@{saved.parent / 'scores.npy'}",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "No module named" in result.stderr:
+        command[:3] = ["iree-run-module"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_allclose(np.load(saved.parent / "y.npy"), expected[0], rtol=1e-5, atol=1e-6)
+
+
+# Damaged files
+
+
+def test_a_missing_module_is_named(tmp_path: Path) -> None:
+    with pytest.raises(tilewright.ProgramError, match=r"nothing\.vmfb: no such file"):
+        tilewright.load(tmp_path / "nothing.vmfb")
+
+
+def test_missing_weights_are_named(saved: Path) -> None:
+    saved.with_suffix(".irpa").unlink()
+    with pytest.raises(tilewright.ProgramError, match=r"attention\.irpa: the program's weights are missing"):
+        tilewright.load(saved)
+
+
+@pytest.mark.parametrize("suffix", [".vmfb", ".irpa", ".json"])
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.99])
+def test_truncated_files_are_refused(saved: Path, suffix: str, kept: float) -> None:
+    path = saved.with_suffix(suffix)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(tilewright.ProgramError) as error:
+        tilewright.load(saved)
+    assert path.stem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_changed_module_is_refused_before_it_is_loaded(saved: Path) -> None:
+    data = bytearray(saved.read_bytes())
+    data[len(data) // 2] ^= 1
+    saved.write_bytes(data)
+    with pytest.raises(tilewright.ProgramError, match="truncated, changed or replaced"):
+        tilewright.load(saved)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.9])
+def test_a_truncated_module_without_description_is_refused(saved: Path, kept: float) -> None:
+    saved.with_suffix(".json").unlink()
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(tilewright.ProgramError, match="not a compiled module"):
+        tilewright.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("member", "new"),
+    [("format", 99), ("parameters", 3), ("inputs", None), ("module_sha256", None), ("report", {"kernels": [1]})],
+)
+def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> None:
+    path = saved.with_suffix(".json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), member: new}))
+    with pytest.raises(tilewright.ProgramError):
+        tilewright.load(saved)
+
+
+def test_a_description_cannot_name_files_elsewhere(saved: Path) -> None:
+    path = saved.with_suffix(".json")
+    data = json.loads(path.read_text())
+    data["parameters"]["model"]["file"] = "../../etc/attention.irpa"
+    path.write_text(json.dumps(data))
+    assert tilewright.load(saved).parameter_paths["model"] == saved.with_suffix(".irpa")
+
+
+def test_a_module_without_description_runs_but_knows_nothing(
+    saved: Path, x: Array, expected: list[Array]
+) -> None:
+    saved.with_suffix(".json").unlink()
+    loaded = tilewright.load(saved)
+    assert loaded.kernels == ()
+    assert "attention.json is missing" in loaded.explain()
+    np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+# Output that cannot be written
+
+
+def test_an_unwritable_folder_is_an_error(program: tilewright.Program, tmp_path: Path) -> None:
+    with pytest.raises(tilewright.OutputError, match=r"missing/a\.vmfb"):
+        program.save(tmp_path / "missing" / "a.vmfb")
+    blocker = tmp_path / "file"
+    blocker.touch()
+    with pytest.raises(tilewright.OutputError):
+        program.save(blocker / "a.vmfb")
+
+
+def test_a_full_disk_leaves_what_was_there(
+    saved: Path, assert_no_leftovers: Callable[[Path], None], tmp_path: Path
+) -> None:
+    # A limit on the size of files is a full disk that a test may make; links need no space, so copies are made.
+    folder = tmp_path / "full"
+    folder.mkdir()
+    (folder / "a.json").write_text("previous")
+    loaded = tilewright.load(saved)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
+    try:
+        with pytest.raises(tilewright.OutputError, match="MB") as error:
+            loaded.save(folder / "a.vmfb")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(error.value)
+    assert_no_leftovers(folder)
+    assert [path.name for path in folder.iterdir()] == ["a.json"]
+    assert (folder / "a.json").read_text() == "previous"

@@ -1,0 +1,205 @@
+// The planner: what it must fuse, what it must leave, that its plans are legal, and that it never beats an exhaustive
+// search over the same choices.
+#include "test/unit/PlanFixture.h"
+
+#include "passes/plan/Partition.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+class GreedyPlannerTest : public PlanFixture {
+protected:
+  Plan planFor(const TensorGraph &graph, const PlanOptions &options = {}) {
+    Plan plan = makePlan(graph, target, options);
+    EXPECT_EQ(plan.verify(graph), "");
+    for (const EdgePlan &edge : plan.edges)
+      EXPECT_FALSE(edge.reason.empty());
+    for (const LeftOp &op : plan.left)
+      EXPECT_FALSE(op.reason.empty());
+    return plan;
+  }
+
+  static std::string reasonFor(const Plan &plan, unsigned id) {
+    for (const LeftOp &op : plan.left)
+      if (op.id == id)
+        return op.reason;
+    return "taken";
+  }
+};
+
+TEST_F(GreedyPlannerTest, softmax_is_one_kernel) {
+  TensorGraph graph = parse(softmaxSource);
+  Plan plan = planFor(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_TRUE(plan.left.empty());
+}
+
+TEST_F(GreedyPlannerTest, is_deterministic) {
+  TensorGraph graph = parse(softmaxSource);
+  EXPECT_EQ(llvm::formatv("{0}", toJson(planFor(graph))).str(), llvm::formatv("{0}", toJson(planFor(graph))).str());
+}
+
+// Two chains that share nothing become two parts of one kernel; without packing, two kernels.
+const char *independent = R"(
+func.func @independent(%x: tensor<37xf32>, %y: tensor<53xf32>) -> (tensor<37xf32>, tensor<53xf32>) {
+  %e = tensor.empty() : tensor<37xf32>
+  %f = tensor.empty() : tensor<53xf32>
+  %a = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %b = linalg.exp ins(%y : tensor<53xf32>) outs(%f : tensor<53xf32>) -> tensor<53xf32>
+  return %a, %b : tensor<37xf32>, tensor<53xf32>
+})";
+
+TEST_F(GreedyPlannerTest, small_independent_parts_are_packed) {
+  TensorGraph graph = parse(independent);
+  Plan plan = planFor(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.kernels[0].parts.size(), 2u);
+  PlanOptions apart;
+  apart.pack = false;
+  EXPECT_EQ(planFor(graph, apart).kernels.size(), 2u);
+}
+
+TEST_F(GreedyPlannerTest, bindings_bound_what_is_packed) {
+  TensorGraph graph = parse(independent);
+  target.maxBindings = 3;
+  EXPECT_EQ(planFor(graph).kernels.size(), 2u);
+}
+
+// An op we do not know between producer and consumer keeps them in two kernels.
+TEST_F(GreedyPlannerTest, nothing_is_merged_across_an_unknown_op) {
+  TensorGraph graph = parse(R"(
+func.func @chain(%x: tensor<640x64xf32>) -> tensor<640x64xf32> {
+  %e = tensor.empty() : tensor<640x64xf32>
+  %a = linalg.exp ins(%x : tensor<640x64xf32>) outs(%e : tensor<640x64xf32>) -> tensor<640x64xf32>
+  %o = "some.op"(%a) : (tensor<640x64xf32>) -> tensor<640x64xf32>
+  %b = linalg.add ins(%a, %o : tensor<640x64xf32>, tensor<640x64xf32>)
+                  outs(%e : tensor<640x64xf32>) -> tensor<640x64xf32>
+  return %b : tensor<640x64xf32>
+})");
+  Plan plan = planFor(graph);
+  EXPECT_EQ(plan.kernels.size(), 2u);
+  ASSERT_EQ(plan.edges.size(), 1u);
+  EXPECT_EQ(plan.edges[0].scope, tile::Scope::launch);
+  EXPECT_EQ(plan.edges[0].reason, "another op depends on the producer's kernel and the consumer's kernel on it");
+  EXPECT_FALSE(plan.edges[0].wouldChange.empty());
+}
+
+TEST_F(GreedyPlannerTest, leaves_with_reasons) {
+  TensorGraph graph = parse(R"(
+func.func @left(%a: tensor<96x160xf32>, %b: tensor<160x224xf32>, %u: tensor<37xf64>) -> (tensor<96x224xf32>, tensor<37xf64>) {
+  %w = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %z = arith.constant dense<0.0> : tensor<96x224xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<96x160xf32>, tensor<160x224xf32>) outs(%z : tensor<96x224xf32>) -> tensor<96x224xf32>
+  %e = tensor.empty() : tensor<96x224xf32>
+  %r = linalg.exp ins(%m : tensor<96x224xf32>) outs(%e : tensor<96x224xf32>) -> tensor<96x224xf32>
+  %f = tensor.empty() : tensor<37xf64>
+  %d = linalg.exp ins(%u : tensor<37xf64>) outs(%f : tensor<37xf64>) -> tensor<37xf64>
+  %g = tensor.empty() : tensor<3xf32>
+  %c = linalg.exp ins(%w : tensor<3xf32>) outs(%g : tensor<3xf32>) -> tensor<3xf32>
+  %unknown = "some.op"(%c) : (tensor<3xf32>) -> tensor<3xf32>
+  %unused = linalg.exp ins(%unknown : tensor<3xf32>) outs(%g : tensor<3xf32>) -> tensor<3xf32>
+  return %r, %d : tensor<96x224xf32>, tensor<37xf64>
+})");
+  Plan plan = planFor(graph);
+  EXPECT_TRUE(plan.kernels.empty());
+  EXPECT_EQ(reasonFor(plan, 0), "a contraction: IREE's own");
+  EXPECT_EQ(reasonFor(plan, 1), "IREE folds it into its linalg.matmul");
+  EXPECT_EQ(reasonFor(plan, 2), "math.exp in f64 has no code generation");
+  EXPECT_EQ(reasonFor(plan, 3), "depends on weights and constants alone: IREE computes it once at load");
+  EXPECT_EQ(reasonFor(plan, 4), "nothing reads it");
+}
+
+TEST_F(GreedyPlannerTest, single_dispatches_are_an_option) {
+  TensorGraph graph = parse(independent);
+  PlanOptions options;
+  options.takeSingles = false;
+  Plan plan = planFor(graph, options);
+  EXPECT_TRUE(plan.kernels.empty());
+  EXPECT_EQ(reasonFor(plan, 0), "IREE runs it as one dispatch by itself");
+}
+
+TEST_F(GreedyPlannerTest, movement_alone_is_left) {
+  TensorGraph graph = parse(R"(
+func.func @move(%x: tensor<37x53xf32>) -> tensor<53x37xf32> {
+  %e = tensor.empty() : tensor<53x37xf32>
+  %t = linalg.transpose ins(%x : tensor<37x53xf32>) outs(%e : tensor<53x37xf32>) permutation = [1, 0]
+  return %t : tensor<53x37xf32>
+})");
+  EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no kernel of ours computes with");
+}
+
+// --- against exhaustive search -----------------------------------------------------------------------------------
+
+/// The best predicted total over all partitions into parts, each planned as the greedy planner would plan it.
+class Exhaustive {
+public:
+  Exhaustive(const TensorGraph &graph, const Target &target) : graph(graph), target(target) { extend(0); }
+  double best = std::numeric_limits<double>::infinity();
+
+private:
+  void extend(unsigned expr) {
+    if (expr == graph.exprs().size())
+      return evaluate();
+    for (size_t part = 0; part < parts.size(); ++part) {
+      parts[part].push_back(expr);
+      extend(expr + 1);
+      parts[part].pop_back();
+    }
+    parts.push_back({expr});
+    extend(expr + 1);
+    parts.pop_back();
+  }
+
+  void evaluate() {
+    double total = 0;
+    Partition partition(graph, *graph.exprs()[0].op->getBlock());
+    for (const SmallVector<unsigned> &part : parts) {
+      std::optional<PlannedPart> planned = planPart(graph, part, target);
+      if (!planned)
+        return;
+      total += planned->predicted.seconds;
+      for (unsigned expr : part)
+        partition.merge(partition.groupOf(part.front()), partition.groupOf(expr));
+    }
+    if (total < best && partition.order())
+      best = total;
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  std::vector<SmallVector<unsigned>> parts;
+};
+
+TEST_F(GreedyPlannerTest, never_beats_exhaustive_search) {
+  const char *tail = R"(
+  %s = linalg.reduce { arith.addf } ins(%a : tensor<ROWSx53xf32>) outs(%z : tensor<ROWSxf32>) dimensions = [1]
+  %sb = linalg.broadcast ins(%s : tensor<ROWSxf32>) outs(%e : tensor<ROWSx53xf32>) dimensions = [1]
+  %y = linalg.div ins(%a, %sb : tensor<ROWSx53xf32>, tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>
+  %w = linalg.add ins(%y, %x : tensor<ROWSx53xf32>, tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>
+  return %w : tensor<ROWSx53xf32>
+})";
+  for (std::string rows : {"3", "37", "5000"}) {
+    std::string source = std::string(R"(
+func.func @f(%x: tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32> {
+  %z = arith.constant dense<0.0> : tensor<ROWSxf32>
+  %e = tensor.empty() : tensor<ROWSx53xf32>
+  %a = linalg.exp ins(%x : tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>)") + tail;
+    for (size_t at; (at = source.find("ROWS")) != std::string::npos;)
+      source.replace(at, 4, rows);
+    TensorGraph graph = parse(source);
+    PlanOptions options;
+    options.pack = false;
+    Plan plan = planFor(graph, options);
+    ASSERT_TRUE(plan.left.empty());
+    double total = 0;
+    for (const KernelPlan &kernel : plan.kernels)
+      for (const CostTerm &term : kernel.predicted)
+        total += term.name == "seconds" ? term.value : 0;
+    Exhaustive search(graph, target);
+    EXPECT_GE(total, search.best * (1 - 1e-9)) << rows;
+    EXPECT_LE(total, search.best * 1.25) << rows << ": greedy should be near the best on graphs this small";
+  }
+}
+} // namespace

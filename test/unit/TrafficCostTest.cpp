@@ -1,0 +1,81 @@
+// Costs are monotone in the work and in the machine, and add up to what they say.
+#include "passes/cost/TrafficCost.h"
+
+#include <gtest/gtest.h>
+
+using namespace tilewright;
+
+namespace {
+
+PartWork someWork() {
+  PartWork work;
+  work.inputBytes = 1 << 20;
+  work.outputBytes = 1 << 19;
+  work.blockBytes = 1 << 21;
+  work.arithmetic = 1e6;
+  work.special = 1e5;
+  work.workgroups = 16;
+  return work;
+}
+
+double seconds(const PartWork &work, const Target &target) { return predictKernel(work, target).seconds; }
+
+TEST(TrafficCost, names_bytes_and_seconds_with_units) {
+  Prediction prediction = predictKernel(someWork(), *lookupTarget("x86-64-avx512"));
+  ASSERT_GE(prediction.terms.size(), 2u);
+  EXPECT_EQ(prediction.terms[0].name + prediction.terms[0].unit, "bytesB");
+  EXPECT_EQ(prediction.terms[1].name + prediction.terms[1].unit, "secondss");
+  EXPECT_EQ(prediction.bytes, prediction.terms[0].value);
+  for (const CostTerm &term : prediction.terms)
+    EXPECT_TRUE(term.unit == "s" || term.unit == "B" || term.unit == "1") << term.name;
+}
+
+TEST(TrafficCost, more_work_never_takes_less_time) {
+  for (const std::string &name : knownTargets()) {
+    Target target = *lookupTarget(name);
+    double before = seconds(someWork(), target);
+    for (double PartWork::*field : {&PartWork::inputBytes, &PartWork::outputBytes, &PartWork::blockBytes,
+                                    &PartWork::arithmetic, &PartWork::special, &PartWork::barriers})
+      for (double factor : {1.5, 10.0, 1000.0}) {
+        PartWork more = someWork();
+        more.*field = more.*field * factor + 1;
+        EXPECT_GE(seconds(more, target), before) << name;
+      }
+  }
+}
+
+TEST(TrafficCost, more_cores_and_workgroups_never_take_more_time) {
+  Target target = *lookupTarget("x86-64-avx512");
+  double previous = seconds(someWork(), withCores(target, 1));
+  for (int64_t cores : {2, 4, 8, 16}) {
+    double now = seconds(someWork(), withCores(target, cores));
+    EXPECT_LE(now, previous) << cores;
+    previous = now;
+  }
+  PartWork work = someWork();
+  work.workgroups = 1;
+  previous = seconds(work, target);
+  for (work.workgroups = 2; work.workgroups < 20; ++work.workgroups) {
+    EXPECT_LE(seconds(work, target), previous);
+    previous = seconds(work, target);
+  }
+}
+
+TEST(TrafficCost, one_launch_is_cheaper_than_two) {
+  Target target = *lookupTarget("x86-64-avx2");
+  PartWork a = someWork(), b = someWork();
+  EXPECT_LT(predictKernel({a, b}, target).seconds, seconds(a, target) + seconds(b, target));
+}
+
+// A tensor that fits the last-level cache moves at its rate, a larger one at that of memory.
+TEST(TrafficCost, size_decides_the_level) {
+  Target target = *lookupTarget("x86-64-avx512");
+  PartWork small, large;
+  small.workgroups = large.workgroups = target.cores;
+  small.inputBytes = 16e6;
+  large.inputBytes = 160e6;
+  double launch = target.launchSeconds;
+  EXPECT_NEAR(seconds(small, target) - launch, 16e6 / target.levels[2].bandwidth, 1e-9);
+  EXPECT_NEAR(seconds(large, target) - launch, 160e6 / target.levels[3].bandwidth, 1e-9);
+}
+} // namespace
