@@ -119,9 +119,8 @@ bool bodyReads(linalg::LinalgOp op, OpOperand &operand) {
 }
 
 LogicalResult addOperand(TensorExpr &expr, linalg::LinalgOp op, OpOperand &operand, std::string *reason) {
-  bool init = op.isDpsInit(&operand);
-  if (init && !expr.reductions.empty())
-    return constantElement(operand.get()) ? success() : refuse(reason, "the accumulator starts from a computed tensor");
+  if (op.isDpsInit(&operand) && !expr.reductions.empty() && constantElement(operand.get()))
+    return success();
   if (!bodyReads(op, operand))
     return success();
   if (!isa<ShapedType>(operand.get().getType()))
@@ -155,6 +154,12 @@ LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string 
     expr.results.push_back(map);
   }
   classify(expr, *op.getBlock());
+  // A contraction may add to a tensor (a convolution to its bias); other reductions start from constants.
+  bool computedInit = llvm::any_of(expr.inputs, [&](const TensorAccess &access) {
+    return op.isDpsInit(&op->getOpOperand(access.operand));
+  });
+  if (expr.kind == ExprKind::reduction && computedInit)
+    return refuse(reason, "the accumulator starts from a computed tensor");
   return success();
 }
 

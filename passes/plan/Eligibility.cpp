@@ -151,8 +151,14 @@ private:
     Cluster cluster = {contraction};
     bool split = false;
     for (unsigned expr = contraction + 1; expr < graph.exprs().size(); ++expr) {
-      if (folded[expr] >= 0 || !joins(expr, cluster))
+      if (folded[expr] >= 0)
         continue;
+      size_t before = cluster.size();
+      absorbProducers(expr, cluster);
+      if (!joins(expr, cluster)) {
+        cluster.truncate(before);
+        continue;
+      }
       split |= splitsDims(graph.exprs()[expr]);
       // The expansion would stand between the contraction and the rest.
       if (split && !collapses(graph.exprs()[expr]))
@@ -172,10 +178,33 @@ private:
     });
   }
 
+  /// An op that reads the cluster a second time and that only `expr` reads is computed with it: x * 0.5 in the tanh form
+  /// of gelu.
+  void absorbProducers(unsigned expr, Cluster &cluster) const {
+    for (unsigned edge : graph.inEdges(expr)) {
+      unsigned producer = graph.edges()[edge].producer;
+      if (llvm::is_contained(cluster, producer) || folded[producer] >= 0 || graph.escapes(producer) ||
+          !graph.exprs()[producer].oneReliesOnOne())
+        continue;
+      bool onlyHere = llvm::all_of(graph.outEdges(producer),
+                                   [&](unsigned out) { return graph.edges()[out].consumer == expr; });
+      bool readsCluster = false, waits = false;
+      for (unsigned in : graph.inEdges(producer)) {
+        const TensorEdge &entry = graph.edges()[in];
+        if (llvm::is_contained(cluster, entry.producer))
+          readsCluster |= readsByPermutation(graph.exprs()[producer], entry.input);
+        else
+          waits |= llvm::any_of(cluster, [&](unsigned member) { return graph.dependsOn(entry.producer, member); });
+      }
+      if (onlyHere && readsCluster && !waits)
+        cluster.push_back(producer);
+    }
+  }
+
   /// Whether IREE fuses the expression into the cluster.
   bool joins(unsigned expr, const Cluster &cluster) const {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
-    if (!tensorExpr.oneReliesOnOne())
+    if (!tensorExpr.oneReliesOnOne() || (addsTensor(expr, cluster) && feedsReduction(expr)))
       return false;
     bool first = false;
     for (unsigned edge : graph.inEdges(expr)) {
@@ -189,6 +218,29 @@ private:
       }
     }
     return first;
+  }
+
+  /// Whether the expression reads a computed tensor of its own size besides the cluster, as a residual connection does.
+  /// Measured with data tiling: to fold it, IREE first packs that tensor into the contraction's layout, in a dispatch of
+  /// its own. A norm that reads the sum can as well read both terms.
+  bool addsTensor(unsigned expr, const Cluster &cluster) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    return llvm::any_of(tensorExpr.inputs, [&](const TensorAccess &access) {
+      Operation *definition = access.tensor.getDefiningOp();
+      int64_t producer = definition ? graph.indexOf(definition) : -1;
+      bool inside = producer >= 0 && llvm::is_contained(cluster, static_cast<unsigned>(producer));
+      bool constant = definition && definition->hasTrait<OpTrait::ConstantLike>();
+      auto type = cast<RankedTensorType>(access.tensor.getType());
+      return !inside && !constant && type.getNumElements() > 1 && type.getNumElements() == tensorExpr.domainSize();
+    });
+  }
+
+  bool feedsReduction(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      const TensorExpr &reader = graph.exprs()[consumer];
+      return reader.kind == ExprKind::reduction || (isView(reader) && feedsReduction(consumer));
+    });
   }
 
   bool readsByPermutation(const TensorExpr &expr, unsigned input) const {

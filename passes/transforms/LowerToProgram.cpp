@@ -106,11 +106,14 @@ public:
     for (const TileStaging &staging : movement.tileStaged)
       stagingBuffers.push_back(allocateSlice(bodyBuilder, staging.access));
     for (unsigned n = 0; n < movement.nests.size(); ++n) {
-      if (n != 0)
-        SyncOp::create(bodyBuilder, loc, Scope::block);
+      bool copies = false;
       for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
-        if (staging.nest == n && !staging.inNest)
+        if (staging.nest == n && !staging.inNest) {
           buildCopyIn(bodyBuilder, staging.access, stagingBuffers[i]);
+          copies = true;
+        }
+      if (n != 0 || copies)
+        SyncOp::create(bodyBuilder, loc, Scope::block);
       buildNest(bodyBuilder, n);
     }
     copyOutBufferedReductions(bodyBuilder);

@@ -118,7 +118,18 @@ private:
 
   bool usesGrid(AffineMap map) {
     return llvm::any_of(subprogram.getGrid(), [&](int64_t dim) {
-      return subprogram.getExtents()[dim] > 1 && map.isFunctionOfDim(dim);
+      return subprogram.getTiles()[dim] < subprogram.getExtents()[dim] && map.isFunctionOfDim(dim);
+    });
+  }
+
+  /// Whether loops around those that the access depends on would read the same elements again.
+  bool repeatsInTile(AffineMap map, const Nest &nest) {
+    int64_t innermost = -1;
+    for (int64_t dim : nest.dims)
+      if (subprogram.getTiles()[dim] > 1 && map.isFunctionOfDim(dim))
+        innermost = dim;
+    return llvm::any_of(nest.dims, [&](int64_t dim) {
+      return dim < innermost && subprogram.getTiles()[dim] > 1 && !map.isFunctionOfDim(dim);
     });
   }
 
@@ -152,13 +163,15 @@ private:
       auto type = cast<RankedTensorType>(access.tensor.getType());
       int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
       // A scalar is loaded once per tile at most; staging it would cost as much as reading it.
-      bool repeated = tilesPerWorkgroup() > 1 && !usesGrid(access.map) && type.getNumElements() > 1;
+      bool repeats = repeatsInTile(access.map, movement.nests[reader.first]);
+      bool repeated =
+          !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
       if (movement.workgroupStaged.contains(access.tensor))
         continue;
       if (repeated && staged + bytes <= kWorkgroupStagingBytes) {
         movement.workgroupStaged.insert(access.tensor);
         staged += bytes;
-      } else if (reader.first != reader.last && isSlice(access)) {
+      } else if ((reader.first != reader.last || repeats) && isSlice(access)) {
         movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
       }
     }

@@ -64,18 +64,19 @@ def compile(
     check_iree()
     threads = options.threads or available_cores()
     machine = resolve_target(target, threads=threads)
-    directory = tempfile.TemporaryDirectory(prefix="tilewright-")
     try:
-        return _compile_in(directory, model, target, machine, threads, options, report_step)
-    except BaseException as error:
-        directory.cleanup()
-        if isinstance(error, OSError):
-            raise OutputError(
-                f"an intermediate file cannot be written ({error.strerror})",
-                where=str(error.filename or tempfile.gettempdir()),
-                hint="free disk space, or set TMPDIR to another folder",
-            ) from error
-        raise
+        directory = tempfile.TemporaryDirectory(prefix="tilewright-")
+        try:
+            return _compile_in(directory, model, target, machine, threads, options, report_step)
+        except BaseException:
+            directory.cleanup()
+            raise
+    except OSError as error:
+        raise OutputError(
+            f"an intermediate file cannot be written ({error.strerror})",
+            where=str(error.filename or tempfile.gettempdir()),
+            hint="free disk space, or set TMPDIR to another folder",
+        ) from error
 
 
 def _compile_in(
@@ -189,6 +190,8 @@ def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list
     flags = [
         "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu",
+        # By default IREE computes f64 in f32, and with an ONNX model it then fails when it is called.
+        "--iree-input-demote-f64-to-f32=false",
         DATA_TILING,
     ]
     if host:

@@ -153,8 +153,7 @@ class Program:
             target = target.with_name(target.name + ".vmfb")
         files = {target.with_name(_parameter_name(target.stem, s)): p for s, p in self._parameters.items()}
         try:
-            # What lies in a temporary folder of ours can be linked; a user's file must not share its bytes.
-            staged = _Staged(target.parent, link=self._keep_alive is not None)
+            staged = _Staged(target.parent)
             try:
                 for final, source in files.items():
                     staged.copy(source, final)
@@ -281,28 +280,17 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _linked(source: Path, target: Path) -> bool:
-    """Weights may be gigabytes, and on one file system they need not be copied."""
-    try:
-        os.link(source, target)
-    except OSError:
-        return False
-    return True
-
-
 class _Staged:
     """Files under temporary names in their folder, renamed together at the end."""
 
-    def __init__(self, folder: Path, *, link: bool) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._link = link
         self._pending: dict[Path, Path] = {}
 
     def copy(self, source: Path, final: Path) -> None:
+        # A link would be faster, but who then changes the saved file in place changes what this program maps.
         temporary = self._temporary(final)
-        temporary.unlink()
-        if not (self._link and _linked(source, temporary)):
-            shutil.copyfile(source, temporary)
+        shutil.copyfile(source, temporary)
         temporary.chmod(0o644)
 
     def write(self, data: bytes, final: Path) -> None:

@@ -133,7 +133,13 @@ def test_a_truncated_module_without_description_is_refused(saved: Path, kept: fl
 
 @pytest.mark.parametrize(
     ("member", "new"),
-    [("format", 99), ("parameters", 3), ("inputs", None), ("module_sha256", None), ("report", {"kernels": [1]})],
+    [
+        ("format", 99),
+        ("parameters", 3),
+        ("inputs", None),
+        ("module_sha256", None),
+        ("report", {"kernels": [1]}),
+    ],
 )
 def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> None:
     path = saved.with_suffix(".json")

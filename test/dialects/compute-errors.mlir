@@ -1,0 +1,125 @@
+// RUN: tilewright-opt %s --split-input-file --verify-diagnostics
+
+tile.program @k1_lengths outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K1: expected one size per extent}}
+      tile.compute [4, 5] sizes [4] offsets [] () vector 0 reduce [] {
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k1_size outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K1: size 6 does not fit extent 5}}
+      tile.compute [4, 5] sizes [4, 6] offsets [] () vector 0 reduce [] {
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k2_offsets outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K2: expected one distinct dim per offset}}
+      tile.compute [4, 5] sizes [4, 5] offsets [0] () vector 0 reduce [] {
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k2_dims outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K2: expected one distinct dim per offset}}
+      tile.compute [4, 5] sizes [4, 5] offsets [2] (%i) vector 0 reduce [] {
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k3_inits outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K3: expected one map, init, kind and body argument per accumulator}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [] kinds ["add"] {
+      ^bb0(%acc: f32):
+        tile.yield %acc : f32
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k3_yield outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K3: the body must yield its accumulators}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [0.0 : f32] kinds ["add"] {
+      ^bb0(%acc: f32):
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k4_reduced outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K4: accumulator map uses reduced dim 1}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (j)>] inits [0.0 : f32] kinds ["add"] {
+      ^bb0(%acc: f32):
+        tile.yield %acc : f32
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k5_vector outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K5: vector dim 2 of 2 dims}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 2 reduce [] {
+        tile.yield
+      }
+    }
+  }
+}

@@ -1,0 +1,22 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512}))' --verify-diagnostics
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512 json=true}))' -o /dev/null | FileCheck %s
+
+// Where each op stands, and each edge with its scope and reason.
+// CHECK: "kernels": [
+// CHECK: "policy": "greedy"
+// CHECK: "target": "x86-64-avx512"
+// expected-remark @below {{kernel reduce_addf_subf_0: extents [37, 53] tiles}}
+func.func @center(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
+  %zero = arith.constant dense<0.0> : tensor<37xf32>
+  %e = tensor.empty() : tensor<37x53xf32>
+  // expected-remark @below {{op 0 in kernel reduce_addf_subf_0, root at dims [0, 1]}}
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<37x53xf32>) outs(%zero : tensor<37xf32>) dimensions = [1]
+  // expected-remark @below {{op 1 in kernel reduce_addf_subf_0}}
+  // expected-remark @below {{input 0 from op 0 at scope block: a reduction: later nests read the finished tile}}
+  %sb = linalg.broadcast ins(%s : tensor<37xf32>) outs(%e : tensor<37x53xf32>) dimensions = [1]
+  // expected-remark @below {{op 2 in kernel reduce_addf_subf_0, root at dims [0, 1]}}
+  // expected-remark @below {{input 1 from op 1 at scope thread, recomputed: movement: its readers compute the index instead}}
+  %y = linalg.sub ins(%x, %sb : tensor<37x53xf32>, tensor<37x53xf32>)
+                  outs(%e : tensor<37x53xf32>) -> tensor<37x53xf32>
+  return %y : tensor<37x53xf32>
+}

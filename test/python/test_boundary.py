@@ -1,0 +1,204 @@
+"""The boundary to IREE: the worker process, diagnostics, flags, and reading types and modules."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tilewright.compilation import merge_flags
+from tilewright.compare import count_dispatches, paired_ratio
+from tilewright.errors import InputError, IreeError
+from tilewright.inputs import random_inputs
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.text import from_iree, to_iree
+from tilewright.process import Worker, WorkerDied
+from tilewright.signature import Signature, TensorSpec, signature_from_declaration, signature_from_types
+from tilewright.wire import read_message, write_message
+
+CPU = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+TWICE = b"""
+func.func @twice(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %y = arith.addf %x, %x : tensor<64xf32>
+  return %y : tensor<64xf32>
+}"""
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
+@pytest.fixture
+def iree(worker: Worker) -> IreeCompiler:
+    return IreeCompiler(worker)
+
+
+def test_messages_survive_the_pipe() -> None:
+    stream = io.BytesIO()
+    write_message(stream, {"a": 1}, b"\0blob")
+    write_message(stream, {})
+    stream.seek(0)
+    assert read_message(stream) == ({"a": 1}, b"\0blob")
+    assert read_message(stream) == ({}, b"")
+    assert read_message(stream) is None
+
+
+def test_a_message_cut_short_is_the_end() -> None:
+    stream = io.BytesIO()
+    write_message(stream, {"a": 1}, b"blob")
+    assert read_message(io.BytesIO(stream.getvalue()[:-1])) is None
+
+
+def test_a_dead_worker_is_replaced(worker: Worker, iree: IreeCompiler) -> None:
+    iree.compile(TWICE, flags=CPU)
+    assert worker._process is not None
+    os.kill(worker._process.pid, signal.SIGKILL)
+    with pytest.raises(IreeError, match="SIGKILL"):
+        iree.compile(TWICE, flags=CPU)
+    assert iree.compile(TWICE, flags=CPU)
+
+
+def test_an_unknown_request_is_an_answer(worker: Worker) -> None:
+    answer, _, _ = worker.ask({"request": "dance"})
+    assert not answer["ok"]
+
+
+def test_death_says_how(worker: Worker) -> None:
+    worker.ask({"request": "dance"})
+    assert worker._process is not None
+    worker._process.terminate()
+    worker._process.wait()
+    with pytest.raises(WorkerDied, match="SIGTERM"):
+        worker.ask({"request": "dance"})
+
+
+def test_modules_stop_and_resume_between_phases(iree: IreeCompiler) -> None:
+    text = iree.compile_to(TWICE, "preprocessing", flags=CPU)
+    assert '"util.func"' in text
+    assert iree.resume(text.encode(), "preprocessing", flags=CPU)
+
+
+def test_errors_have_the_position_and_one_line(iree: IreeCompiler) -> None:
+    with pytest.raises(IreeError) as error:
+        iree.compile(b"func.func @f() -> f32 {\n  return %nothing : f32\n}", flags=CPU, name="mine.mlir")
+    assert error.value.location == "mine.mlir:2:10"
+    assert "\n" not in str(error.value)
+
+
+def test_reasons_that_iree_only_prints_are_in_the_message(iree: IreeCompiler) -> None:
+    text = iree.compile_to(TWICE, "preprocessing", flags=CPU)
+    source = text.replace(
+        '"util.func"()',
+        """"hal.executable.source"() ({
+            "hal.executable.export"() ({
+            ^bb0(%d: !hal.device):
+              %c = "arith.constant"() <{value = 1 : index}> : () -> index
+              "hal.return"(%c, %c, %c) : (index, index, index) -> ()
+            }, {}) {layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>]>,
+                    ordinal = 0 : index, sym_name = "k", sym_visibility = "public"} : () -> ()
+            "hal.executable.source_end"() : () -> ()
+          }) {objects = #hal.executable.objects<{#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64"> =
+              [#hal.executable.object<{path = "nowhere.o"}>]}>, sym_name = "ex", sym_visibility = "private"} : () -> ()
+        "util.func"()""",
+        1,
+    )
+    with pytest.raises(IreeError) as error:
+        iree.resume(source.encode(), "preprocessing", flags=CPU)
+    assert "\n" not in str(error.value)
+
+
+def test_dispatches_of_a_call_are_counted(iree: IreeCompiler) -> None:
+    assert count_dispatches(iree.compile_to(TWICE, "stream", flags=CPU)) == 1
+
+
+def test_later_flags_win() -> None:
+    assert merge_flags(["--a=1", "--b"], ["--a=2", "--c"]) == ["--a=2", "--b", "--c"]
+
+
+def test_large_boolean_constants_are_respelt() -> None:
+    bits = np.random.default_rng(0).random(100) < 0.5
+    theirs = f'dense<"0x{bits.astype(np.uint8).tobytes().hex().upper()}"> : tensor<100xi1>'
+    ours = from_iree(theirs)
+    assert len(ours) < len(theirs)
+    assert to_iree(ours) == theirs
+    assert from_iree("dense<true> : tensor<100xi1>") == "dense<true> : tensor<100xi1>"
+
+
+# Signatures
+
+
+@pytest.mark.parametrize(
+    ("declaration", "expected"),
+    [
+        (
+            "sync func @f(%input0: tensor<4x?xf32>, %input1: i32) -> (%output0: tensor<bf16>)",
+            "(input0: float32[4x?], input1: int32[]) -> (output0: bfloat16[])",
+        ),
+        ("sync func @f()", "() -> ()"),
+        ("sync func @f(%input0: tensor<2xi1> {iree.x = [1, 2]})", "(input0: bool[2]) -> ()"),
+        ("sync func @f(%input0: tensor<2xcomplex<f32>>)", "(input0: complex64[2]) -> ()"),
+        (
+            "sync func @f(%input0: tensor<2x3xf32, #enc<a, b>>, %input1: f64)",
+            "(input0: float32[2x3], input1: float64[]) -> ()",
+        ),
+    ],
+)
+def test_declarations_of_iree_are_read(declaration: str, expected: str) -> None:
+    assert str(signature_from_declaration(declaration)) == expected
+
+
+def test_types_of_torch_are_read() -> None:
+    signature = signature_from_types(["!torch.vtensor<[2,?],si64>", "!torch.vtensor<[],ui8>"], ["tensor<i1>"])
+    assert str(signature) == "(input0: int64[2x?], input1: uint8[]) -> (output0: bool[])"
+    assert not signature.inputs[1].is_scalar
+
+
+def test_signatures_survive_json() -> None:
+    signature = Signature((TensorSpec("x", "float32", (2, "n", None)),), ())
+    assert Signature.from_json(signature.to_json()) == signature
+
+
+def test_random_inputs_are_the_same_for_a_seed() -> None:
+    specs = (
+        TensorSpec("x", "float32", ("n", 3)),
+        TensorSpec("mask", "int64", (4, 5)),
+        TensorSpec("b", "bool", (2,)),
+    )
+    signature = Signature(specs, ())
+    first, second = (random_inputs(signature, seed=7, dims={"n": 2}) for _ in range(2))
+    assert [a.shape for a in first] == [(2, 3), (4, 5), (2,)]
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert set(np.unique(first[1])) <= {0, 1}
+    assert (first[1][:, 0] == 1).all()
+    assert [a.dtype for a in first] == [np.float32, np.int64, np.bool_]
+
+
+# Statistics
+
+
+def test_the_interval_holds_the_ratio() -> None:
+    rng = np.random.default_rng(0)
+    ours = 1 + 0.1 * rng.random(200)
+    theirs: Any = 1.5 * ours * (1 + 0.02 * rng.standard_normal(200))
+    ratio = paired_ratio(theirs, ours)
+    assert ratio.low <= ratio.value <= ratio.high
+    assert ratio.low < 1.5 < ratio.high
+    assert ratio.high - ratio.low < 0.05
+
+
+def test_a_drift_of_both_sides_does_not_matter() -> None:
+    drift = np.linspace(1, 10, 100)
+    ratio = paired_ratio(list(2 * drift), list(drift))
+    assert (ratio.value, ratio.low, ratio.high) == (2, 2, 2)
+
+
+def test_unpaired_times_are_refused() -> None:
+    with pytest.raises(InputError):
+        paired_ratio([1.0], [1.0, 2.0])

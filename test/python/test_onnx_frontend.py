@@ -1,0 +1,144 @@
+"""What the ONNX front end does beyond IREE's importer: weights, external data, names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from conftest import make_model, value
+from onnx import TensorProto, helper, numpy_helper
+from tilewright.frontends.onnx import MINIMUM_PARAMETER_ELEMENTS
+
+Array = np.ndarray[Any, Any]
+
+SIZE = MINIMUM_PARAMETER_ELEMENTS + 1
+
+
+@pytest.fixture
+def large() -> Array:
+    return np.random.default_rng(3).standard_normal(SIZE).astype(np.float32)
+
+
+def adding(initializers: dict[str, Array]) -> onnx.ModelProto:
+    """x plus every initializer."""
+    nodes, last = [], "x"
+    for number, name in enumerate(initializers):
+        nodes.append(helper.make_node("Add", [last, name], [f"sum{number}"]))
+        last = f"sum{number}"
+    return make_model(nodes, [value("x", [SIZE])], [value(last, [SIZE])], initializers)
+
+
+def test_large_weights_are_parameters_and_small_ones_constants(large: Array) -> None:
+    small = np.float32([2.5])
+    program = tilewright.compile(adding({"w": large, "c": small}), threads=1)
+    assert program.parameter_paths["model"].stat().st_size >= large.nbytes
+    np.testing.assert_allclose(program(large)[0], large + large + small, rtol=1e-6)
+
+
+def test_weights_do_not_become_text(large: Array, tmp_path: Path) -> None:
+    wide = np.tile(large, 1000)
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    model = make_model([node], [value("x", [wide.size])], [value("y", [wide.size])], {"w": wide})
+    tilewright.compile(model, threads=1, dump_dir=tmp_path)
+    for path in tmp_path.glob("*.mlir"):
+        assert path.stat().st_size < 20_000
+
+
+@pytest.mark.parametrize(
+    "names", [("a:b", "a_b"), ("a_b", "a:b"), ("graph", "graph$async"), ("wei ght", 'q"uote')]
+)
+def test_names_that_look_alike_are_not_confused(names: tuple[str, str], large: Array) -> None:
+    program = tilewright.compile(adding({names[0]: large, names[1]: 10 * large}), threads=1)
+    np.testing.assert_allclose(program(0 * large)[0], 11 * large, rtol=1e-5)
+
+
+def test_large_constant_nodes_become_parameters(large: Array) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(large)),
+        helper.make_node("Mul", ["x", "w"], ["y"]),
+    ]
+    program = tilewright.compile(make_model(nodes, [value("x", [SIZE])], [value("y", [SIZE])]), threads=1)
+    assert "model" in program.parameter_paths
+    np.testing.assert_allclose(program(large)[0], large * large, rtol=1e-6)
+
+
+def test_values_in_typed_fields_are_read(large: Array) -> None:
+    tensors = [
+        helper.make_tensor("w", TensorProto.FLOAT, [SIZE], large.tolist()),
+        helper.make_tensor("c", TensorProto.FLOAT, [1], [2.5]),
+    ]
+    nodes = [helper.make_node("Add", ["x", "w"], ["s"]), helper.make_node("Add", ["s", "c"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", [SIZE])], [value("y", [SIZE])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(large)[0], 2 * large + 2.5, rtol=1e-6)
+
+
+def test_bfloat16_weights_keep_their_bits() -> None:
+    wide = helper.make_tensor("w", TensorProto.BFLOAT16, [SIZE], [1.5] * SIZE)
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    element = TensorProto.BFLOAT16
+    graph = helper.make_graph(
+        [node], "g", [value("x", [SIZE], element)], [value("y", [SIZE], element)], [wide]
+    )
+    program = tilewright.compile(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), threads=1
+    )
+    assert program.signature is not None
+    x = np.ones(SIZE, program.signature.inputs[0].numpy_dtype)
+    np.testing.assert_array_equal(program(x)[0].astype(np.float32), 2.5)
+
+
+# External data
+
+
+@pytest.fixture
+def external(large: Array, tmp_path: Path) -> Path:
+    path = tmp_path / "external.onnx"
+    onnx.save(
+        adding({"w": large, "c": np.float32([2.5])}),
+        path,
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
+    return path
+
+
+def test_external_data_is_found_beside_the_model(external: Path, large: Array) -> None:
+    np.testing.assert_allclose(tilewright.compile(external, threads=1)(large)[0], 2 * large + 2.5, rtol=1e-6)
+
+
+def test_missing_external_data_is_named(external: Path) -> None:
+    (external.parent / "weights.bin").unlink()
+    with pytest.raises(tilewright.ModelError, match=r"weights\.bin") as error:
+        tilewright.compile(external)
+    assert "external.onnx" in str(error.value)
+
+
+def test_truncated_external_data_is_refused(external: Path) -> None:
+    data = external.parent / "weights.bin"
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(tilewright.ModelError, match="external data cannot be read"):
+        tilewright.compile(external)
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../secret.bin"])
+def test_external_data_outside_the_folder_is_refused(external: Path, location: str) -> None:
+    model = onnx.load(external, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = location
+    external.write_bytes(model.SerializeToString())
+    with pytest.raises(tilewright.ModelError, match="outside the model's folder"):
+        tilewright.compile(external)
+
+
+def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
+    model = onnx.load(external, load_external_data=False)
+    with pytest.raises(tilewright.ModelError, match=r"onnx\.load"):
+        tilewright.compile(model)
