@@ -26,7 +26,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 
 namespace nb = nanobind;
 using namespace mlir;
@@ -68,7 +67,7 @@ private:
 NativeModule::NativeModule() : context(std::make_unique<MLIRContext>(registry())) {
   context->allowUnregisteredDialects();
   // Remarks have an engine of their own; this makes it report them as diagnostics, which we collect.
-  remark::RemarkCategories everything{/*all=*/".*", std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  remark::RemarkCategories everything{".*", ".*", ".*", ".*", ".*"}; // "all" alone enables none
   (void)remark::enableOptimizationRemarks(*context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
                                           everything, /*printAsEmitRemarks=*/true);
 }

@@ -8,6 +8,7 @@ print(module.to_text())
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import tempfile
@@ -31,6 +32,9 @@ class Diagnostic:
     location: str | None = None
     operation: str | None = None
     notes: tuple[Diagnostic, ...] = ()
+    category: str | None = None
+    """Of a remark on an optimisation: the pass; `outcome` is "missed", "passed", "failed" or "analysis"."""
+    outcome: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location else ""
@@ -125,13 +129,22 @@ class Module:
         return f"<tilewright.Module with {len(self._handle.operations())} operations>"
 
 
+# How MLIR words what its remark engine reports.
+_REMARK = re.compile(
+    r'^\[(?P<outcome>\w+)\] \S+ \| Category:(?P<category>\S+) \|.*?Remark="(?P<text>.*?)"(?: \||$)', re.DOTALL
+)
+
+
 def _diagnostic(raw: _native.Diagnostic) -> Diagnostic:
+    remark = _REMARK.match(raw.message)
     return Diagnostic(
         raw.severity,
-        raw.message,
+        remark["text"] if remark else raw.message,
         raw.location or None,
         raw.operation or None,
         tuple(_diagnostic(note) for note in raw.notes),
+        category=remark["category"] if remark else None,
+        outcome=remark["outcome"].lower() if remark else None,
     )
 
 

@@ -11,5 +11,14 @@ The functions are generated from `passes/Passes.td` when the extension module is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from tilewright._passes_generated import *
 from tilewright._passes_generated import __all__ as __all__
+
+if TYPE_CHECKING:
+    from tilewright.module import Diagnostic
+
+    # For checking this source alone, where the generated module does not exist yet.
+    def __getattr__(name: str) -> Callable[..., list[Diagnostic]]: ...

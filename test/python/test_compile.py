@@ -172,7 +172,7 @@ def test_named_dims_take_any_size_but_the_same() -> None:
     for n in (1, 4):
         a = np.full((n, 3), 2, np.float32)
         np.testing.assert_array_equal(program(a, a)[0], a + a)
-    with pytest.raises(tilewright.InputError, match="'n'.*is 4, but it is 2 in input 'a'"):
+    with pytest.raises(tilewright.InputError, match=r"'n'.*is 4, but it is 2 in input 'a'"):
         program(np.zeros((2, 3), np.float32), np.zeros((4, 3), np.float32))
 
 

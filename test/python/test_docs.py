@@ -29,8 +29,8 @@ def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import onnx
-
     import tilewright
+
     from benchmarks.workloads import build
 
     (tmp_path / "models").mkdir()

@@ -96,9 +96,13 @@ def test_text_that_is_no_mlir_is_refused_with_the_position() -> None:
 
 
 def test_an_input_that_kills_iree_leaves_us_alive() -> None:
-    text = 'func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n %0 = "unknown.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n'
+    text = """
+    func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "unknown.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
     with pytest.raises(tilewright.IreeError, match="died by SIG") as error:
-        tilewright.compile(text + " return %0 : tensor<4xf32> }")
+        tilewright.compile(text)
     _message(error)
 
 

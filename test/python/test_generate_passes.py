@@ -21,7 +21,7 @@ def generator() -> ModuleType:
 
 
 def records(anchor: str, *options: dict[str, Any]) -> dict[str, Any]:
-    named = {f"anonymous_{i}": {"!superclasses": ["Option"], **o} for i, o in enumerate(options)}
+    named = {f"anonymous_{i}": o for i, o in enumerate(options)}
     thing = {
         "!name": "FoldHTTPThings",
         "argument": "fold-http-things",
@@ -33,8 +33,16 @@ def records(anchor: str, *options: dict[str, Any]) -> dict[str, Any]:
     return {"!instanceof": {"PassBase": ["FoldHTTPThings"]}, "FoldHTTPThings": thing, **named}
 
 
-def option(argument: str, kind: str, default: str = "", **more: Any) -> dict[str, Any]:
-    return {"argument": argument, "type": kind, "defaultValue": default, "description": "what it is", **more}
+def option(
+    argument: str, kind: str, default: str = "", *, kinds: tuple[str, ...] = ("Option",)
+) -> dict[str, Any]:
+    return {
+        "argument": argument,
+        "type": kind,
+        "defaultValue": default,
+        "description": "what it is",
+        "!superclasses": list(kinds),
+    }
 
 
 def test_a_pass_becomes_a_documented_function(generator: ModuleType) -> None:
@@ -55,7 +63,7 @@ def test_options_become_typed_keywords(generator: ModuleType) -> None:
             option("deep", "bool", "true"),
             option("path", "std::string", '""'),
             option("class", "std::string"),
-            option("sizes", "int64_t", **{"!superclasses": ["ListOption"]}),
+            option("sizes", "int64_t", kinds=("Option", "ListOption")),
             option("scope", "::tilewright::tile::Scope", "Scope::block"),
         )
     )

@@ -33,7 +33,7 @@ def adding(initializers: dict[str, Array]) -> onnx.ModelProto:
 
 
 def test_large_weights_are_parameters_and_small_ones_constants(large: Array) -> None:
-    small = np.float32([2.5])
+    small = np.array([2.5], np.float32)
     program = tilewright.compile(adding({"w": large, "c": small}), threads=1)
     assert program.parameter_paths["model"].stat().st_size >= large.nbytes
     np.testing.assert_allclose(program(large)[0], large + large + small, rtol=1e-6)
@@ -99,7 +99,7 @@ def test_bfloat16_weights_keep_their_bits() -> None:
 def external(large: Array, tmp_path: Path) -> Path:
     path = tmp_path / "external.onnx"
     onnx.save(
-        adding({"w": large, "c": np.float32([2.5])}),
+        adding({"w": large, "c": np.array([2.5], np.float32)}),
         path,
         save_as_external_data=True,
         location="weights.bin",

@@ -7,6 +7,7 @@ what it turns into a named parameter, but ONNX's checker and shape inference do,
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,8 +132,8 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return super().import_initializer(initializer, extern_name)
 
     def sanitize_name(self, name: str) -> str:
-        base: str = super().sanitize_name(name)
-        key = base
+        # Only what needs no quotes in MLIR, and no "$", which names functions that IREE adds.
+        key = base = re.sub(r"[^\w./-]", "_", name) or "unnamed"
         suffix = 0
         while key in self.keys.values():
             suffix += 1
