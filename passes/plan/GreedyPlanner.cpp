@@ -2,12 +2,8 @@
 
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Partition.h"
-#include "mlir/IR/TypeUtilities.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
+#include "passes/plan/WritePlan.h"
 #include "llvm/Support/Format.h"
-#include <map>
-#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
@@ -28,16 +24,13 @@ std::string microseconds(double seconds) {
   return text;
 }
 
-/// Reason and remedy for an edge that was not taken inside.
-struct Declined {
-  std::string reason, wouldChange;
-};
-
 class GreedyPlanner {
 public:
   GreedyPlanner(const TensorGraph &graph, const Target &target, const PlanOptions &options, Block &block)
-      : graph(graph), target(target), options(options), block(block), partition(graph, block), reasons(graph.exprs().size()),
-        partOf(graph.exprs().size(), -1) {}
+      : graph(graph), target(target), options(options), block(block), partition(graph, block) {
+    decisions.reasons.resize(graph.exprs().size());
+    decisions.partOf.assign(graph.exprs().size(), -1);
+  }
 
   Plan run() {
     classify();
@@ -47,7 +40,8 @@ public:
     dropSlow();
     regroup();
     pack();
-    return emit();
+    orderKernels();
+    return writePlan(graph, target, options.policy, decisions);
   }
 
 private:
@@ -59,15 +53,15 @@ private:
     std::vector<int64_t> folded = foldsIntoContraction(graph);
     std::vector<bool> atLoad = computedAtLoad(graph);
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
-      reasons[id] = whyNotEligible(expr);
-      if (!reasons[id].empty())
+      decisions.reasons[id] = whyNotEligible(expr);
+      if (!decisions.reasons[id].empty())
         continue;
       if (atLoad[id])
-        reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
+        decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
       else if (folded[id] >= 0)
-        reasons[id] = "IREE folds it into its " + opName(folded[id]);
+        decisions.reasons[id] = "IREE folds it into its " + opName(folded[id]);
       else if (llvm::all_of(expr.op->getResults(), [](Value result) { return result.use_empty(); }))
-        reasons[id] = "nothing reads it";
+        decisions.reasons[id] = "nothing reads it";
       else
         startPart(id);
     }
@@ -76,11 +70,11 @@ private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
   void startPart(unsigned id) {
-    std::optional<PlannedPart> part = planPart(graph, id, target, &reasons[id]);
+    std::optional<PlannedPart> part = planPart(graph, id, target, &decisions.reasons[id]);
     if (!part)
       return;
-    partOf[id] = parts.size();
-    parts.push_back(std::move(part));
+    decisions.partOf[id] = decisions.parts.size();
+    decisions.parts.push_back(std::move(part));
     versions.push_back(0);
   }
 
@@ -98,21 +92,26 @@ private:
     for (bool changed = true; changed;) {
       changed = false;
       for (auto [index, edge] : llvm::enumerate(graph.edges())) {
-        int64_t producer = partOf[edge.producer], consumer = partOf[edge.consumer];
+        int64_t producer = decisions.partOf[edge.producer], consumer = decisions.partOf[edge.consumer];
         if (producer < 0 || consumer < 0 || producer == consumer || !isNewPair(producer, consumer))
           continue;
         Declined why;
         if (tryMerge(producer, consumer, why))
           changed = true;
         else
-          declined[{producer, consumer}] = {versions[producer], versions[consumer], why};
+          decline(producer, consumer, std::move(why));
       }
     }
   }
 
   bool isNewPair(unsigned a, unsigned b) const {
-    auto known = declined.find({a, b});
-    return known == declined.end() || known->second.first != versions[a] || known->second.second != versions[b];
+    auto known = tried.find({a, b});
+    return known == tried.end() || known->second.first != versions[a] || known->second.second != versions[b];
+  }
+
+  void decline(unsigned a, unsigned b, Declined why) {
+    tried[{a, b}] = {versions[a], versions[b]};
+    decisions.declined[{a, b}] = std::move(why);
   }
 
   bool tryMerge(unsigned a, unsigned b, Declined &why) {
@@ -121,8 +120,8 @@ private:
              "the ops between the two taken into the kernel"};
       return false;
     }
-    SmallVector<unsigned> exprs(parts[a]->choice.exprs);
-    llvm::append_range(exprs, parts[b]->choice.exprs);
+    SmallVector<unsigned> exprs(decisions.parts[a]->choice.exprs);
+    llvm::append_range(exprs, decisions.parts[b]->choice.exprs);
     llvm::sort(exprs);
     std::string reason;
     std::optional<PlannedPart> merged = planPart(graph, exprs, target, &reason);
@@ -130,25 +129,26 @@ private:
       why = {reason, "a target with more memory for a workgroup or more bindings"};
       return false;
     }
-    double separate = secondsOf(*parts[a]) + secondsOf(*parts[b]), together = merged->predicted.seconds;
-    bool free = isFree(*parts[a]) || isFree(*parts[b]);
-    bool savesBytes = merged->predicted.bytes < parts[a]->predicted.bytes + parts[b]->predicted.bytes;
-    double allowed = free ? separate * (1 + 1e-9) : savesBytes ? separate * roughness(merged->predicted.bytes) : separate;
+    const PlannedPart &left = *decisions.parts[a], &right = *decisions.parts[b];
+    double separate = secondsOf(left) + secondsOf(right), together = merged->predicted.seconds;
+    bool free = isFree(left) || isFree(right);
+    bool savesBytes = merged->predicted.bytes < left.predicted.bytes + right.predicted.bytes;
+    double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? roughness(merged->predicted.bytes) : 1);
     if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
     }
     partition.merge(groupOf(a), groupOf(b));
-    for (unsigned expr : parts[b]->choice.exprs)
-      partOf[expr] = a;
-    parts[a] = std::move(merged);
-    parts[b].reset();
+    for (unsigned expr : right.choice.exprs)
+      decisions.partOf[expr] = a;
+    decisions.parts[a] = std::move(merged);
+    decisions.parts[b].reset();
     ++versions[a];
     return true;
   }
 
-  unsigned groupOf(unsigned part) const { return partition.groupOf(parts[part]->choice.exprs.front()); }
+  unsigned groupOf(unsigned part) const { return partition.groupOf(decisions.parts[part]->choice.exprs.front()); }
 
   /// Independent parts that read a tensor in common read it once together (Souffle 5.1: spatial reuse).
   void mergeSiblings() {
@@ -157,17 +157,17 @@ private:
         continue;
       for (size_t i = 0; i < reuse.readers.size(); ++i)
         for (size_t j = i + 1; j < reuse.readers.size(); ++j) {
-          int64_t a = partOf[reuse.readers[i]], b = partOf[reuse.readers[j]];
+          int64_t a = decisions.partOf[reuse.readers[i]], b = decisions.partOf[reuse.readers[j]];
           Declined why;
-          if (a >= 0 && b >= 0 && a != b && parts[a] && parts[b] && isNewPair(a, b) && !tryMerge(a, b, why))
-            declined[{a, b}] = {versions[a], versions[b], why};
+          if (a >= 0 && b >= 0 && a != b && isNewPair(a, b) && !tryMerge(a, b, why))
+            decline(a, b, std::move(why));
         }
     }
   }
 
   /// Reshapes at the border of a part: outside it they are free, inside they only make indices harder.
   void trimViews() {
-    for (std::optional<PlannedPart> &part : parts)
+    for (std::optional<PlannedPart> &part : decisions.parts)
       while (part) {
         auto view = llvm::find_if(part->choice.exprs, [&](unsigned expr) { return isBorderView(*part, expr); });
         if (view == part->choice.exprs.end())
@@ -193,8 +193,8 @@ private:
   }
 
   void leave(unsigned expr, std::string reason) {
-    partOf[expr] = -1;
-    reasons[expr] = std::move(reason);
+    decisions.partOf[expr] = -1;
+    decisions.reasons[expr] = std::move(reason);
   }
 
   //===--------------------------------------------------------------------===//
@@ -202,7 +202,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void dropSlow() {
-    for (std::optional<PlannedPart> &part : parts) {
+    for (std::optional<PlannedPart> &part : decisions.parts) {
       if (!part)
         continue;
       std::string why = whyNotFaster(*part);
@@ -214,12 +214,31 @@ private:
     }
   }
 
+  /// Concats and pads: IREE makes a dispatch of each piece.
+  bool movesInPieces(unsigned expr) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    return tensorExpr.inputs.size() > 1 || llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) {
+      return access.guard != IntegerSet();
+    });
+  }
+
+  bool feedsContractionsOnly(unsigned expr) const {
+    return !graph.escapes(expr) && llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      const TensorExpr &reader = graph.exprs()[consumer];
+      return reader.kind == ExprKind::contraction ||
+             (reader.kind == ExprKind::movement && feedsContractionsOnly(consumer));
+    });
+  }
+
   std::string whyNotFaster(const PlannedPart &part) const {
     bool computes = llvm::any_of(part.choice.exprs, [&](unsigned expr) {
       return graph.exprs()[expr].kind != ExprKind::movement;
     });
-    if (!computes)
+    if (!computes && llvm::none_of(part.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
       return "movement that no kernel of ours computes with";
+    if (!computes && llvm::all_of(part.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
+      return "movement for a contraction alone: IREE's own";
     std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, part.choice.exprs);
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
@@ -243,7 +262,7 @@ private:
   /// Groups without what was trimmed and dropped since they grew. Taking members at the border away makes no cycle.
   void regroup() {
     partition = Partition(graph, block);
-    for (const std::optional<PlannedPart> &part : parts)
+    for (const std::optional<PlannedPart> &part : decisions.parts)
       if (part)
         for (unsigned expr : part->choice.exprs)
           partition.merge(partition.groupOf(part->choice.exprs.front()), partition.groupOf(expr));
@@ -251,34 +270,35 @@ private:
 
   /// Small independent parts run side by side in one launch (FusionStitching 4.1: kernel packing).
   void pack() {
-    for (unsigned index = 0; index < parts.size(); ++index)
-      if (parts[index])
-        kernels.push_back({index});
+    for (unsigned index = 0; index < decisions.parts.size(); ++index)
+      if (decisions.parts[index])
+        decisions.kernels.push_back({index});
     if (!options.pack)
       return;
-    for (size_t a = 0; a < kernels.size(); ++a)
-      for (size_t b = a + 1; b < kernels.size();) {
-        if (!mayPack(kernels[a], kernels[b])) {
+    for (size_t a = 0; a < decisions.kernels.size(); ++a)
+      for (size_t b = a + 1; b < decisions.kernels.size();) {
+        if (!mayPack(decisions.kernels[a], decisions.kernels[b])) {
           ++b;
           continue;
         }
-        partition.merge(groupOf(kernels[a].front()), groupOf(kernels[b].front()));
-        llvm::append_range(kernels[a], kernels[b]);
-        kernels.erase(kernels.begin() + b);
+        partition.merge(groupOf(decisions.kernels[a].front()), groupOf(decisions.kernels[b].front()));
+        llvm::append_range(decisions.kernels[a], decisions.kernels[b]);
+        decisions.kernels.erase(decisions.kernels.begin() + b);
       }
   }
 
   bool isSmall(unsigned part) const {
-    return parts[part]->work.globalBytes() <= kSmallPart || parts[part]->space.workgroups == 1;
+    return decisions.parts[part]->work.globalBytes() <= kSmallPart || decisions.parts[part]->space.workgroups == 1;
   }
   int64_t bindings(ArrayRef<unsigned> kernel) const {
     int64_t count = 0;
     for (unsigned part : kernel)
-      count += parts[part]->space.inputs.size() + parts[part]->space.outputs.size();
+      count += decisions.parts[part]->space.inputs.size() + decisions.parts[part]->space.outputs.size();
     return count;
   }
   Prediction predict(ArrayRef<unsigned> kernel) const {
-    return predictKernel(llvm::map_to_vector(kernel, [&](unsigned part) { return parts[part]->work; }), target);
+    auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
+    return predictKernel(llvm::map_to_vector(kernel, workOf), target);
   }
 
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
@@ -294,198 +314,24 @@ private:
     return predict(both).seconds < predict(a).seconds + predict(b).seconds;
   }
 
-  //===--------------------------------------------------------------------===//
-  // Writing the plan
-  //===--------------------------------------------------------------------===//
-
-  Plan emit() const {
-    Plan plan;
-    plan.target = target.name;
-    plan.policy = options.policy;
-    emitKernels(plan);
-    for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
-      plan.edges.push_back(emitEdge(edge));
-    for (auto [id, part] : llvm::enumerate(partOf))
-      if (part < 0)
-        plan.left.push_back({static_cast<unsigned>(id), opName(id), reasons[id]});
-    return plan;
-  }
-
-  void emitKernels(Plan &plan) const {
-    llvm::DenseMap<unsigned, const SmallVector<unsigned> *> byGroup;
-    for (const SmallVector<unsigned> &kernel : kernels)
-      byGroup[groupOf(kernel.front())] = &kernel;
+  /// Kernels in an order in which they can be launched.
+  void orderKernels() {
+    llvm::DenseMap<unsigned, SmallVector<unsigned>> byGroup;
+    for (const SmallVector<unsigned> &kernel : decisions.kernels)
+      byGroup[groupOf(kernel.front())] = kernel;
+    decisions.kernels.clear();
     auto sequence = partition.order();
     assert(sequence && "merges keep the partition acyclic");
-    llvm::StringMap<unsigned> names;
     for (const std::vector<Operation *> &ops : *sequence) {
       int64_t id = graph.indexOf(ops.front());
       auto kernel = id < 0 ? byGroup.end() : byGroup.find(partition.groupOf(id));
-      if (kernel == byGroup.end())
-        continue;
-      KernelPlan &entry = plan.kernels.emplace_back(emitKernel(*kernel->second));
-      entry.name += "_" + std::to_string(names[entry.name]++);
+      if (kernel != byGroup.end())
+        decisions.kernels.push_back(kernel->second);
     }
-    if (!plan.kernels.empty())
-      std::iota(plan.streams.emplace_back(plan.kernels.size()).begin(), plan.streams.back().end(), 0);
   }
 
-  KernelPlan emitKernel(ArrayRef<unsigned> members) const {
-    KernelPlan kernel;
-    kernel.name = nameOf(members);
-    kernel.predicted = predict(members).terms;
-    unsigned firstInput = 0;
-    for (unsigned part : members) {
-      kernel.parts.push_back(emitPart(*parts[part], firstInput));
-      firstInput += parts[part]->space.inputs.size();
-    }
-    return kernel;
-  }
-
-  /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
-  std::string nameOf(ArrayRef<unsigned> members) const {
-    llvm::SetVector<StringRef> reduced, special, plain;
-    for (unsigned part : members)
-      for (unsigned id : parts[part]->choice.exprs) {
-        const TensorExpr &expr = graph.exprs()[id];
-        expr.op->walk([&](Operation *op) {
-          StringRef name = op->getName().getStringRef(), dialect = op->getName().getDialectNamespace();
-          if ((dialect != "arith" && dialect != "math") || op->hasTrait<OpTrait::ConstantLike>())
-            return;
-          name.consume_front("arith.");
-          name.consume_front("math.");
-          (!expr.oneReliesOnOne() ? reduced : dialect == "math" ? special : plain).insert(name);
-        });
-      }
-    llvm::SmallVector<StringRef> words;
-    if (!reduced.empty())
-      words.push_back("reduce");
-    for (StringRef word : llvm::concat<const StringRef>(reduced, special, plain))
-      if (words.size() < 4 && !llvm::is_contained(words, word))
-        words.push_back(word);
-    return words.empty() ? "move" : llvm::join(words, "_");
-  }
-
-  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) const {
-    PartPlan plan;
-    plan.extents = part.space.extents;
-    plan.tiles = part.space.tiles;
-    plan.grid = part.space.grid;
-    plan.vector = part.space.vector;
-    plan.workgroups = part.space.workgroups;
-    for (unsigned id : part.choice.exprs)
-      plan.ops.push_back(emitOp(part, id));
-    emitTensors(part, firstInput, plan);
-    return plan;
-  }
-
-  OpPlan emitOp(const PlannedPart &part, unsigned id) const {
-    const TensorExpr &expr = graph.exprs()[id];
-    OpPlan plan;
-    plan.id = id;
-    plan.op = opName(id);
-    plan.form = "as-is";
-    auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
-    plan.root = root != part.space.roots.end();
-    if (!expr.oneReliesOnOne())
-      plan.numerics = numericsOf(part, expr, root->dims);
-    if (!plan.root)
-      return plan;
-    plan.dims.assign(root->dims.begin(), root->dims.end());
-    plan.tilings.push_back(tilingOf(part, root->dims));
-    return plan;
-  }
-
-  static LevelTiling tilingOf(const PlannedPart &part, ArrayRef<int64_t> dims) {
-    LevelTiling tiling{tile::Scope::block, {}, {}};
-    for (auto [dim, place] : llvm::enumerate(dims)) {
-      tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
-      tiling.order.push_back(dim);
-    }
-    llvm::sort(tiling.order, [&](int64_t a, int64_t b) { return std::pair(dims[a], a) < std::pair(dims[b], b); });
-    return tiling;
-  }
-
-  static Numerics numericsOf(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
-    Type element = getElementTypeOrSelf(expr.op->getResult(0).getType());
-    Numerics numerics;
-    bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-    llvm::raw_string_ostream(numerics.accumulation) << (narrow ? Float32Type::get(element.getContext()) : element);
-    numerics.reassociates = isa<FloatType>(element) && part.space.vector >= 0 &&
-                            llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == part.space.vector; });
-    if (narrow)
-      for (int64_t dim : expr.reductions)
-        numerics.roundingsRemoved += expr.domain[dim] - 1;
-    return numerics;
-  }
-
-  void emitTensors(const PlannedPart &part, unsigned firstInput, PartPlan &plan) const {
-    const IndexSpace &space = part.space;
-    for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
-      std::string name = "in" + std::to_string(firstInput + i);
-      if (llvm::is_contained(space.workgroupStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, "workgroup", {}});
-      else if (llvm::is_contained(space.tileStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, "tile", {}});
-      else
-        plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
-    }
-    auto nameOfResult = [&](Value result) {
-      return "op" + std::to_string(graph.indexOf(result.getDefiningOp())) + "." +
-             std::to_string(cast<OpResult>(result).getResultNumber());
-    };
-    for (const PartRoot &root : space.roots)
-      for (Value result : graph.exprs()[root.expr].op->getResults())
-        if (!space.readingNests(result).empty())
-          plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
-    for (Value tensor : space.outputs)
-      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, "kernel", {}});
-  }
-
-  EdgePlan emitEdge(unsigned index) const {
-    const TensorEdge &edge = graph.edges()[index];
-    EdgePlan plan{edge.producer, edge.result, edge.consumer, edge.input, tile::Scope::launch, false, "", 0, 0, ""};
-    int64_t bytes = tensorBytes(graph.exprs()[edge.producer].op->getResult(edge.result));
-    int64_t from = partOf[edge.producer], to = partOf[edge.consumer];
-    if (from >= 0 && from == to) {
-      const EdgeChoice &choice = parts[from]->edges.find(index)->second;
-      plan.scope = choice.scope;
-      plan.recompute = choice.recompute;
-      plan.reason = choice.reason;
-      plan.bytes = choice.scope == tile::Scope::block ? 2 * bytes : 0;
-      plan.seconds = plan.bytes / target.level(tile::Space::block).bandwidth;
-      plan.wouldChange = choice.scope == tile::Scope::thread ? "" : wouldChangeBlock(edge.producer);
-      return plan;
-    }
-    plan.bytes = 2 * bytes;
-    plan.seconds = plan.bytes / target.level(tile::Space::global).bandwidth;
-    Declined why = whyLaunch(edge, from, to);
-    plan.reason = why.reason;
-    plan.wouldChange = why.wouldChange;
-    return plan;
-  }
-
-  std::string wouldChangeBlock(unsigned producer) const {
-    return graph.exprs()[producer].oneReliesOnOne() ? "fewer nests that read it, or a cheaper expression"
-                                                    : "scope warp, which this target does not have";
-  }
-
-  Declined whyLaunch(const TensorEdge &edge, int64_t from, int64_t to) const {
-    if (to < 0)
-      return {"op " + std::to_string(edge.consumer) + " stays with IREE: " + reasons[edge.consumer],
-              "op " + std::to_string(edge.consumer) + " in a kernel of ours"};
-    if (from < 0)
-      return {"op " + std::to_string(edge.producer) + " stays with IREE: " + reasons[edge.producer],
-              "op " + std::to_string(edge.producer) + " in a kernel of ours"};
-    auto known = declined.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
-    if (known != declined.end())
-      return known->second.why;
-    return {"the two kernels were planned apart", "another order of merging"};
-  }
-
-  struct Attempt {
-    unsigned first, second; ///< versions of the two parts
-    Declined why;
+  struct Versions {
+    unsigned first, second;
   };
 
   static constexpr int64_t kBytesOfScalar = 8;
@@ -495,12 +341,9 @@ private:
   const PlanOptions &options;
   Block &block;
   Partition partition;
-  std::vector<std::string> reasons; ///< why an expression is left, by expression
-  std::vector<int64_t> partOf;      ///< by expression; -1: left
-  std::vector<std::optional<PlannedPart>> parts;
-  std::vector<unsigned> versions;
-  std::map<std::pair<unsigned, unsigned>, Attempt> declined;
-  std::vector<SmallVector<unsigned>> kernels; ///< parts of each
+  Decisions decisions;
+  std::vector<unsigned> versions; ///< of parts; grows with each merge
+  std::map<std::pair<unsigned, unsigned>, Versions> tried; ///< the versions of two parts that did not merge
 };
 } // namespace
 

@@ -1,6 +1,6 @@
 // A deterministic planner without search: expressions grow into parts along the edges of the graph as long as the index
-// space allows it and the prediction improves, small independent parts are packed into one kernel (FusionStitching 4.1),
-// and what is not predicted to beat IREE alone is left to it.
+// space allows it and the prediction improves, small independent parts are packed into one kernel (FusionStitching
+// 4.1), and what is not predicted to beat IREE alone is left to it.
 #ifndef TILEWRIGHT_PLAN_GREEDYPLANNER_H
 #define TILEWRIGHT_PLAN_GREEDYPLANNER_H
 

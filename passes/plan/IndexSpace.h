@@ -26,8 +26,8 @@ struct PartChoice {
 
 /// Whether something outside the part reads the value: an op that is no expression, or an expression outside.
 bool leavesPart(const TensorGraph &graph, const PartChoice &part, mlir::Value value);
-/// The tensors that the part reads from outside, in the order in which its expressions read them; splat constants become
-/// scalars and are none.
+/// The tensors that the part reads from outside, in the order in which its expressions read them. Splat constants
+/// become scalars and are none.
 std::vector<mlir::Value> partInputs(const TensorGraph &graph, const PartChoice &part);
 /// The tensors that leave the part, and results of reductions that nobody reads but that have to be computed.
 std::vector<mlir::Value> partOutputs(const TensorGraph &graph, const PartChoice &part);
@@ -78,6 +78,8 @@ std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartCho
 
 /// The dim a quasi-affine expression is, or -1.
 int64_t pureDim(mlir::AffineExpr expr);
+/// The dim that advances the expression by one: d, or d plus something; -1 if there is none.
+int64_t unitStrideDim(mlir::AffineExpr expr);
 /// Bytes of a static tensor in memory.
 int64_t tensorBytes(mlir::Value tensor);
 

@@ -1,6 +1,6 @@
 // The ops of a block contracted into groups, one per kernel. A partition can be carried out exactly when the contracted
-// graph has no cycle; then order() is the sequence in which kernels and the ops left alone are placed. Ops whose effects
-// we cannot see (unregistered ones included) keep their order among themselves.
+// graph has no cycle; then order() is the sequence in which kernels and the ops left alone are placed. Ops whose
+// effects we cannot see (unregistered ones included) keep their order among themselves.
 #ifndef TILEWRIGHT_PLAN_PARTITION_H
 #define TILEWRIGHT_PLAN_PARTITION_H
 

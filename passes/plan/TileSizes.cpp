@@ -13,7 +13,7 @@ constexpr int64_t kReducedTile = 256;               ///< ... when something else
 constexpr int64_t kSmallTile = 512;                 ///< points below which a tile does not pay for its loop overhead
 constexpr double kWorkgroupSeconds = 1e-6;          ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
-constexpr int64_t kBufferAlignment = 64;
+constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
 
 class TileChooser {
 public:
@@ -29,6 +29,7 @@ public:
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
     if (space.vector >= 0 && isGrid(space.vector))
       chooseVectorTile();
+    fillCacheLines();
     growSmallTiles();
     space.workgroups = std::min(wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint();
@@ -55,7 +56,9 @@ private:
   }
 
   /// Half of what the workgroup has, so that tiles stay in the cache beside what streams through.
-  bool fits() const { return footprint() <= std::min(target.blockBytes, target.level(tile::Space::block).capacityBytes / 2); }
+  bool fits() const {
+    return footprint() <= std::min(target.blockBytes, target.level(tile::Space::block).capacityBytes / 2);
+  }
 
   /// A tile of at most `limit` elements that splits the extent evenly, in whole vectors.
   static int64_t evenTile(int64_t extent, int64_t limit) {
@@ -66,7 +69,9 @@ private:
   }
 
   void chooseVectorTile() {
-    bool reduces = llvm::any_of(space.roots, [&](const PartRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
+    bool reduces = llvm::any_of(space.roots, [&](const PartRoot &root) {
+      return !graph.exprs()[root.expr].oneReliesOnOne();
+    });
     int64_t limit = reduces ? kReducedTile : kElementwiseTile, extent = space.extents[space.vector];
     int64_t &tile = space.tiles[space.vector];
     tile = evenTile(extent, limit);
@@ -76,6 +81,40 @@ private:
       if (smaller == tile)
         break;
       tile = smaller;
+    }
+  }
+
+  /// A tile that crosses a tensor's innermost dim one element at a time uses little of each cache line: such a grid dim
+  /// is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
+  void fillCacheLines() {
+    std::vector<int64_t> before = space.tiles;
+    for (const PartRoot &root : space.roots) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      for (const RootAccess &access : root.accesses)
+        if (access.producer < 0)
+          fillCacheLine(root, access.map, access.tensor);
+      for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
+        fillCacheLine(root, map, result);
+    }
+    if (space.tiles == before)
+      return;
+    if (isGrid(space.vector))
+      space.tiles[space.vector] =
+          evenTile(space.extents[space.vector], std::min(kReducedTile, space.tiles[space.vector]));
+    if (!fits() || space.numTiles() < wantedWorkgroups())
+      space.tiles = before;
+  }
+
+  void fillCacheLine(const PartRoot &root, AffineMap map, Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    for (int64_t position = type.getRank() - 1; position >= 0; --position) {
+      if (type.getDimSize(position) == 1)
+        continue;
+      int64_t dim = unitStrideDim(map.getResult(position)), place = dim < 0 ? -1 : root.dims[dim];
+      if (place >= 0 && isGrid(place) && place != space.vector)
+        space.tiles[place] = std::min(space.extents[place],
+                                      std::max(space.tiles[place], kLineBytes / elementBytesOf(tensor)));
+      return;
     }
   }
 

@@ -33,6 +33,62 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   return bytes;
 }
 
+namespace {
+constexpr double kGatherOperations = 32; ///< lane operations in the time of one element gathered or scattered
+constexpr int64_t kLineBytes = 64;
+
+/// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
+class AccessPenalty {
+public:
+  AccessPenalty(const TensorGraph &graph, const IndexSpace &space, PartWork &work)
+      : graph(graph), space(space), work(work) {}
+
+  void add() {
+    for (const PartRoot &root : space.roots) {
+      for (const RootAccess &access : root.accesses)
+        add(root, access.map, access.tensor);
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
+        add(root, map, result);
+    }
+  }
+
+private:
+  void add(const PartRoot &root, AffineMap map, Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    int64_t lane = laneDim(root), innermost = type.getRank() - 1;
+    while (innermost >= 0 && type.getDimSize(innermost) == 1)
+      --innermost;
+    if (innermost < 0 || lane < 0 || !map.isFunctionOfDim(lane))
+      return;
+    double points = graph.exprs()[root.expr].domainSize();
+    int64_t contiguous = unitStrideDim(map.getResult(innermost));
+    if (contiguous != lane)
+      work.arithmetic += kGatherOperations * points;
+    int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
+    int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
+    if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
+      work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kLineBytes) / run - 1);
+  }
+
+  /// The domain dim that fills vector lanes in the root's nest: the space's, else the innermost one it has.
+  int64_t laneDim(const PartRoot &root) const {
+    int64_t best = -1;
+    for (auto [dim, place] : llvm::enumerate(root.dims)) {
+      if (place >= 0 && place == space.vector)
+        return dim;
+      if (place >= 0 && space.tiles[place] > 1 && (best < 0 || place > root.dims[best]))
+        best = dim;
+    }
+    return best;
+  }
+
+  const TensorGraph &graph;
+  const IndexSpace &space;
+  PartWork &work;
+};
+} // namespace
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
@@ -57,6 +113,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   for (Value tensor : space.outputs)
     work.outputBytes += tensorBytes(tensor);
   work.blockBytes = bufferTraffic(graph, space);
+  AccessPenalty(graph, space, work).add();
   return work;
 }
 

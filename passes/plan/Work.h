@@ -9,8 +9,8 @@ namespace tilewright {
 
 PartWork workOf(const TensorGraph &graph, const IndexSpace &space);
 
-/// The expressions of each dispatch that IREE alone would form: an elementwise op joins the first reader of its result, a
-/// reduction takes the elementwise ops that only it reads and is followed by those that read it; reshapes are free.
+/// The expressions of each dispatch that IREE alone would form: an elementwise op joins the first reader of its result,
+/// a reduction takes the elementwise ops that only it reads and is followed by those that read it; reshapes are free.
 std::vector<llvm::SmallVector<unsigned>> dispatchesOfIree(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs);
 
 } // namespace tilewright

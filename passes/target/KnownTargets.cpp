@@ -50,9 +50,10 @@ Target cpuTarget(const CpuCore &core, int64_t cores) {
 
 const CpuCore avx2 = {"x86-64-avx2", "x86-64-v3", "+avx2,+fma,+f16c,+bmi2", 32, 16, 32 * KiB, 512 * KiB,
                       100 * giga,    60 * giga,   110 * giga,               3.5 * giga,
-                      "peaks: 3.5 GHz, 2x32 B loads and 2x8 FMA lanes a cycle (Zen 2/3, Haswell manuals); caches sustain "
-                      "about half of it"};
-const CpuCore avx512 = {"x86-64-avx512", "x86-64-v4", "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+fma,+f16c,+bmi2",
+                      "peaks: 3.5 GHz, 2x32 B loads and 2x8 FMA lanes a cycle (Zen 2/3, Haswell manuals); caches "
+                      "sustain about half of it"};
+const CpuCore avx512 = {"x86-64-avx512", "x86-64-v4",
+                        "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+fma,+f16c,+bmi2",
                         64,              32,          48 * KiB,
                         1 * MiB,         190 * giga,  110 * giga,
                         240 * giga,      7 * giga,
@@ -69,7 +70,7 @@ const CpuCore amx = {"x86-64-amx",
                      110 * giga,
                      240 * giga,
                      7 * giga,
-                     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches from Intel's optimization manual"};
+                     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches: Intel's optimization manual"};
 
 /// What differs between CUDA devices.
 struct CudaDevice {

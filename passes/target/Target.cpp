@@ -287,7 +287,10 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   fields.string("cpu", target.cpu);
   fields.string("features", target.features);
   std::string levelError;
-  fields.read("levels", "", [&](const json::Value &list) { return (levelError = readLevels(list, target.levels)).empty(); });
+  fields.read("levels", "", [&](const json::Value &list) {
+    levelError = readLevels(list, target.levels);
+    return levelError.empty();
+  });
   fields.integer("vectorBytes", target.vectorBytes, 1);
   fields.integer("vectorRegisters", target.vectorRegisters, 1);
   fields.number("launchSeconds", target.launchSeconds, /*zeroAllowed=*/true);

@@ -40,8 +40,8 @@ struct Target {
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
 };
 
-/// The same machine with another number of hardware threads: what each core owns scales with it; the bandwidth of shared
-/// levels shrinks with fewer cores but does not grow with more.
+/// The same machine with another number of hardware threads: what each core owns scales with it; the bandwidth of
+/// shared levels shrinks with fewer cores but does not grow with more.
 Target withCores(Target target, int64_t cores);
 
 /// Names of the table of known targets.

@@ -14,7 +14,8 @@ namespace tilewright {
 namespace {
 class SubprogramVerifier {
 public:
-  explicit SubprogramVerifier(tile::SubprogramOp subprogram) : subprogram(subprogram), body(subprogram.getBody().front()) {}
+  explicit SubprogramVerifier(tile::SubprogramOp subprogram)
+      : subprogram(subprogram), body(subprogram.getBody().front()) {}
 
   LogicalResult run() {
     for (Operation &op : body)

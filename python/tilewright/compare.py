@@ -7,6 +7,7 @@ Runtime's threads keep spinning for a while after a call, and whoever came next 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import tempfile
@@ -122,8 +123,9 @@ def compare(
     say = progress or (lambda step: None)
     options = options or CompileOptions()
     threads = options.threads or available_cores()
-    with tempfile.TemporaryDirectory(prefix="tilewright-compare-") as name, Worker() as worker:
-        folder = Path(name)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-compare-")))
+        worker = stack.enter_context(Worker(folder))
         iree = IreeCompiler(worker)
         ours, program = _ours(model, target, options, threads, iree, folder, say)
         if program.signature is None:

@@ -35,8 +35,9 @@ from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, available_cores
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program
+from tilewright.report import Report
 from tilewright.runtime import Session
-from tilewright.stitch import Stitched, resolve_target, stitch
+from tilewright.stitch import Stitched, UnreadableError, resolve_target, stitch
 from tilewright.targets import Target
 
 DATA_TILING = "--iree-opt-data-tiling"
@@ -94,7 +95,7 @@ def _compile_in(
     notes: list[str] = []
     flags = iree_flags(machine, host=target == "cpu", extra=options.iree_flags)
 
-    with Worker() as worker:
+    with Worker(folder) as worker:
         iree = IreeCompiler(worker)
         progress("importing the model")
         with _timed(seconds, "import"):
@@ -108,14 +109,7 @@ def _compile_in(
 
         progress("fusing and generating kernels")
         with _timed(seconds, "tilewright"):
-            stitched = stitch(
-                front,
-                worker=worker,
-                target=machine,
-                directory=folder,
-                plan=options.plan,
-                dump_dir=options.dump_dir,
-            )
+            stitched = _stitch(front, worker, machine, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
         for name in ("plan.json", "report.json", "target.json", "kernels.o"):
             dump.copy(folder / name)
@@ -145,6 +139,26 @@ def _compile_in(
     )
 
 
+def _stitch(
+    front: str, worker: Worker, machine: Target, folder: Path, options: CompileOptions, notes: list[str]
+) -> Stitched:
+    """Our stage; what it cannot even read goes to IREE as it is, unless strict."""
+    try:
+        return stitch(
+            front,
+            worker=worker,
+            target=machine,
+            directory=folder,
+            plan=options.plan,
+            dump_dir=options.dump_dir,
+        )
+    except UnreadableError as error:
+        if options.strict or options.plan is not None:
+            raise
+        notes.append(f"all of the model is left to IREE, because our stage cannot read it ({error.message})")
+        return Stitched(text=front, report=Report(), plan=None, seconds=0.0)
+
+
 def _finish(
     iree: IreeCompiler,
     imported: ImportedModel,
@@ -157,6 +171,9 @@ def _finish(
     """IREE's back end, with less where it fails with more: data tiling first, then our kernels."""
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
+        if text == front:
+            # Nothing of ours is in it, and not all of IREE's text survives even its own parser.
+            return iree.compile(imported.source, flags=with_flags, name=imported.name)
         return iree.resume(text.encode(), "preprocessing", flags=with_flags, name=imported.name)
 
     try:

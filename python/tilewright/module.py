@@ -131,7 +131,8 @@ class Module:
 
 # How MLIR words what its remark engine reports.
 _REMARK = re.compile(
-    r'^\[(?P<outcome>\w+)\] \S+ \| Category:(?P<category>\S+) \|.*?Remark="(?P<text>.*?)"(?: \||$)', re.DOTALL
+    r'^\[(?P<outcome>\w+)\] \S+ \| Category:(?P<category>\S+) \|.*?Remark=(?:"(?P<text>.*?)"|(?P<word>\S+))(?: \||$)',
+    re.DOTALL,
 )
 
 
@@ -139,7 +140,7 @@ def _diagnostic(raw: _native.Diagnostic) -> Diagnostic:
     remark = _REMARK.match(raw.message)
     return Diagnostic(
         raw.severity,
-        remark["text"] if remark else raw.message,
+        (remark["text"] or remark["word"]) if remark else raw.message,
         raw.location or None,
         raw.operation or None,
         tuple(_diagnostic(note) for note in raw.notes),

@@ -25,9 +25,13 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A process with both compilers in it. One request runs at a time."""
+    """A process with both compilers in it. One request runs at a time.
 
-    def __init__(self) -> None:
+    What the compilers leave behind when they die (objects, backtraces) stays in `folder`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
 
@@ -91,7 +95,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**os.environ, "PYTHONPATH": search},
+                env={**os.environ, "PYTHONPATH": search, "TMPDIR": str(self._folder)},
             )
         return self._process
 

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 class Session:
-    """A loaded module, ready to be called. Calls may come from several threads."""
+    """A loaded module, ready to be called. Calls from several threads take turns."""
 
     def __init__(
         self, module: Path, parameters: Mapping[str, Path], *, entry: str | None, threads: int
@@ -39,6 +39,7 @@ class Session:
         check_iree("iree-base-runtime")
         _ask_for_amx()
         self._device = _device(threads)
+        self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
         vm_module = _load_module(self._instance, module)
         providers = [_provider(scope, path) for scope, path in parameters.items()]
@@ -63,7 +64,8 @@ class Session:
             self._push(arguments, array, is_scalar=is_scalar)
         results = runtime.VmVariantList(len(signature.outputs) if signature else 1)
         try:
-            self._context.invoke(self._function, arguments, results)
+            with self._turn:
+                self._context.invoke(self._function, arguments, results)
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
         return [_pull(results, i, signature.outputs[i] if signature else None) for i in range(len(results))]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import PassError, PlanError
+from tilewright.errors import CompileError, ModelError, PassError, PlanError
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.module import Module, write_reproducer
 from tilewright.pipelines import pass_text, pipeline
@@ -23,6 +23,10 @@ from tilewright.plan import Plan
 from tilewright.process import Worker, WorkerDied
 from tilewright.report import Report
 from tilewright.targets import Target
+
+
+class UnreadableError(CompileError):
+    """MLIR 22 cannot read what IREE's newer MLIR wrote: a type or attribute that the two spell differently."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +77,15 @@ def stitch(
     try:
         stitched = _run(worker, text, passes, dump_dir)
     except PassError as error:
-        error.reproducer = write_reproducer(passes, text, dump_dir, folder=directory)
+        if plan is not None and error.message.startswith("illegal plan"):
+            raise PlanError(error.message, where=error.location) from error
+        error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
         raise
+    report = Report.from_json(_read_json(outputs["report"]))
     return Stitched(
-        text=stitched,
-        report=Report.from_json(_read_json(outputs["report"])),
+        # What we take nothing of stays as it was, to the letter.
+        text=stitched if report.kernels else text,
+        report=report,
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
     )
@@ -85,7 +93,10 @@ def stitch(
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does: parse, run, print."""
-    module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
+    try:
+        module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
+    except ModelError as error:
+        return {"ok": False, "unreadable": str(error)}, b""
     dump = header["dump_dir"]
     module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
     return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
@@ -105,6 +116,8 @@ def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
         ) from None
     if reply["ok"]:
         return result.decode()
+    if "unreadable" in reply:
+        raise UnreadableError(reply["unreadable"])
     if "pass_error" in reply:
         raise PassError(**reply["pass_error"])
     raise PassError(reply["error"], details=reply["trace"] + log)

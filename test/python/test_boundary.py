@@ -6,6 +6,7 @@ import io
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ func.func @twice(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 
 @pytest.fixture
-def worker() -> Iterator[Worker]:
-    with Worker() as started:
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    with Worker(tmp_path) as started:
         yield started
 
 

@@ -12,6 +12,9 @@ import pytest
 import tilewright
 from conftest import COLUMNS, HIDDEN, ROWS, make_model, value
 from onnx import TensorProto, helper
+from tilewright.compilation import DATA_TILING
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.stitch import UnreadableError
 
 Array = np.ndarray[Any, Any]
 
@@ -237,3 +240,55 @@ def test_entry_chooses_among_functions() -> None:
         tilewright.compile(text, threads=1)
     program = tilewright.compile(text, threads=1, entry="two")
     np.testing.assert_array_equal(program(np.ones(2, np.float32))[0], [2, 2])
+
+
+def test_what_our_stage_cannot_read_is_left_to_iree_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, model_path: Path, x: Array, expected: list[Array]
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise UnreadableError("unknown attribute")
+
+    monkeypatch.setattr("tilewright.compilation.stitch", refuse)
+    program = tilewright.compile(model_path, threads=1)
+    assert program.kernels == ()
+    assert "left to IREE, because our stage cannot read it (unknown attribute)" in program.explain()
+    np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+    with pytest.raises(tilewright.CompileError, match="unknown attribute"):
+        tilewright.compile(model_path, threads=1, strict=True)
+
+
+def test_kernels_that_iree_cannot_take_are_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, model_path: Path, x: Array, expected: list[Array]
+) -> None:
+    resume = IreeCompiler.resume
+
+    def refuse(self: IreeCompiler, source: bytes, *arguments: Any, **options: Any) -> bytes:
+        if b"flow.dispatch" in source:
+            raise tilewright.IreeError("no kernels, please")
+        return resume(self, source, *arguments, **options)
+
+    monkeypatch.setattr(IreeCompiler, "resume", refuse)
+    program = tilewright.compile(model_path, threads=1)
+    assert program.kernels == ()
+    assert "none of our kernels is in the program" in program.explain()
+    np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+    with pytest.raises(tilewright.IreeError, match="no kernels, please"):
+        tilewright.compile(model_path, threads=1, strict=True)
+
+
+def test_data_tiling_goes_off_where_iree_fails_with_it(
+    monkeypatch: pytest.MonkeyPatch, model_path: Path, x: Array, expected: list[Array]
+) -> None:
+    resume = IreeCompiler.resume
+
+    def refuse(self: IreeCompiler, source: bytes, *arguments: Any, flags: Any, **options: Any) -> bytes:
+        if DATA_TILING in flags:
+            raise tilewright.IreeError("no tiling, please")
+        return resume(self, source, *arguments, flags=flags, **options)
+
+    monkeypatch.setattr(IreeCompiler, "resume", refuse)
+    program = tilewright.compile(model_path, threads=1)
+    assert len(program.kernels) == 1
+    assert DATA_TILING not in program.metadata.iree_flags
+    assert "data tiling is off" in program.explain()
+    np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)

@@ -95,7 +95,8 @@ def test_text_that_is_no_mlir_is_refused_with_the_position() -> None:
     _message(error)
 
 
-def test_an_input_that_kills_iree_leaves_us_alive() -> None:
+def test_an_input_that_kills_iree_leaves_us_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     text = """
     func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
       %0 = "unknown.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>
@@ -104,6 +105,7 @@ def test_an_input_that_kills_iree_leaves_us_alive() -> None:
     with pytest.raises(tilewright.IreeError, match="died by SIG") as error:
         tilewright.compile(text)
     _message(error)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_deep_nesting_leaves_us_alive() -> None:

@@ -126,8 +126,16 @@ def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     return None
 
 
+# Several elements share a byte, in ways that differ between ONNX, numpy and IREE: these stay constants.
+_PACKED = frozenset(
+    getattr(onnx.TensorProto, name)
+    for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
+    if hasattr(onnx.TensorProto, name)
+)
+
+
 def _is_large(tensor: onnx.TensorProto) -> bool:
-    if tensor.data_type == onnx.TensorProto.STRING:
+    if tensor.data_type == onnx.TensorProto.STRING or tensor.data_type in _PACKED:
         return False
     elements = 1
     for dim in tensor.dims:
@@ -166,6 +174,8 @@ def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Ar
             f"its external data '{entries['location']}' is outside the model's folder", where=where
         )
     try:
+        if tensor.data_type in _PACKED:
+            return np.asarray(numpy_helper.to_array(tensor, str(base)))
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
     except FileNotFoundError:
         raise ModelError(

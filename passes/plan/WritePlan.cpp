@@ -1,0 +1,208 @@
+// The decisions of a planner, written down as a Plan.
+#include "passes/plan/WritePlan.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class PlanWriter {
+public:
+  PlanWriter(const TensorGraph &graph, const Target &target, const Decisions &decisions)
+      : graph(graph), target(target), decisions(decisions) {}
+
+  Plan write(StringRef policy) const {
+    Plan plan;
+    plan.target = target.name;
+    plan.policy = policy.str();
+    llvm::StringMap<unsigned> names;
+    for (const SmallVector<unsigned> &members : decisions.kernels) {
+      KernelPlan &entry = plan.kernels.emplace_back(emitKernel(members));
+      entry.name += "_" + std::to_string(names[entry.name]++);
+    }
+    if (!plan.kernels.empty())
+      std::iota(plan.streams.emplace_back(plan.kernels.size()).begin(), plan.streams.back().end(), 0);
+    for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
+      plan.edges.push_back(emitEdge(edge));
+    for (auto [id, part] : llvm::enumerate(decisions.partOf))
+      if (part < 0)
+        plan.left.push_back({static_cast<unsigned>(id), opName(id), decisions.reasons[id]});
+    return plan;
+  }
+
+private:
+  std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
+
+  std::vector<CostTerm> predict(ArrayRef<unsigned> members) const {
+    auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
+    return predictKernel(llvm::map_to_vector(members, workOf), target).terms;
+  }
+
+  KernelPlan emitKernel(ArrayRef<unsigned> members) const {
+    KernelPlan kernel;
+    kernel.name = nameOf(members);
+    kernel.predicted = predict(members);
+    unsigned firstInput = 0;
+    for (unsigned part : members) {
+      kernel.parts.push_back(emitPart(*decisions.parts[part], firstInput));
+      firstInput += decisions.parts[part]->space.inputs.size();
+    }
+    return kernel;
+  }
+
+  /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
+  std::string nameOf(ArrayRef<unsigned> members) const {
+    llvm::SetVector<StringRef> reduced, special, plain;
+    for (unsigned part : members)
+      for (unsigned id : decisions.parts[part]->choice.exprs) {
+        const TensorExpr &expr = graph.exprs()[id];
+        expr.op->walk([&](Operation *op) {
+          StringRef name = op->getName().getStringRef(), dialect = op->getName().getDialectNamespace();
+          if ((dialect != "arith" && dialect != "math") || op->hasTrait<OpTrait::ConstantLike>())
+            return;
+          name.consume_front("arith.");
+          name.consume_front("math.");
+          (!expr.oneReliesOnOne() ? reduced : dialect == "math" ? special : plain).insert(name);
+        });
+      }
+    llvm::SmallVector<StringRef> words;
+    if (!reduced.empty())
+      words.push_back("reduce");
+    for (StringRef word : llvm::concat<const StringRef>(reduced, special, plain))
+      if (words.size() < 4 && !llvm::is_contained(words, word))
+        words.push_back(word);
+    return words.empty() ? "move" : llvm::join(words, "_");
+  }
+
+  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) const {
+    PartPlan plan;
+    plan.extents = part.space.extents;
+    plan.tiles = part.space.tiles;
+    plan.grid = part.space.grid;
+    plan.vector = part.space.vector;
+    plan.workgroups = part.space.workgroups;
+    for (unsigned id : part.choice.exprs)
+      plan.ops.push_back(emitOp(part, id));
+    emitTensors(part, firstInput, plan);
+    return plan;
+  }
+
+  OpPlan emitOp(const PlannedPart &part, unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    OpPlan plan;
+    plan.id = id;
+    plan.op = opName(id);
+    plan.form = "as-is";
+    auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
+    plan.root = root != part.space.roots.end();
+    if (!expr.oneReliesOnOne())
+      plan.numerics = numericsOf(part, expr, root->dims);
+    if (!plan.root)
+      return plan;
+    plan.dims.assign(root->dims.begin(), root->dims.end());
+    plan.tilings.push_back(tilingOf(part, root->dims));
+    return plan;
+  }
+
+  static LevelTiling tilingOf(const PlannedPart &part, ArrayRef<int64_t> dims) {
+    LevelTiling tiling{tile::Scope::block, {}, {}};
+    for (auto [dim, place] : llvm::enumerate(dims)) {
+      tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
+      tiling.order.push_back(dim);
+    }
+    llvm::sort(tiling.order, [&](int64_t a, int64_t b) { return std::pair(dims[a], a) < std::pair(dims[b], b); });
+    return tiling;
+  }
+
+  static Numerics numericsOf(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
+    Type element = getElementTypeOrSelf(expr.op->getResult(0).getType());
+    Numerics numerics;
+    bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+    llvm::raw_string_ostream(numerics.accumulation) << (narrow ? Float32Type::get(element.getContext()) : element);
+    numerics.reassociates = isa<FloatType>(element) && part.space.vector >= 0 &&
+                            llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == part.space.vector; });
+    if (narrow)
+      for (int64_t dim : expr.reductions)
+        numerics.roundingsRemoved += expr.domain[dim] - 1;
+    return numerics;
+  }
+
+  void emitTensors(const PlannedPart &part, unsigned firstInput, PartPlan &plan) const {
+    const IndexSpace &space = part.space;
+    for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
+      std::string name = "in" + std::to_string(firstInput + i);
+      if (llvm::is_contained(space.workgroupStaged, tensor))
+        plan.tensors.push_back({name, tile::Space::block, "workgroup", {}});
+      else if (llvm::is_contained(space.tileStaged, tensor))
+        plan.tensors.push_back({name, tile::Space::block, "tile", {}});
+      else
+        plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
+    }
+    auto nameOfResult = [&](Value result) {
+      return "op" + std::to_string(graph.indexOf(result.getDefiningOp())) + "." +
+             std::to_string(cast<OpResult>(result).getResultNumber());
+    };
+    for (const PartRoot &root : space.roots)
+      for (Value result : graph.exprs()[root.expr].op->getResults())
+        if (!space.readingNests(result).empty())
+          plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
+    for (Value tensor : space.outputs)
+      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, "kernel", {}});
+  }
+
+  EdgePlan emitEdge(unsigned index) const {
+    const TensorEdge &edge = graph.edges()[index];
+    EdgePlan plan{edge.producer, edge.result, edge.consumer, edge.input, tile::Scope::launch, false, "", 0, 0, ""};
+    int64_t bytes = tensorBytes(graph.exprs()[edge.producer].op->getResult(edge.result));
+    int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
+    if (from >= 0 && from == to) {
+      const EdgeChoice &choice = decisions.parts[from]->edges.find(index)->second;
+      plan.scope = choice.scope;
+      plan.recompute = choice.recompute;
+      plan.reason = choice.reason;
+      plan.bytes = choice.scope == tile::Scope::block ? 2 * bytes : 0;
+      plan.seconds = plan.bytes / target.level(tile::Space::block).bandwidth;
+      plan.wouldChange = choice.scope == tile::Scope::thread ? "" : wouldChangeBlock(edge.producer);
+      return plan;
+    }
+    plan.bytes = 2 * bytes;
+    plan.seconds = plan.bytes / target.level(tile::Space::global).bandwidth;
+    Declined why = whyLaunch(edge, from, to);
+    plan.reason = why.reason;
+    plan.wouldChange = why.wouldChange;
+    return plan;
+  }
+
+  std::string wouldChangeBlock(unsigned producer) const {
+    return graph.exprs()[producer].oneReliesOnOne() ? "fewer nests that read it, or a cheaper expression"
+                                                    : "scope warp, which this target does not have";
+  }
+
+  Declined whyLaunch(const TensorEdge &edge, int64_t from, int64_t to) const {
+    if (to < 0)
+      return {"op " + std::to_string(edge.consumer) + " stays with IREE: " + decisions.reasons[edge.consumer],
+              "op " + std::to_string(edge.consumer) + " in a kernel of ours"};
+    if (from < 0)
+      return {"op " + std::to_string(edge.producer) + " stays with IREE: " + decisions.reasons[edge.producer],
+              "op " + std::to_string(edge.producer) + " in a kernel of ours"};
+    auto known = decisions.declined.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+    if (known != decisions.declined.end())
+      return known->second;
+    return {"the two kernels were planned apart", "another order of merging"};
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  const Decisions &decisions;
+};
+} // namespace
+
+Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy,
+                           const Decisions &decisions) {
+  return PlanWriter(graph, target, decisions).write(policy);
+}

@@ -1,0 +1,27 @@
+// What a planner decided, in the form in which it decides, and the Plan that says the same.
+#ifndef TILEWRIGHT_PLAN_WRITEPLAN_H
+#define TILEWRIGHT_PLAN_WRITEPLAN_H
+
+#include "passes/plan/GreedyPlanner.h"
+#include <map>
+
+namespace tilewright {
+
+/// Why an edge was not taken inside, and what would have to differ.
+struct Declined {
+  std::string reason, wouldChange;
+};
+
+struct Decisions {
+  std::vector<std::optional<PlannedPart>> parts;       ///< empty: merged into another, or dropped
+  std::vector<int64_t> partOf;                         ///< by expression; -1: left
+  std::vector<std::string> reasons;                    ///< why an expression is left, by expression
+  std::vector<llvm::SmallVector<unsigned>> kernels;    ///< the parts of each, in launch order
+  std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
+};
+
+Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, const Decisions &decisions);
+
+} // namespace tilewright
+
+#endif

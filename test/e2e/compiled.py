@@ -1,0 +1,163 @@
+"""Compiles models for the end-to-end tests and looks at what became of them, whatever the compiler's report says.
+
+A program is judged by what a call launches: in the module at IREE's `stream` phase every kernel, copy and fill is one
+line, and what is not of our executable there is IREE's own work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from counted import KernelTraffic, run_instrumented
+from onnx import ModelProto
+
+# The checkout, for `benchmarks`; and its build, for where the package is not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "build" / "python"))
+
+import tilewright
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.text import from_iree
+from tilewright.module import Module
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.process import Worker
+
+# As many as the tests' machine may have; fixed, because plans depend on it.
+THREADS = 2
+# How the splice names the executable that holds our kernels.
+_OUR_EXECUTABLE = "tilewright_kernels"
+_KINDS = {"copy": "copies", "fill": "fills"}
+_LAUNCH = re.compile(r'^\s+(?:%\S+ = )?"stream\.cmd\.(dispatch|copy|fill)"(?:.*entry_points = \[@(\w+)::)?')
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launches:
+    """What one call of a program has IREE's runtime do."""
+
+    ours: int
+    """Dispatches of our kernels."""
+    others: int
+    """Dispatches of IREE's."""
+    copies: int
+    fills: int
+    """Of constants, and of what IREE's own kernels accumulate in."""
+
+    @property
+    def dispatches(self) -> int:
+        return self.ours + self.others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A program, and the folder with the intermediate forms that it was made through."""
+
+    program: tilewright.Program
+    folder: Path
+
+    def launches(self) -> Launches:
+        """Of the program, with our kernels."""
+        return self._launches("3-stitched.mlir" if self.program.kernels else "2-preprocessing.mlir")
+
+    def launches_of_iree_alone(self) -> Launches:
+        """Of the same model with the same flags, but without our stage."""
+        return self._launches("2-preprocessing.mlir")
+
+    def traffic(self) -> list[KernelTraffic]:
+        """Bytes that our kernels move, measured on the instrumented build of the same plan."""
+        module = Module.parse(from_iree((self.folder / "2-preprocessing.mlir").read_text()))
+        written = {"object-path": self.folder / "counted.o", "manifest": self.folder / "manifest.json"}
+        read = {"target": self.folder / "target.json", "plan-in": self.folder / "plan.json"}
+        files = {option: str(path) for option, path in {**written, **read}.items()}
+        module.run_unrecorded(pipeline(pass_text("tilewright-cpu", {**files, "count-bytes": True})))
+        return run_instrumented(written["object-path"], written["manifest"])
+
+    def _launches(self, name: str) -> Launches:
+        source = (self.folder / name).read_bytes()
+        flags = self.program.metadata.iree_flags
+        return count_launches(_iree().resume(source, "preprocessing", flags=flags, stop="stream").decode())
+
+
+@contextmanager
+def compiled(model: ModelProto, *, target: str = "cpu") -> Iterator[Compiled]:
+    """Compiles the model; nothing of it is kept."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-e2e-") as folder:
+        program = tilewright.compile(model, target, threads=THREADS, dump_dir=Path(folder), strict=True)
+        yield Compiled(program=program, folder=Path(folder))
+
+
+def count_launches(stream: str) -> Launches:
+    """Reads IREE's generic text of the stream phase. Initializers, which run once at load, do not count."""
+    counts = {"ours": 0, "others": 0, "copies": 0, "fills": 0}
+    in_function = False
+    for line in stream.splitlines():
+        if line.startswith('  "'):
+            in_function = line.startswith('  "util.func"')
+        launch = _LAUNCH.match(line) if in_function else None
+        if launch is not None:
+            kind, executable = launch.groups()
+            counts[_KINDS.get(kind) or ("ours" if executable == _OUR_EXECUTABLE else "others")] += 1
+    return Launches(**counts)
+
+
+def ahead(
+    request: pytest.FixtureRequest, parameter: str, work: Callable[[Key], Result]
+) -> Iterator[Callable[[Key], Result]]:
+    """For a module's fixture: does the work of all selected tests ahead, on all cores; a test then takes its result.
+
+    Compiling is one process per model, most of it on one core, so this halves the time on two cores.
+    """
+    wanted = dict.fromkeys(_parameters(request, parameter))
+    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
+    futures = {key: pool.submit(work, key) for key in wanted}
+
+    def result_of(key: Key) -> Result:
+        if key not in futures:
+            futures[key] = pool.submit(work, key)
+        return futures[key].result()
+
+    try:
+        yield result_of
+    finally:
+        pool.shutdown(cancel_futures=True)
+        _close_workers()
+
+
+def _parameters(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]:
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    calls = [
+        item.callspec.params for item in items if item.module is request.module and hasattr(item, "callspec")
+    ]
+    return [params[parameter] for params in calls if parameter in params]
+
+
+# A worker process per thread of the pool, for the questions that the tests have for IREE.
+_local = threading.local()
+_workers: list[Worker] = []
+
+
+def _iree() -> IreeCompiler:
+    if not hasattr(_local, "compiler"):
+        worker = Worker()
+        _workers.append(worker)
+        _local.compiler = IreeCompiler(worker)
+    compiler: IreeCompiler = _local.compiler
+    return compiler
+
+
+def _close_workers() -> None:
+    while _workers:
+        _workers.pop().close()
