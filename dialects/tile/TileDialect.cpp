@@ -1,12 +1,25 @@
 #include "dialects/tile/TileDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 
 using namespace tilewright::tile;
 
 #include "dialects/tile/TileDialect.cpp.inc"
 
+namespace {
+/// Folded constants stay in the body that uses them: a subprogram holds expressions and connects only, and a body is
+/// cloned as a whole.
+struct KeepConstantsInBodies : mlir::DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(mlir::Region *region) const override {
+    return mlir::isa<ExprOp, ComputeOp>(region->getParentOp());
+  }
+};
+} // namespace
+
 void TileDialect::initialize() {
+  addInterfaces<KeepConstantsInBodies>();
   registerAttributes();
   registerTypes();
   addOperations<

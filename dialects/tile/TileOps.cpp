@@ -95,6 +95,13 @@ LogicalResult SubprogramOp::verify() {
   return success();
 }
 
+LogicalResult SubprogramOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (!isa<ExprOp, ConnectOp, YieldOp>(op))
+      return op.emitOpError("S6: a subprogram holds tile.expr, tile.connect and its terminator only");
+  return success();
+}
+
 AffineMap ExprOp::getInputMap(unsigned i) { return cast<AffineMapAttr>(getMaps()[i]).getValue(); }
 AffineMap ExprOp::getResultMap(unsigned i) { return cast<AffineMapAttr>(getResultMaps()[i]).getValue(); }
 
@@ -258,6 +265,21 @@ int64_t ParallelOp::getNumTiles() {
   for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
     tiles *= llvm::divideCeil(extent, tile);
   return tiles;
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto program = symbols.lookupNearestSymbolFrom<ProgramOp>(*this, getProgramAttr());
+  if (!program) // compiled already, or not made yet
+    return success();
+  SmallVector<Type> bindings;
+  for (Type type : llvm::concat<const Type>(SmallVector<Type>(getInputs().getTypes()),
+                                            SmallVector<Type>(getResultTypes()))) {
+    auto tensor = cast<RankedTensorType>(type);
+    bindings.push_back(SliceType::get(getContext(), tensor.getShape(), tensor.getElementType(), Space::global));
+  }
+  if (program.getBody().getArgumentTypes() != TypeRange(bindings) || program.getOutputs() != getNumResults())
+    return emitOpError("H1: inputs and results do not fit the bindings of ") << getProgram();
+  return success();
 }
 
 WalkOp ParallelOp::getWalk() { return cast<WalkOp>(getBody().front().back()); }

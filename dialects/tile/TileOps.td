@@ -41,6 +41,7 @@ def Tile_SubprogramOp : Tile_Op<"subprogram", [IsolatedFromAbove, SingleBlock]> 
     `workgroups` $workgroups (`target` $target^)? attr-dict `:` functional-type($inputs, $results) $body
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
@@ -154,9 +155,9 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
   }];
 }
 
-def Tile_LaunchOp : Tile_Op<"launch"> {
+def Tile_LaunchOp : Tile_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a tile program as one kernel";
-  let description = [{Constraint: (H1) a program of that name is in scope, its bindings the inputs, then the results.}];
+  let description = [{Constraint: (H1) where the symbol is a `tile.program`, its bindings are the inputs, then the results.}];
   let arguments = (ins SymbolRefAttr:$program, Variadic<AnyRankedTensor>:$inputs);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$program `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";

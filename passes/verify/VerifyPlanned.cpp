@@ -18,9 +18,6 @@ public:
       : subprogram(subprogram), body(subprogram.getBody().front()) {}
 
   LogicalResult run() {
-    for (Operation &op : body)
-      if (!isa<tile::ExprOp, tile::ConnectOp, tile::YieldOp>(op))
-        return op.emitOpError("G1: a subprogram holds tile.expr, tile.connect and its terminator only");
     for (auto connect : body.getOps<tile::ConnectOp>())
       if (failed(verifyConnect(connect)))
         return failure();
@@ -35,23 +32,23 @@ private:
     auto producer = connect.getValue().getDefiningOp<tile::ExprOp>();
     tile::Scope scope = connect.getScope();
     if (!producer)
-      return connect.emitOpError("G2: an edge comes from a tile.expr of the subprogram");
+      return connect.emitOpError("G1: an edge comes from a tile.expr of the subprogram");
     if (scope != tile::Scope::thread && scope != tile::Scope::block)
-      return connect.emitOpError("G3: scope ")
+      return connect.emitOpError("G2: scope ")
              << tile::stringifyScope(scope) << " cannot be carried out yet; use thread or block";
     if (scope == tile::Scope::thread && producer.isReduction())
-      return connect.emitOpError("G3: a reduction cannot be handed over at scope thread");
+      return connect.emitOpError("G2: a reduction cannot be handed over at scope thread");
     return success();
   }
 
   LogicalResult verifyExpr(tile::ExprOp expr) {
     for (Value input : expr.getInputs())
       if (input.getDefiningOp<tile::ExprOp>())
-        return expr.emitOpError("G2: an edge between two expressions needs a tile.connect");
+        return expr.emitOpError("G1: an edge between two expressions needs a tile.connect");
     if (!isRoot(expr))
       return success();
     if (!expr.getDims())
-      return expr.emitOpError("G4: a root needs dims: it is reduced, yielded, or read at scope block");
+      return expr.emitOpError("G3: a root needs dims: it is reduced, yielded, or read at scope block");
     return failed(verifyGrid(expr)) ? failure() : verifyLocal(expr, expr, {});
   }
 
@@ -67,9 +64,9 @@ private:
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
       if (own == dims.end())
-        return root.emitOpError("G5: has no part in grid dim ") << place;
+        return root.emitOpError("G4: has no part in grid dim ") << place;
       if (llvm::is_contained(root.getReductions(), own - dims.begin()))
-        return root.emitOpError("G5: reduces grid dim ") << place;
+        return root.emitOpError("G4: reduces grid dim ") << place;
     }
     return success();
   }
@@ -104,13 +101,13 @@ private:
 
   LogicalResult verifyTile(tile::ExprOp root, tile::ExprOp producer, AffineMap written, AffineMap read) {
     if (!producer.getDims())
-      return producer.emitOpError("G4: a root needs dims: it is reduced, yielded, or read at scope block");
+      return producer.emitOpError("G3: a root needs dims: it is reduced, yielded, or read at scope block");
     for (auto [write, expr] : llvm::zip(written.getResults(), read.getResults())) {
       auto writtenDim = dyn_cast<AffineDimExpr>(write), readDim = dyn_cast<AffineDimExpr>(expr);
       int64_t place = writtenDim ? (*producer.getDims())[writtenDim.getPosition()] : -1;
       bool inGrid = place >= 0 && llvm::is_contained(subprogram.getGrid(), place);
       if (inGrid && (!readDim || (*root.getDims())[readDim.getPosition()] != place))
-        return root.emitOpError("G6: reads another root across tiles of grid dim ") << place;
+        return root.emitOpError("G5: reads another root across tiles of grid dim ") << place;
     }
     return success();
   }

@@ -300,10 +300,10 @@ def _model_argument(model: str) -> Model:
 
 
 def _compile(model: str, target: str, options: CompileOptions) -> Program:
-    from tilewright.compilation import compile
+    from tilewright.compilation import compile_with
 
     with _progress() as progress:
-        return compile(_model_argument(model), target, options=options, progress=progress)
+        return compile_with(options, _model_argument(model), target, progress=progress)
 
 
 def _open(model: str, target: str, options: CompileOptions) -> Program:

@@ -20,23 +20,24 @@ off and noted.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tilewright.errors import IreeError, OutputError
+from tilewright.errors import IreeError, OutputError, TargetError
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, available_cores
+from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program
 from tilewright.report import Report
-from tilewright.runtime import Session
+from tilewright.runtime import missing_features, read_interface
 from tilewright.stitch import Stitched, UnreadableError, resolve_target, stitch
 from tilewright.targets import Target
 
@@ -47,24 +48,60 @@ Progress = Callable[[str], None]
 
 def compile(
     model: Model,
-    target: str | Path | Target = "cpu",
+    target: str | os.PathLike[str] | Target = "cpu",
     *,
-    options: CompileOptions | None = None,
+    threads: int | None = None,
+    iree_flags: Sequence[str] = (),
+    dump_dir: str | os.PathLike[str] | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    entry: str | None = None,
+    parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
-    **changes: Any,
 ) -> Program:
     """Compiles a model to a program.
 
-    `model` is a path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text. `target` is a name that
-    `tilewright.known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Options are the
-    fields of `CompileOptions`, given as keywords or as one object. `progress` is called with the name of
-    every step.
+    Arguments:
+        model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
+        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`.
+        threads: Threads that the program runs on; by default one per core that this process may use.
+        iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
+        dump_dir: Folder for every intermediate form.
+        plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
+        strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
+        entry: Which function is the program, for MLIR with several.
+        parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
+        progress: Called with the name of every step.
     """
-    options = replace(options or CompileOptions(), **changes)
-    report_step = progress or (lambda step: None)
+    options = CompileOptions(
+        threads=threads,
+        iree_flags=tuple(iree_flags),
+        dump_dir=Path(dump_dir) if dump_dir is not None else None,
+        plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
+        strict=strict,
+        entry=entry,
+        parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
+    )
+    return compile_with(options, model, target, progress=progress)
+
+
+def compile_with(
+    options: CompileOptions,
+    model: Model,
+    target: str | os.PathLike[str] | Target = "cpu",
+    *,
+    progress: Progress | None = None,
+) -> Program:
+    """`compile` with its options as one object."""
     check_iree()
     threads = options.threads or available_cores()
     machine = resolve_target(target, threads=threads)
+    if machine.backend != "cpu":
+        raise TargetError(
+            f"target {machine.name} is for {machine.backend}, for which there is no code generator yet",
+            hint="choose a CPU target; `tilewright targets` lists them",
+        )
+    report_step = progress or (lambda step: None)
     try:
         directory = tempfile.TemporaryDirectory(prefix="tilewright-")
         try:
@@ -83,7 +120,7 @@ def compile(
 def _compile_in(
     directory: tempfile.TemporaryDirectory[str],
     model: Model,
-    target: str | Path | Target,
+    target: str | os.PathLike[str] | Target,
     machine: Target,
     threads: int,
     options: CompileOptions,
@@ -120,13 +157,16 @@ def _compile_in(
 
         path = folder / "model.vmfb"
         path.write_bytes(module)
-        parameters = {**imported.parameters, **{scope: Path(p) for scope, p in options.parameters.items()}}
-        session = Session(path, parameters, entry=options.entry or imported.entry, threads=threads)
-        signature = imported.signature or session.signature or iree.signature(imported.source, session.entry)
+        parameters = {**imported.parameters, **options.parameters}
+        interface = read_interface(path, entry=options.entry or imported.entry)
+        signature = (
+            imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
+        )
     metadata = Metadata(
         target=machine.name,
         threads=threads,
-        entry=session.entry,
+        entry=interface.entry,
+        features=machine.features,
         signature=signature,
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
@@ -134,9 +174,10 @@ def _compile_in(
         notes=tuple(notes),
         seconds=seconds,
     )
-    return Program(
-        module=path, parameters=parameters, metadata=metadata, session=session, keep_alive=directory
-    )
+    program = Program(module=path, parameters=parameters, metadata=metadata, keep_alive=directory)
+    if not missing_features(machine.features):
+        program.load()  # what is wrong with it should show now
+    return program
 
 
 def _stitch(

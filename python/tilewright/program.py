@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata as package_metadata
@@ -20,7 +21,7 @@ from tilewright.explain import explain_text
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.plan import Plan
 from tilewright.report import Kernel, Report
-from tilewright.runtime import Session
+from tilewright.runtime import Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
 
 _FORMAT = 1
@@ -35,6 +36,8 @@ class Metadata:
     entry: str
     signature: Signature | None
     """None: a module without a description, of which nothing is known."""
+    features: str = ""
+    """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     report: Report = field(default_factory=Report)
     plan: dict[str, Any] | None = None
     iree_flags: tuple[str, ...] = ()
@@ -46,6 +49,7 @@ class Metadata:
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,
+            "features": self.features,
             "threads": self.threads,
             "entry": self.entry,
             **(self.signature.to_json() if self.signature else {}),
@@ -61,6 +65,7 @@ class Metadata:
     def from_json(data: Mapping[str, Any]) -> Metadata:
         return Metadata(
             target=data["target"],
+            features=data.get("features", ""),
             threads=data["threads"],
             entry=data["entry"],
             signature=Signature.from_json(data) if "inputs" in data else None,
@@ -81,13 +86,13 @@ class Program:
         module: Path,
         parameters: Mapping[str, Path],
         metadata: Metadata,
-        session: Session,
         keep_alive: object = None,
     ) -> None:
         self._module = module
         self._parameters = dict(parameters)
         self._metadata = metadata
-        self._session = session
+        self._session: Session | None = None
+        self._loading = threading.Lock()
         self._keep_alive = keep_alive
         """Whatever owns the files, while the program maps them."""
 
@@ -97,7 +102,27 @@ class Program:
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
-        return self._session(checked, signature)
+        return self.load()(checked, signature)
+
+    def load(self) -> Session:
+        """Loads the program into the runtime, which the first call does otherwise."""
+        with self._loading:
+            if self._session is None:
+                missing = missing_features(self._metadata.features)
+                if missing:
+                    target = self._metadata.target
+                    raise ProgramError(
+                        f"it is compiled for target {target}, but this machine lacks {', '.join(missing)}",
+                        where=self._metadata.entry,
+                        hint="compile it for target 'cpu' here",
+                    )
+                self._session = Session(
+                    self._module,
+                    self._parameters,
+                    entry=self._metadata.entry,
+                    threads=self._metadata.threads,
+                )
+            return self._session
 
     @property
     def signature(self) -> Signature | None:
@@ -208,8 +233,9 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     metadata, parameters = described
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": threads})
-    session = Session(module, parameters, entry=metadata.entry, threads=metadata.threads)
-    return Program(module=module, parameters=parameters, metadata=metadata, session=session)
+    program = Program(module=module, parameters=parameters, metadata=metadata)
+    program.load()
+    return program
 
 
 def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
@@ -252,15 +278,17 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
 def _load_bare(module: Path, *, threads: int) -> Program:
     weights = module.with_suffix(".irpa")
     parameters = {"model": weights} if weights.is_file() else {}
-    session = Session(module, parameters, entry=None, threads=threads)
+    interface = read_interface(module, entry=None)
     metadata = Metadata(
         target="unknown",
         threads=threads,
-        entry=session.entry,
-        signature=session.signature,
+        entry=interface.entry,
+        signature=interface.signature,
         notes=(f"{module.with_suffix('.json').name} is missing, so nothing is known of its kernels",),
     )
-    return Program(module=module, parameters=parameters, metadata=metadata, session=session)
+    program = Program(module=module, parameters=parameters, metadata=metadata)
+    program.load()
+    return program
 
 
 def package_version() -> str:

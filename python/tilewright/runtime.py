@@ -9,8 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import platform
+import re
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,46 @@ WORKER_MEMORY_BYTES = 2 << 20
 
 _drivers: dict[int, Any] = {}
 _lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a module says of itself without being run."""
+
+    entry: str
+    signature: Signature | None
+    """As the module declares it; modules that came from torch or ONNX do not."""
+
+
+def read_interface(module: Path, *, entry: str | None) -> Interface:
+    """Reads a module, which may be for another machine."""
+    check_iree("iree-base-runtime")
+    return _interface(_load_module(runtime.VmInstance(), module), entry, module)
+
+
+def missing_features(features: str) -> list[str]:
+    """Of LLVM features ("+avx2,+fma"), the vector extensions that this machine lacks; a program would trap on them."""
+    present = _processor_flags()
+    if present is None:
+        return []
+    needed = [f[1:] for f in features.split(",") if re.match(r"\+(avx(?!10)|amx|fma|f16c|bmi)", f)]
+    return [f for f in needed if _plain(f) not in present]
+
+
+@functools.cache
+def _processor_flags() -> frozenset[str] | None:
+    """Flags as Linux names them, without punctuation; None where they cannot be read."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), None)
+    return frozenset(map(_plain, flags)) if flags else None
+
+
+def _plain(feature: str) -> str:
+    plain = re.sub(r"[-_.]", "", feature)
+    return "bmi1" if plain == "bmi" else plain
 
 
 class Session:
@@ -50,11 +92,10 @@ class Session:
             self._context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
             raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module)) from error
-        self.entry = _choose_entry(vm_module, entry, module)
+        interface = _interface(vm_module, entry, module)
+        self.entry = interface.entry
+        self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
-        declaration = self._function.reflection.get("iree.abi.declaration")
-        self.signature: Signature | None = signature_from_declaration(declaration) if declaration else None
-        """As the module declares it; modules that came from torch or ONNX do not."""
 
     def __call__(self, arrays: Sequence[Array], signature: Signature | None) -> list[Array]:
         """Runs the program on arrays that the signature has accepted; without one, on any arrays."""
@@ -148,6 +189,12 @@ def _provider(scope: str, path: Path) -> Any:
             f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(path)
         ) from error
     return index.create_provider(scope=scope)
+
+
+def _interface(module: Any, entry: str | None, path: Path) -> Interface:
+    name = _choose_entry(module, entry, path)
+    declaration = module.lookup_function(name).reflection.get("iree.abi.declaration")
+    return Interface(name, signature_from_declaration(declaration) if declaration else None)
 
 
 def _choose_entry(module: Any, wanted: str | None, path: Path) -> str:

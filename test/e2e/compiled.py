@@ -147,11 +147,12 @@ def _parameters(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]
 # A worker process per thread of the pool, for the questions that the tests have for IREE.
 _local = threading.local()
 _workers: list[Worker] = []
+_scratch = tempfile.TemporaryDirectory(prefix="tilewright-e2e-")
 
 
 def _iree() -> IreeCompiler:
     if not hasattr(_local, "compiler"):
-        worker = Worker()
+        worker = Worker(Path(_scratch.name))
         _workers.append(worker)
         _local.compiler = IreeCompiler(worker)
     compiler: IreeCompiler = _local.compiler

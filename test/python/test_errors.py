@@ -142,6 +142,25 @@ def test_a_missing_target_file_is_refused(model_path: Path, tmp_path: Path) -> N
         tilewright.compile(model_path, target=tmp_path / "mine.json")
 
 
+def test_a_target_without_code_generator_is_refused(model_path: Path) -> None:
+    with pytest.raises(tilewright.TargetError, match="cuda"):
+        tilewright.compile(model_path, target="sm_90")
+
+
+def test_a_program_for_another_processor_compiles_but_does_not_run(
+    model_path: Path, tmp_path: Path, x: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = frozenset({"avx", "fma", "bmi1", "bmi2", "f16c"})
+    monkeypatch.setattr("tilewright.runtime._processor_flags", lambda: older)
+    program = tilewright.compile(model_path, target="x86-64-avx2", threads=1)
+    path = program.save(tmp_path / "a.vmfb")
+    with pytest.raises(tilewright.ProgramError, match="this machine lacks avx2") as error:
+        program(x)
+    _message(error)
+    with pytest.raises(tilewright.ProgramError, match="this machine lacks avx2"):
+        tilewright.load(path)
+
+
 def test_a_flag_that_iree_does_not_know_is_named(model_path: Path) -> None:
     with pytest.raises(tilewright.IreeError, match="no-such-flag"):
         tilewright.compile(model_path, iree_flags=("--no-such-flag",))

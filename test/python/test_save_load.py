@@ -69,9 +69,7 @@ def test_saving_over_itself_works(saved: Path, x: Array) -> None:
 def test_iree_run_module_runs_the_same_files(saved: Path, x: Array, expected: list[Array]) -> None:
     np.save(saved.parent / "x.npy", x)
     command = [
-        sys.executable,
-        "-c",
-        "from iree.runtime.scripts.iree_run_module.__main__ import main; main()",
+        str(Path(sys.executable).parent / "iree-run-module"),
         "--device=local-task",
         f"--module={saved}",
         f"--parameters=model={saved.with_suffix('.irpa')}",
@@ -81,9 +79,6 @@ def test_iree_run_module_runs_the_same_files(saved: Path, x: Array, expected: li
         f"--output=@{saved.parent / 'scores.npy'}",
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "No module named" in result.stderr:
-        command[:3] = ["iree-run-module"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     np.testing.assert_allclose(np.load(saved.parent / "y.npy"), expected[0], rtol=1e-5, atol=1e-6)
 

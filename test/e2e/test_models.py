@@ -1,0 +1,89 @@
+"""The benchmark models: as precise as ONNX Runtime, in fewer kernels than IREE alone makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from compiled import Launches, ahead, compiled
+from oracle import float64_reference, ort_reference, random_inputs, relative_error
+
+from benchmarks.workloads import WORKLOADS
+
+# BERT-base is bert-small with more and larger layers; `scripts/demo.sh` runs it.
+_MODELS = [name for name, workload in WORKLOADS.items() if workload.suite == "models" and name != "bert"]
+_TRANSFORMERS = [name for name in _MODELS if not name.startswith("cnn")]
+
+_TIMES_ONNX_RUNTIME = 2.0
+# Where ONNX Runtime happens to be nearly exact.
+_SMALL_ERROR = 1e-6
+_LEAST_SHARE_OF_BYTES = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    errors: list[float]
+    errors_of_onnx_runtime: list[float]
+    launches: Launches
+    launches_of_iree_alone: Launches
+    bytes_taken: int
+    bytes_eligible: int
+    """Of what is no contraction and would not be folded into one by IREE."""
+
+
+def _run(name: str) -> _Outcome:
+    model = WORKLOADS[name].build()
+    inputs = random_inputs(model, 0)
+    expected = float64_reference(model, inputs)
+
+    def errors(outputs: list) -> list[float]:
+        return [relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True)]
+
+    with compiled(model) as result:
+        coverage = result.program.metadata.report.coverage
+        return _Outcome(
+            errors=errors(result.program(*inputs)),
+            errors_of_onnx_runtime=errors(ort_reference(model, inputs)),
+            launches=result.launches(),
+            launches_of_iree_alone=result.launches_of_iree_alone(),
+            bytes_taken=coverage["bytes_taken"],
+            bytes_eligible=coverage["bytes_eligible"],
+        )
+
+
+@pytest.fixture(scope="module")
+def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+    yield from ahead(request, "name", _run)
+
+
+@pytest.mark.parametrize("name", _MODELS)
+def test_model_is_as_precise_as_onnx_runtime(name: str, outcome_of: Callable[[str], _Outcome]) -> None:
+    outcome = outcome_of(name)
+    for error, peer in zip(outcome.errors, outcome.errors_of_onnx_runtime, strict=True):
+        assert error <= max(_TIMES_ONNX_RUNTIME * peer, _SMALL_ERROR)
+
+
+@pytest.mark.parametrize("name", _TRANSFORMERS)
+def test_transformer_has_fewer_kernels_than_with_iree_alone(
+    name: str, outcome_of: Callable[[str], _Outcome]
+) -> None:
+    outcome = outcome_of(name)
+    assert outcome.launches.ours > 0
+    assert outcome.launches.dispatches < outcome.launches_of_iree_alone.dispatches
+
+
+@pytest.mark.parametrize("name", sorted(set(_MODELS) - set(_TRANSFORMERS)))
+def test_cnn_has_no_more_kernels_than_with_iree_alone(
+    name: str, outcome_of: Callable[[str], _Outcome]
+) -> None:
+    outcome = outcome_of(name)
+    assert outcome.launches.dispatches <= outcome.launches_of_iree_alone.dispatches
+
+
+@pytest.mark.parametrize("name", _TRANSFORMERS)
+def test_eligible_bytes_of_transformer_move_in_our_kernels(
+    name: str, outcome_of: Callable[[str], _Outcome]
+) -> None:
+    outcome = outcome_of(name)
+    assert outcome.bytes_taken >= _LEAST_SHARE_OF_BYTES * outcome.bytes_eligible > 0

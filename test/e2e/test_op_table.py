@@ -1,0 +1,116 @@
+"""Every operator in every type, rank and form: right, and in our kernels.
+
+Cases are compiled by the dozen, as independent parts of one model, which is also how small kernels get packed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+import pytest
+from compiled import Compiled, ahead, compiled
+from generate import IR_VERSION, OPSET, OpCase, op_table
+from onnx import ModelProto, helper
+from oracle import Array, float64_reference, model_tolerance, relative_error
+
+_CASES_PER_MODEL = 64
+# Ends the id of a case in a value's name, which becomes the location of what the value is computed by.
+_END = "/"
+
+# What IREE still does itself for an operator, besides our kernels, and why.
+_LEFT_TO_IREE = {
+    "argmax": "the initial values of a reduction with two results are tensors, which IREE fills",
+    "argmin": "as argmax",
+}
+_VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+
+
+def _batches() -> dict[str, Sequence[OpCase]]:
+    """The cases of one operator, in models of at most `_CASES_PER_MODEL`, named after operator and first case."""
+    by_op: dict[str, list[OpCase]] = {}
+    for case in op_table():
+        by_op.setdefault(_op(case.id), []).append(case)
+    return {
+        f"{op}-{start}": cases[start : start + _CASES_PER_MODEL]
+        for op, cases in by_op.items()
+        for start in range(0, len(cases), _CASES_PER_MODEL)
+    }
+
+
+def _op(identifier: str) -> str:
+    return identifier.partition("-")[0]
+
+
+_BATCHES = _batches()
+
+
+@dataclass
+class _Outcome:
+    """Which cases of a batch went wrong, and what IREE ran besides our kernels."""
+
+    wrong: list[str] = field(default_factory=list)
+    not_ours: list[str] = field(default_factory=list)
+    foreign_launches: int = 0
+
+
+def _run(name: str) -> _Outcome:
+    cases = _BATCHES[name]
+    outcome = _Outcome()
+    with compiled(_merge(cases, name)) as result:
+        outputs = result.program(*(array for case in cases for array in case.inputs))
+        launches = result.launches()
+        ours = _cases_in_our_kernels(result)
+    for case, y in zip(cases, outputs, strict=True):
+        if (message := _mistake(case, y)) is not None:
+            outcome.wrong.append(message)
+        if case.id not in ours:
+            outcome.not_ours.append(case.id)
+    outcome.foreign_launches = launches.others + launches.copies + launches.fills
+    return outcome
+
+
+def _merge(cases: Sequence[OpCase], name: str) -> ModelProto:
+    """One model of all the cases' graphs, side by side."""
+    parts = [onnx.compose.add_prefix(case.model, case.id + _END).graph for case in cases]
+    graph = helper.make_graph(
+        [node for part in parts for node in part.node],
+        name,
+        [value for part in parts for value in part.input],
+        [value for part in parts for value in part.output],
+        [tensor for part in parts for tensor in part.initializer],
+    )
+    opset = helper.make_opsetid("", OPSET)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
+
+
+def _mistake(case: OpCase, y: Array) -> str | None:
+    expected = float64_reference(case.model, case.inputs)[0]
+    error, limit = relative_error(y, expected), model_tolerance(case.model)
+    return f"{case.id}: {error:.1e}, at most {limit:.1e}" if error > limit else None
+
+
+def _cases_in_our_kernels(result: Compiled) -> set[str]:
+    report = result.program.metadata.report
+    taken = {op.location.partition(_END)[0] for kernel in report.kernels for op in kernel.ops}
+    left = {op.location.partition(_END)[0] for op in report.left_to_iree if op.op not in _VIEWS}
+    return {case for case in taken if case not in left or _op(case) in _LEFT_TO_IREE}
+
+
+@pytest.fixture(scope="module")
+def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+    yield from ahead(request, "batch", _run)
+
+
+@pytest.mark.parametrize("batch", _BATCHES)
+def test_operator_is_right(batch: str, outcome_of: Callable[[str], _Outcome]) -> None:
+    assert outcome_of(batch).wrong == []
+
+
+@pytest.mark.parametrize("batch", _BATCHES)
+def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _Outcome]) -> None:
+    """By the report, every case; by what is launched, nothing else. The list of exceptions must not be outdated."""
+    outcome = outcome_of(batch)
+    assert outcome.not_ours == []
+    assert (outcome.foreign_launches > 0) == (_op(batch) in _LEFT_TO_IREE)

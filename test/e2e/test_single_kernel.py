@@ -1,0 +1,119 @@
+"""Patterns around reductions become one kernel each, which moves little more than it must.
+
+What a pattern must move is taken from the model: each input, output and weight once. What it does move is counted by
+the instrumented build of the same plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import onnx
+import pytest
+from compiled import Launches, ahead, compiled
+from onnx import ModelProto, TensorProto
+from oracle import Array, float64_reference, model_tolerance, random_inputs, relative_error
+
+from benchmarks.workloads import WORKLOADS, stitch
+
+_MOST_TIMES_COMPULSORY = 1.05
+
+# Distinct odd sizes; rows shorter and longer than a vector; single rows, columns and elements.
+_SHAPES: tuple[tuple[int, ...], ...] = (
+    *((7, 13), (3, 5, 17), (2, 3, 5, 7), (33, 65), (13, 1, 9)),
+    *((1, 129), (129, 1), (1, 1), (5,)),
+)
+_PATTERNS: dict[str, Callable[[Sequence[int]], ModelProto]] = {
+    "softmax": stitch.softmax,
+    "masked-softmax": stitch.masked_softmax,
+    "log-softmax": stitch.log_softmax,
+    "layer-norm": stitch.layer_norm_op,
+    "layer-norm-decomposed": stitch.layer_norm_chain,
+    "rms-norm": stitch.rms_norm_chain,
+    "bias-residual-layer-norm": stitch.bias_residual_layer_norm,
+    "l2-normalise": stitch.l2_normalise,
+    "gelu-erf": stitch.gelu_erf_chain,
+    "gelu-tanh": stitch.gelu_tanh_chain,
+    "silu-product": stitch.silu_product,
+}
+_OUTER_AXES = (((7, 13), 0), ((3, 5, 17), 1), ((3, 17, 33), 1), ((65, 33), 0), ((2, 3, 5, 7), 2))
+
+
+def _cases() -> dict[str, Callable[[], ModelProto]]:
+    cases: dict[str, Callable[[], ModelProto]] = {}
+    for name, build in _PATTERNS.items():
+        cases |= {f"{name}-{_by(shape)}": partial(build, shape) for shape in _SHAPES}
+    for shape, axis in _OUTER_AXES:
+        cases[f"softmax-axis{axis}-{_by(shape)}"] = partial(stitch.softmax, shape, axis=axis)
+        cases[f"batch-statistics-{_by(shape)}"] = partial(stitch.batch_statistics, shape)
+    suites = ("stitch", "random-stitch")
+    return cases | {name: workload.build for name, workload in WORKLOADS.items() if workload.suite in suites}
+
+
+def _by(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+_CASES = _cases()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    errors: list[float]
+    tolerance: float
+    launches: Launches
+    reasons: list[str]
+    """Why kernels are apart, where there are several."""
+    bytes_moved: int
+    bytes_of_bindings: int
+    bytes_compulsory: int
+
+
+def _run(name: str) -> _Outcome:
+    model = _CASES[name]()
+    inputs = random_inputs(model, 0)
+    expected = float64_reference(model, inputs)
+    with compiled(model) as result:
+        outputs = result.program(*inputs)
+        traffic = result.traffic()
+        return _Outcome(
+            errors=[relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True)],
+            tolerance=model_tolerance(model),
+            launches=result.launches(),
+            reasons=[edge.reason for edge in result.program.metadata.report.edges_at_launch],
+            bytes_moved=sum(kernel.loaded + kernel.stored for kernel in traffic),
+            bytes_of_bindings=sum(kernel.compulsory for kernel in traffic),
+            bytes_compulsory=_compulsory(model, inputs, outputs),
+        )
+
+
+def _compulsory(model: ModelProto, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
+    """Each input, output and weight once. Scalars are part of the code, and integers are axes and shapes."""
+    weights = [
+        onnx.numpy_helper.to_array(w) for w in model.graph.initializer if w.data_type == TensorProto.FLOAT
+    ]
+    tensors = [*inputs, *outputs, *(w for w in weights if math.prod(w.shape) > 1)]
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+@pytest.fixture(scope="module")
+def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+    yield from ahead(request, "case", _run)
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_pattern_is_one_kernel(case: str, outcome_of: Callable[[str], _Outcome]) -> None:
+    outcome = outcome_of(case)
+    assert max(outcome.errors) <= outcome.tolerance
+    assert outcome.launches == Launches(ours=1, others=0, copies=0, fills=0), outcome.reasons
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_pattern_moves_little_more_than_it_must(case: str, outcome_of: Callable[[str], _Outcome]) -> None:
+    """The bindings are what the model has, so nothing is passed twice; and nothing can move less than that."""
+    outcome = outcome_of(case)
+    assert outcome.bytes_of_bindings == outcome.bytes_compulsory
+    assert 1.0 <= outcome.bytes_moved / outcome.bytes_compulsory <= _MOST_TIMES_COMPULSORY
