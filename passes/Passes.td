@@ -310,11 +310,10 @@ def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
   let summary = "Check the planned graph before it is lowered";
   let description = [{
     Arrives and leaves: `tile.subprogram`s. Refuses, with an error at the op:
-    (G1) an
-    edge between two expressions without a connect; (G2) a scope that cannot be
-    carried out, or `thread` out of a reduction; (G3) a root without `dims`;
-    (G4) a grid dim that some root lacks or reduces; (G5) a block edge that is
-    read across tiles of the grid. See test/passes/verify-planned-errors.mlir.
+    (G1) an edge between two expressions without a connect; (G2) a scope that
+    cannot be carried out, or `thread` out of a reduction; (G3) a root without
+    `dims`; (G4) a grid dim that some root lacks or reduces; (G5) a block edge
+    that is read across tiles of the grid. See test/passes/verify-planned-errors.mlir.
   }];
 }
 
