@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.workloads import WORKLOADS, WorkloadError, build
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output == "-":
         sys.stdout.buffer.write(data)
     else:
-        with open(options.output, "wb") as file:
+        with Path(options.output).open("wb") as file:
             file.write(data)
     return 0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import tilewright
 from counted import KernelTraffic, run_instrumented
 from onnx import ModelProto
-
-# The checkout, for `benchmarks`; and its build, for where the package is not installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "build" / "python"))
-
-import tilewright
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.text import from_iree
 from tilewright.module import Module

@@ -12,6 +12,7 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -83,11 +84,13 @@ def run_instrumented(object_file: Path, manifest: Path) -> list[KernelTraffic]:
     return [_run(library, kernel) for kernel in json.loads(manifest.read_text())]
 
 
-def _run(library: ctypes.CDLL, kernel: dict) -> KernelTraffic:
+def _run(library: ctypes.CDLL, kernel: dict[str, Any]) -> KernelTraffic:
     sizes: list[int] = kernel["binding_bytes"]
     buffers = [_buffer(size) for size in sizes]
     counters = np.zeros(2, dtype=np.int64)
-    pointers = (ctypes.c_void_p * (len(sizes) + 1))(*[address for _, address in buffers], counters.ctypes.data)
+    pointers = (ctypes.c_void_p * (len(sizes) + 1))(
+        *[address for _, address in buffers], counters.ctypes.data
+    )
     dispatch = _DispatchState(
         workgroup_count_x=kernel["workgroups"],
         binding_count=len(sizes) + 1,
@@ -96,7 +99,9 @@ def _run(library: ctypes.CDLL, kernel: dict) -> KernelTraffic:
     local, local_address = _buffer(kernel["block_bytes"])
     entry = getattr(library, kernel["name"])
     for index in range(kernel["workgroups"]):
-        workgroup = _WorkgroupState(workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local))
+        workgroup = _WorkgroupState(
+            workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
+        )
         if entry(None, ctypes.byref(dispatch), ctypes.byref(workgroup)) != 0:
             raise RuntimeError(f"kernel {kernel['name']} failed in workgroup {index}")
     outputs = kernel["outputs"]

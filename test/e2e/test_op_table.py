@@ -13,7 +13,7 @@ import pytest
 from compiled import Compiled, ahead, compiled
 from generate import IR_VERSION, OPSET, OpCase, op_table
 from onnx import ModelProto, helper
-from oracle import Array, float64_reference, model_tolerance, relative_error
+from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
 
 _CASES_PER_MODEL = 64
 # Ends the id of a case in a value's name, which becomes the location of what the value is computed by.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import pytest
 from generate import OpCase, op_table, random_graph
 from onnx import ModelProto, TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
-from oracle import (
+from tilewright.oracle import (
     Array,
     float64_reference,
     model_tolerance,
@@ -27,8 +25,6 @@ from oracle import (
     widen,
     widen_array,
 )
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.workloads import WORKLOADS, BertOptions, CnnOptions, bert, cnn, stitch
 

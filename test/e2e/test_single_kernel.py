@@ -15,7 +15,7 @@ import onnx
 import pytest
 from compiled import Launches, ahead, compiled
 from onnx import ModelProto, TensorProto
-from oracle import Array, float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.oracle import Array, float64_reference, model_tolerance, random_inputs, relative_error
 
 from benchmarks.workloads import WORKLOADS, stitch
 
