@@ -70,7 +70,7 @@ def _run(key: Key) -> _Outcome:
             tolerance=model_tolerance(model),
             ops_taken=coverage["ops_taken"],
             ops_eligible=coverage["ops_eligible"],
-            bytes_left=coverage["bytes_moved_by_iree"] + coverage["bytes_ineligible"],
+            bytes_left=coverage["bytes_eligible"] - coverage["bytes_taken"],
             ops_in_model=_computing_ops(model),
             launches=result.launches(),
         )
