@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.compilation import DATA_TILING, Progress, compile_with, iree_flags
+from tilewright.cores import available_cores
 from tilewright.errors import InputError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.options import CompileOptions, available_cores
+from tilewright.options import CompileOptions
 from tilewright.process import Worker
 from tilewright.program import Program
 from tilewright.runtime import Session
@@ -194,8 +195,9 @@ def _as_extra(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _best(contender: _Contender) -> float:
     """Its fastest of a few trials."""
+    calls = _calls_of_burst(contender)
     for _ in range(_TRIALS):
-        _burst(contender, calls=1)
+        _burst(contender, calls=calls)
     best = min(contender.seconds)
     contender.seconds.clear()
     return best
@@ -290,10 +292,7 @@ def _float64(proto: Any, arrays: Sequence[Array]) -> list[Array] | None:
 
 def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:
     """Every contender once a turn, until the time is up; the order rotates."""
-    calls = {}
-    for contender in contenders:
-        _burst(contender, calls=1)
-        calls[contender.name] = max(1, math.ceil(_LEAST_BURST_SECONDS / contender.seconds.pop()))
+    calls = {contender.name: _calls_of_burst(contender) for contender in contenders}
     deadline = time.perf_counter() + seconds
     turns = 0
     while turns < 5 or time.perf_counter() < deadline:
@@ -303,6 +302,11 @@ def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:
             _burst(contender, calls=calls[contender.name])
         turns += 1
     return turns
+
+
+def _calls_of_burst(contender: _Contender) -> int:
+    _burst(contender, calls=1)
+    return max(1, math.ceil(_LEAST_BURST_SECONDS / contender.seconds.pop()))
 
 
 def _burst(contender: _Contender, *, calls: int) -> None:

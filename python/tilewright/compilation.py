@@ -28,11 +28,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tilewright.cores import available_cores
 from tilewright.errors import IreeError, OutputError, TargetError
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
-from tilewright.options import CompileOptions, available_cores
+from tilewright.options import CompileOptions
 from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program

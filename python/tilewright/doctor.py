@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.cores import available_cores
 from tilewright.errors import TilewrightError
 from tilewright.iree.versions import PACKAGES, check_iree, installed_version
 from tilewright.module import find_opt
-from tilewright.options import available_cores
 
 
 @dataclass(frozen=True)

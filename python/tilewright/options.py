@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +37,3 @@ class CompileOptions:
             raise CompileError(
                 f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
             )
-
-
-def available_cores() -> int:
-    """Cores that this process may run on, at most as many as IREE's runtime can use."""
-    return max(1, min(64, len(os.sched_getaffinity(0))))

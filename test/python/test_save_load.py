@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -51,6 +52,46 @@ def test_threads_can_be_chosen_at_load(saved: Path, x: Array, expected: list[Arr
     loaded = tilewright.load(saved, threads=1)
     assert loaded.metadata.threads == 1
     np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+def test_the_caller_keeps_its_place_with_the_scheduler(saved: Path, x: Array) -> None:
+    before = os.sched_getscheduler(0)
+    program = tilewright.load(saved, threads=2)
+    program(x)
+    assert os.sched_getscheduler(0) == before
+    with pytest.raises(tilewright.InputError):
+        program(x[:1])
+    assert os.sched_getscheduler(0) == before
+
+
+def test_workers_that_fill_the_machine_have_a_core_each() -> None:
+    code = """
+import os, time
+from pathlib import Path
+from tilewright.cores import available_cores, fills_machine
+from tilewright.runtime import _device
+
+def new_workers(expected, known=()):
+    for _ in range(500):  # a worker names and places itself after its start
+        tasks = [Path("/proc/self/task", t) for t in os.listdir("/proc/self/task") if t not in known]
+        workers = [t.name for t in tasks if (t / "comm").read_text().startswith("iree-worker")]
+        if len(workers) == expected:
+            break
+        time.sleep(0.01)
+    assert len(workers) == expected, workers
+    return workers
+
+cores = max(2, available_cores())
+_device(cores)
+pinned = new_workers(cores)
+if fills_machine(cores):
+    assert all(len(os.sched_getaffinity(int(task))) == 1 for task in pinned)
+    assert len({min(os.sched_getaffinity(int(task))) for task in pinned}) == cores
+_device(cores + 1)
+free = new_workers(cores + 1, known=pinned)
+assert all(os.sched_getaffinity(int(task)) == os.sched_getaffinity(0) for task in free)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_loaded_program_saves_again(saved: Path, tmp_path: Path, x: Array) -> None:
