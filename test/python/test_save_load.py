@@ -71,25 +71,27 @@ from pathlib import Path
 from tilewright.cores import available_cores, fills_machine
 from tilewright.runtime import _device
 
-def new_workers(expected, known=()):
-    for _ in range(500):  # a worker names and places itself after its start
-        tasks = [Path("/proc/self/task", t) for t in os.listdir("/proc/self/task") if t not in known]
-        workers = [t.name for t in tasks if (t / "comm").read_text().startswith("iree-worker")]
-        if len(workers) == expected:
-            break
+def eventually(holds):  # a worker names and places itself after its start
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert len(workers) == expected, workers
-    return workers
+
+def workers():
+    tasks = [Path("/proc/self/task", task) for task in os.listdir("/proc/self/task")]
+    named = (t for t in tasks if (t / "comm").read_text().startswith("iree-worker"))
+    return {t.name: os.sched_getaffinity(int(t.name)) for t in named}
 
 cores = max(2, available_cores())
 _device(cores)
-pinned = new_workers(cores)
+eventually(lambda: len(workers()) == cores)
 if fills_machine(cores):
-    assert all(len(os.sched_getaffinity(int(task))) == 1 for task in pinned)
-    assert len({min(os.sched_getaffinity(int(task))) for task in pinned}) == cores
+    eventually(lambda: len(set(map(frozenset, workers().values()))) == cores)
+placed = set(workers())
 _device(cores + 1)
-free = new_workers(cores + 1, known=pinned)
-assert all(os.sched_getaffinity(int(task)) == os.sched_getaffinity(0) for task in free)
+eventually(lambda: len(workers()) == 2 * cores + 1)
+allowed = os.sched_getaffinity(0)
+assert all(cpus == allowed for task, cpus in workers().items() if task not in placed)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
