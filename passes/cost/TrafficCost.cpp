@@ -14,7 +14,7 @@ static const MemoryLevel &levelFor(const Target &target, tile::Space space, doub
 /// Operations per second: flopsPerSecond counts a fused multiply-add as two.
 static double operationsPerSecond(const Target &target) { return target.flopsPerSecond / 2; }
 
-Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &target) {
+Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &target, double workingSetBytes) {
   PartWork all;
   all.workgroups = 0;
   for (const PartWork &part : parts) {
@@ -28,7 +28,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
     all.workgroups += part.workgroups;
   }
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
-  const MemoryLevel &global = levelFor(target, tile::Space::global, all.globalBytes());
+  const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
   double globalSeconds = all.globalBytes() / global.bandwidth / share;
   double blockSeconds = all.blockBytes / block.bandwidth / share;

@@ -83,7 +83,9 @@ private:
   bool isFree(const PlannedPart &part) const {
     return llvm::all_of(part.choice.exprs, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
   }
-  double secondsOf(const PlannedPart &part) const { return isFree(part) ? 0 : part.predicted.seconds; }
+  double secondsOf(const PlannedPart &part, double workingSetBytes) const {
+    return isFree(part) ? 0 : predictKernel(part.work, target, workingSetBytes).seconds;
+  }
 
   //===--------------------------------------------------------------------===//
   // Growing parts
@@ -131,9 +133,11 @@ private:
       return false;
     }
     const PlannedPart &left = *decisions.parts[a], &right = *decisions.parts[b];
-    double separate = secondsOf(left) + secondsOf(right), together = merged->predicted.seconds;
+    // One after the other touch what both touch: neither finds its tensors closer than the other leaves them.
+    double both = left.predicted.bytes + right.predicted.bytes;
+    double separate = secondsOf(left, both) + secondsOf(right, both), together = merged->predicted.seconds;
     bool free = isFree(left) || isFree(right);
-    bool savesBytes = merged->predicted.bytes < left.predicted.bytes + right.predicted.bytes;
+    bool savesBytes = merged->predicted.bytes < both;
     double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? roughness(merged->predicted.bytes) : 1);
     if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
@@ -244,13 +248,18 @@ private:
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
     // Each of its dispatches is charged what a kernel of ours would be for the same ops.
-    double ours = part.predicted.seconds, theirs = 0;
+    std::vector<PlannedPart> dispatches;
+    double bytes = 0;
     for (ArrayRef<unsigned> dispatch : alone) {
       std::optional<PlannedPart> planned = planPart(graph, dispatch, target);
       if (!planned)
         return "";
-      theirs += planned->predicted.seconds;
+      bytes += planned->predicted.bytes;
+      dispatches.push_back(std::move(*planned));
     }
+    double ours = part.predicted.seconds, theirs = 0;
+    for (const PlannedPart &dispatch : dispatches)
+      theirs += secondsOf(dispatch, bytes);
     if (ours > theirs * roughness(part.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
@@ -297,9 +306,15 @@ private:
       count += decisions.parts[part]->space.inputs.size() + decisions.parts[part]->space.outputs.size();
     return count;
   }
-  Prediction predict(ArrayRef<unsigned> kernel) const {
+  double secondsOf(ArrayRef<unsigned> kernel, double workingSetBytes) const {
     auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
-    return predictKernel(llvm::map_to_vector(kernel, workOf), target);
+    return predictKernel(llvm::map_to_vector(kernel, workOf), target, workingSetBytes).seconds;
+  }
+  double bytesOf(ArrayRef<unsigned> kernel) const {
+    double bytes = 0;
+    for (unsigned part : kernel)
+      bytes += decisions.parts[part]->predicted.bytes;
+    return bytes;
   }
 
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
@@ -312,7 +327,8 @@ private:
       return false;
     SmallVector<unsigned> both(a);
     llvm::append_range(both, b);
-    return predict(both).seconds < predict(a).seconds + predict(b).seconds;
+    double bytes = bytesOf(both);
+    return secondsOf(both, bytes) < secondsOf(a, bytes) + secondsOf(b, bytes);
   }
 
   /// Where none of our kernels fuses what IREE would not, ours are as good but stand between contractions and the packing

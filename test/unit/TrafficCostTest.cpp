@@ -67,6 +67,18 @@ TEST(TrafficCost, one_launch_is_cheaper_than_two) {
   EXPECT_LT(predictKernel({a, b}, target).seconds, seconds(a, target) + seconds(b, target));
 }
 
+// Two kernels that touch 48 MB between them do not find it all in a cache of 32: fused, they would move less.
+TEST(TrafficCost, fewer_bytes_never_take_longer_for_being_in_one_kernel) {
+  Target target = *lookupTarget("x86-64-avx512");
+  PartWork half, fused;
+  half.workgroups = fused.workgroups = target.cores;
+  half.inputBytes = 24e6;
+  fused.inputBytes = 40e6;
+  double separate = 2 * predictKernel({half}, target, /*workingSetBytes=*/48e6).seconds;
+  EXPECT_LT(seconds(fused, target), separate);
+  EXPECT_GT(separate, 2 * seconds(half, target));
+}
+
 // A tensor that fits the last-level cache moves at its rate, a larger one at that of memory.
 TEST(TrafficCost, size_decides_the_level) {
   Target target = *lookupTarget("x86-64-avx512");
