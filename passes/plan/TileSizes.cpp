@@ -84,8 +84,8 @@ private:
     }
   }
 
-  /// A tile that crosses a tensor's innermost dim one element at a time uses little of each cache line: such a grid dim
-  /// is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
+  /// A tile that crosses a global tensor's innermost dim one element at a time uses little of each cache line: such a grid
+  /// dim is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
   void fillCacheLines() {
     std::vector<int64_t> before = space.tiles;
     for (const PartRoot &root : space.roots) {
@@ -94,7 +94,8 @@ private:
         if (access.producer < 0)
           fillCacheLine(root, access.map, access.tensor);
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
-        fillCacheLine(root, map, result);
+        if (llvm::is_contained(space.outputs, result))
+          fillCacheLine(root, map, result);
     }
     if (space.tiles == before)
       return;

@@ -112,3 +112,99 @@ tile.program @keeps_opaque_order outputs 1 {
   }
   }
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// A maximum in which NaN wins: one instruction for numbers that have an order, a flag for those that have none.
+// CHECK-LABEL: func.func @largest_of_rows
+// CHECK:   %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[BEST:.*]] = %{{.*}}, %[[SAW:.*]] = %{{.*}}) -> (vector<64xf32>, vector<64xi1>)
+// CHECK:     %[[X:.*]] = vector.load
+// CHECK:     %[[WINS:.*]] = arith.cmpf ogt, %[[X]], %[[BEST]]
+// CHECK:     arith.select %[[WINS]], %[[X]], %[[BEST]]
+// CHECK:     %[[NAN:.*]] = arith.cmpf uno, %[[X]], %[[X]]
+// CHECK:     arith.ori %[[SAW]], %[[NAN]]
+// CHECK:   %[[MAX:.*]] = vector.reduction <maxnumf>, %[[LOOP]]#0, %{{.*}} fastmath<nnan,nsz>
+// CHECK:   %[[ANY:.*]] = vector.reduction <or>, %[[LOOP]]#1
+// CHECK:   arith.select %[[ANY]], %{{.*}}, %[[MAX]]
+tile.program @largest_of_rows outputs 1 {
+^bb0(%x: !tile.slice<6x256xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 256] sizes [1, 256] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+        at [#acc] inits [0xFF800000 : f32] kinds ["maximumf"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x256xf32, global> -> f32
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#row = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// All lanes divide by one number: they multiply by its reciprocal, both scaled to stay in range.
+// CHECK-LABEL: func.func @divides_rows
+// CHECK:   %[[D:.*]] = memref.load
+// CHECK:   math.absf %[[D]]
+// CHECK:   %[[SCALED:.*]] = arith.mulf %[[D]], %[[SCALE:.*]] : f32
+// CHECK:   arith.divf %{{.*}}, %[[SCALED]] : f32
+// CHECK-NOT: arith.divf {{.*}} vector
+// CHECK:   vector.store
+tile.program @divides_rows outputs 1 {
+^bb0(%x: !tile.slice<6x128xf32, global>, %r: !tile.slice<6xf32, global>, %y: !tile.slice<6x128xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<6x128xf32, global> -> f32
+      %s = tile.load %r at #row : !tile.slice<6xf32, global> -> f32
+      %n = arith.divf %v, %s : f32
+      tile.store %n, %y at #id : f32, !tile.slice<6x128xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#row = affine_map<(d0, d1)[s0, s1] -> (d0)>
+#buffer = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
+
+// While later nests of a tile compute, the input of the next one is on its way; a nest alone leaves that to the hardware.
+// CHECK-LABEL: func.func @asks_for_the_next_row
+// CHECK:   scf.for %[[ROW:.*]] =
+// CHECK:     %[[NEXT:.*]] = arith.addi %[[ROW]], %c1
+// CHECK:     memref.prefetch %{{.*}}[%[[NEXT]], %{{.*}}], read, locality<3>, data
+// CHECK-NOT: memref.prefetch {{.*}} write
+tile.program @asks_for_the_next_row outputs 1 {
+^bb0(%x: !tile.slice<6x128xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    %sum = tile.alloc at 0 : !tile.slice<1xf32, block>
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [1] into (%sum : !tile.slice<1xf32, block>)
+        at [#buffer] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x128xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [6] sizes [1] offsets [0] (%i) vector -1 reduce [] {
+      %v = tile.load %sum at affine_map<(d0)[s0] -> (d0 - s0)> : !tile.slice<1xf32, block> -> f32
+      tile.store %v, %y at affine_map<(d0)[s0] -> (d0)> : f32, !tile.slice<6xf32, global>
+      tile.yield
+    }
+  }
+  }
+}

@@ -174,6 +174,9 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
       return signalPassFailure();
     }
     VectorShape shape{known->vectorBytes, known->vectorRegisters};
+    for (const MemoryLevel &level : llvm::reverse(known->levels))
+      if (level.space == Space::block)
+        shape.cacheBytes = level.capacityBytes;
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {

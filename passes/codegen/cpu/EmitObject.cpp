@@ -55,6 +55,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   tuning.LoopInterleaving = false;
+  tuning.LoopUnrolling = false; // the nests have as many lanes as pay; more of them would only spill
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

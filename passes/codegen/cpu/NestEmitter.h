@@ -13,6 +13,7 @@ namespace tilewright {
 struct VectorShape {
   int64_t bytes = 64;    ///< of one vector register
   int64_t registers = 32;
+  int64_t cacheBytes = 32 * 1024; ///< of the innermost cache
 };
 
 /// Emits `compute` at the builder's insertion point. `values` maps its offsets to index values and its slices to

@@ -1,0 +1,68 @@
+"""Infinities, NaN, zeros and numbers at the ends of the range go through our kernels as they go through numpy.
+
+Denormal numbers do not: IREE's runtime takes them for zeros and flushes them to zero.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tilewright
+
+from benchmarks.workloads.builder import GraphBuilder
+
+_ROWS, _COLUMNS = 9, 77  # whole vectors and a tail
+_F32 = np.finfo(np.float32)
+_SCALES = (0.0, -0.0, 1.2e-38, 1e-30, 0.7, 3.0, 1e31, 8.6e37, 3.4e38, np.inf, -np.inf, np.nan)
+
+
+@functools.cache
+def _extremum(op: str) -> tilewright.Program:
+    g = GraphBuilder(op.lower())
+    x = g.input("x", [_ROWS, _COLUMNS])
+    g.output(g.op(op, x, axes=[-1], keepdims=1), [_ROWS, 1])
+    g.output(g.op(op, x, axes=[0], keepdims=1), [1, _COLUMNS])
+    return tilewright.compile(g.build(), threads=1)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", [0, 31, 63, 64, _COLUMNS - 1])
+def test_one_special_value_decides_an_extremum(op: str, value: float, column: int) -> None:
+    x = np.random.default_rng(column).standard_normal((_ROWS, _COLUMNS)).astype(np.float32)
+    x[4, column] = value
+    rows, columns = _extremum(op)(x)
+    reduce = np.max if op == "ReduceMax" else np.min
+    np.testing.assert_array_equal(rows, reduce(x, axis=-1, keepdims=True))
+    np.testing.assert_array_equal(columns, reduce(x, axis=0, keepdims=True))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_rows_of_infinities_have_extrema(value: float) -> None:
+    x = np.full((_ROWS, _COLUMNS), value, np.float32)
+    for op in ("ReduceMax", "ReduceMin"):
+        for y in _extremum(op)(x):
+            np.testing.assert_array_equal(y, np.full_like(y, value))
+
+
+def test_a_row_divided_by_any_number_is_right_to_an_ulp() -> None:
+    g = GraphBuilder("divide")
+    rows = len(_SCALES)
+    x, d = g.input("x", [rows, 96]), g.input("d", [rows, 1])
+    g.output(g.op("Div", x, d), [rows, 96])
+    numerators = np.concatenate(
+        [np.random.default_rng(0).standard_normal(81), _SCALES, [_F32.tiny, _F32.max, -_F32.max]]
+    )
+    values = np.tile(numerators.astype(np.float32), (rows, 1))
+    divisors = np.array(_SCALES, np.float32).reshape(rows, 1)
+    (y,) = tilewright.compile(g.build(), threads=1)(values, divisors)
+    with np.errstate(all="ignore"):
+        exact = values.astype(np.float64) / divisors.astype(np.float64)
+        expected = exact.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(y), np.isinf(expected))
+    finite = np.isfinite(expected) & (np.abs(expected) >= _F32.tiny)
+    ulp = np.spacing(np.abs(expected[finite])).astype(np.float64)
+    assert np.max(np.abs(y[finite].astype(np.float64) - exact[finite]) / ulp) <= 1.5
