@@ -92,6 +92,8 @@ LogicalResult SubprogramOp::verify() {
   for (int64_t dim = 0; dim < rank; ++dim)
     if (!llvm::is_contained(getGrid(), dim) && tiles[dim] != extents[dim])
       return emitOpError("S5: dim ") << dim << " is not in the grid, so its tile must be its extent";
+  if (!distinctDims(getStreamed().value_or(ArrayRef<int64_t>()), getNumResults()))
+    return emitOpError("S7: streamed must name results, without repetition");
   return success();
 }
 
@@ -364,6 +366,8 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   if (getValue().getType() != getSlice().getType().getElementType())
     return emitOpError("M2: the value must have the slice's element type");
+  if (getStreamed() && getSlice().getType().getSpace() != Space::global)
+    return emitOpError("M3: only a store to a global slice is streamed");
   return verifyAccess(*this, getSlice().getType(), getMap(), "M2");
 }
 

@@ -28,17 +28,20 @@ def Tile_SubprogramOp : Tile_Op<"subprogram", [IsolatedFromAbove, SingleBlock]> 
     tiles no larger than extents; (S4) grid and vector are dims of the space,
     without repetition; (S5) a dim that is not in grid has a tile of its full
     extent unless it is the vector dim of a packed space; (S6) ops inside are
-    `tile.expr`, `tile.connect` and the terminator. Adjacent subprograms of one
-    name are parts packed side by side into one kernel.
+    `tile.expr`, `tile.connect` and the terminator; (S7) `streamed` names
+    results, which are written past the caches because no cache can hold them
+    until they are read. Adjacent subprograms of one name are parts packed side
+    by side into one kernel.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$sym_name,
     DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, DenseI64ArrayAttr:$grid,
-    I64Attr:$vector, I64Attr:$workgroups, OptionalAttr<Tile_TargetAttr>:$target);
+    I64Attr:$vector, I64Attr:$workgroups, OptionalAttr<Tile_TargetAttr>:$target,
+    OptionalAttr<DenseI64ArrayAttr>:$streamed);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `(` $inputs `)` `extents` $extents `tiles` $tiles `grid` $grid `vector` $vector
-    `workgroups` $workgroups (`target` $target^)? attr-dict `:` functional-type($inputs, $results) $body
+    `workgroups` $workgroups (`target` $target^)? (`streamed` $streamed^)? attr-dict `:` functional-type($inputs, $results) $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -257,9 +260,13 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, HasParent<"ComputeO
 
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>, HasParent<"ComputeOp">]> {
   let summary = "moves one element of the current point from the thread to a slice";
-  let description = [{Constraint: (M2) as M1, and the element types agree.}];
-  let arguments = (ins AnyType:$value, Tile_SliceType:$slice, AffineMapAttr:$map);
-  let assemblyFormat = "$value `,` $slice `at` $map attr-dict `:` type($value) `,` type($slice)";
+  let description = [{
+    A `streamed` store goes past the caches where the machine can.
+    Constraints: (M2) as M1, and the element types agree; (M3) only stores to
+    global slices are streamed.
+  }];
+  let arguments = (ins AnyType:$value, Tile_SliceType:$slice, AffineMapAttr:$map, UnitAttr:$streamed);
+  let assemblyFormat = "$value `,` $slice `at` $map (`streamed` $streamed^)? attr-dict `:` type($value) `,` type($slice)";
   let hasVerifier = 1;
 }
 

@@ -63,6 +63,7 @@ struct IndexSpace {
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile
   std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads: kept for the workgroup
+  std::vector<mlir::Value> streamed;        ///< outputs that no cache holds until they are read: written past it
 
   int64_t numTiles() const;
   const PartRoot &root(unsigned expr) const;

@@ -13,6 +13,10 @@ const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
   return nullptr;
 }
 
+std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult result) {
+  return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
+}
+
 static std::string list(const std::vector<int64_t> &values) {
   return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
 }

@@ -33,7 +33,7 @@ struct LayoutStep {
 struct TensorPlan {
   std::string tensor;       ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
   tile::Space space = tile::Space::global;
-  std::string lifetime;     ///< "point", "tile", "workgroup" or "kernel"
+  std::string lifetime;     ///< "point", "tile", "workgroup", "kernel", or "stream": an output written past the caches
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
 
@@ -101,6 +101,9 @@ struct Plan {
   std::string verify(const TensorGraph &graph) const;
   void print(llvm::raw_ostream &os) const;
 };
+
+/// What a TensorPlan calls a result of an op of the graph.
+std::string resultName(const TensorGraph &graph, mlir::OpResult result);
 
 llvm::json::Value toJson(const Plan &plan);
 llvm::Expected<Plan> planFromJson(const llvm::json::Value &value);

@@ -176,6 +176,9 @@ private:
   std::string checkPart(const PartPlan &part) const {
     if (std::string why = checkSpace(part); !why.empty())
       return why;
+    for (const TensorPlan &tensor : part.tensors)
+      if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
+        return "tensor " + tensor.tensor + " is streamed, so it must be global";
     PartChoice choice;
     for (const OpPlan &entry : part.ops)
       choice.exprs.push_back(entry.id);

@@ -14,6 +14,7 @@ constexpr int64_t kSmallTile = 512;                 ///< points below which a ti
 constexpr double kWorkgroupSeconds = 1e-6;          ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
+constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
 public:
@@ -35,6 +36,7 @@ public:
     space.footprintBytes = footprint();
     space.workgroupStaged = workgroupStaged();
     space.tileStaged = tileStaged();
+    space.streamed = streamed();
     if (space.footprintBytes > target.blockBytes)
       return "the tiles of one workgroup take " + std::to_string(space.footprintBytes) + " bytes; the target has " +
              std::to_string(target.blockBytes);
@@ -237,6 +239,20 @@ private:
         bytes += own;
       }
     return staged;
+  }
+
+  /// Where the kernel moves more than the outermost cache holds, its large outputs are gone from it before they are read;
+  /// a plain store would even read them first.
+  std::vector<Value> streamed() const {
+    int64_t cache = 0;
+    for (const MemoryLevel &level : target.levels)
+      cache = std::max(cache, level.capacityBytes);
+    double bytes = workOf(graph, space).globalBytes();
+    std::vector<Value> outputs;
+    for (Value tensor : space.outputs)
+      if (bytes > static_cast<double>(cache) && tensorBytes(tensor) > cache / kStreams)
+        outputs.push_back(tensor);
+    return outputs;
   }
 
   const TensorGraph &graph;

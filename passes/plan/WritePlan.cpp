@@ -143,16 +143,15 @@ private:
       else
         plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
     }
-    auto nameOfResult = [&](Value result) {
-      return "op" + std::to_string(graph.indexOf(result.getDefiningOp())) + "." +
-             std::to_string(cast<OpResult>(result).getResultNumber());
-    };
+    auto nameOfResult = [&](Value result) { return resultName(graph, cast<OpResult>(result)); };
     for (const PartRoot &root : space.roots)
       for (Value result : graph.exprs()[root.expr].op->getResults())
         if (!space.readingNests(result).empty())
           plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
-    for (Value tensor : space.outputs)
-      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, "kernel", {}});
+    for (Value tensor : space.outputs) {
+      bool streamed = llvm::is_contained(space.streamed, tensor);
+      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, streamed ? "stream" : "kernel", {}});
+    }
   }
 
   EdgePlan emitEdge(unsigned index) const {

@@ -102,7 +102,8 @@ public:
         part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
     auto subprogram = tile::SubprogramOp::create(
         builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
-        part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()));
+        part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
+        streamed(builder, outputs));
     Block &body = subprogram.getBody().emplaceBlock();
     for (Value input : inputs)
       values[input] = body.addArgument(input.getType(), input.getLoc());
@@ -122,6 +123,15 @@ public:
   }
 
 private:
+  DenseI64ArrayAttr streamed(OpBuilder &builder, ArrayRef<Value> outputs) const {
+    SmallVector<int64_t> results;
+    for (auto [i, output] : llvm::enumerate(outputs))
+      for (const TensorPlan &tensor : part.tensors)
+        if (tensor.lifetime == "stream" && tensor.tensor == resultName(graph, cast<OpResult>(output)))
+          results.push_back(i);
+    return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
+  }
+
   LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
     const TensorExpr &expr = graph.exprs()[op.id];
     SmallVector<Value> tensors;

@@ -407,9 +407,11 @@ private:
   void storeResult(OpBuilder &builder, ExprOp root, unsigned i, Value value, const Nest &nest) {
     Value tensor = root.getResult(i);
     forwarded[tensor] = value;
-    for (unsigned output : escapingAs(tensor))
-      StoreOp::create(builder, root.getLoc(), value, outputBinding(output),
-                      toNest(resultIndex(root, i, /*inBuffer=*/false), nest));
+    for (unsigned output : escapingAs(tensor)) {
+      auto store = StoreOp::create(builder, root.getLoc(), value, outputBinding(output),
+                                   toNest(resultIndex(root, i, /*inBuffer=*/false), nest));
+      store.setStreamed(llvm::is_contained(subprogram.getStreamed().value_or(ArrayRef<int64_t>()), output));
+    }
     if (Value buffer = buffers.lookup(tensor))
       StoreOp::create(builder, root.getLoc(), value, buffer, toNest(resultIndex(root, i, /*inBuffer=*/true), nest));
   }

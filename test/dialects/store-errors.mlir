@@ -31,3 +31,20 @@ tile.program @m2_element outputs 0 {
     }
   }
 }
+
+// -----
+
+tile.program @m3_buffer outputs 0 {
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %b = tile.alloc : !tile.slice<4xf32, block>
+      tile.compute [4] sizes [4] offsets [] () vector 0 reduce [] {
+        %c = arith.constant 0.0 : f32
+        // expected-error @+1 {{M3: only a store to a global slice is streamed}}
+        tile.store %c, %b at affine_map<(i)[a] -> (i)> streamed : f32, !tile.slice<4xf32, block>
+        tile.yield
+      }
+    }
+  }
+}

@@ -69,3 +69,13 @@ func.func @s5_cut() {
   }
   return
 }
+
+// -----
+
+func.func @s7_streamed() {
+  // expected-error @+1 {{S7: streamed must name results, without repetition}}
+  tile.subprogram "k" () extents [4] tiles [1] grid [0] vector 0 workgroups 1 streamed [0] : () -> () {
+    tile.yield
+  }
+  return
+}

@@ -153,3 +153,26 @@ func.func @leaves_several_blocks(%x: tensor<7xf32>) -> tensor<7xf32> {
 ^bb1:
   return %y : tensor<7xf32>
 }
+
+// -----
+
+// 64 MiB in and out are more than any cache holds: the output goes past them. The row sums, which are few, do not.
+// CHECK-LABEL: func @streams_what_no_cache_holds
+// CHECK: tile.subprogram {{.*}} streamed [0] : (tensor<4096x4096xf32>) -> (tensor<4096x4096xf32>, tensor<4096xf32>)
+// CHECK-LABEL: func @keeps_what_a_cache_holds
+// CHECK: tile.subprogram
+// CHECK-NOT: streamed
+func.func @streams_what_no_cache_holds(%x: tensor<4096x4096xf32>) -> (tensor<4096x4096xf32>, tensor<4096xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x4096xf32>
+  %y = linalg.exp ins(%x : tensor<4096x4096xf32>) outs(%e : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<4096x4096xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
+  return %y, %s : tensor<4096x4096xf32>, tensor<4096xf32>
+}
+func.func @keeps_what_a_cache_holds(%x: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1024xf32>
+  %e = tensor.empty() : tensor<1024x1024xf32>
+  %y = linalg.exp ins(%x : tensor<1024x1024xf32>) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<1024x1024xf32>) outs(%zero : tensor<1024xf32>) dimensions = [1]
+  return %y, %s : tensor<1024x1024xf32>, tensor<1024xf32>
+}

@@ -54,11 +54,18 @@ public:
     memory = entry->getArgument(types.size() - 2);
     Value workgroup = entry->getArgument(types.size() - 1);
     convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
+    if (program.walk([](StoreOp store) { return WalkResult(store.getStreamed() ? failure() : success()); }).wasInterrupted())
+      orderStreamedStores(body, loc);
     func::ReturnOp::create(body, loc);
     return function;
   }
 
 private:
+  /// Stores past the caches are seen by other threads in any order, also after what says that the kernel has ended.
+  static void orderStreamedStores(OpBuilder &builder, Location loc) {
+    LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
+  }
+
   /// Part after part, each on its own range of workgroups.
   void convertParts(OpBuilder &builder, ArrayRef<ParallelOp> parts, Value workgroup, IRMapping &values) {
     ParallelOp part = parts.front();

@@ -418,7 +418,7 @@ private:
       values.map(load.getValue(), emitLoad(load, mask));
     } else if (auto storeOp = dyn_cast<StoreOp>(op)) {
       Value value = values.lookupOrDefault(storeOp.getValue());
-      store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask);
+      store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
     } else if (auto index = dyn_cast<IndexOp>(op)) {
       AffineExpr expr = index.getMap().getResult(0);
       values.map(index.getResult(), vectorised.lookup(&op) ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr));
@@ -639,7 +639,7 @@ private:
                                     zeros(vectorType));
   }
 
-  void store(Value value, Value slice, SliceType type, AffineMap map, Value mask) {
+  void store(Value value, Value slice, SliceType type, AffineMap map, Value mask, bool streamed = false) {
     Value memory = outer.lookup(slice);
     Type element = cast<MemRefType>(memory.getType()).getElementType();
     Lanes kind = lanesOf(type, map);
@@ -655,8 +655,33 @@ private:
     } else if (mask) {
       vector::MaskedStoreOp::create(builder, loc, memory, scalarIndices(map), mask, value);
     } else {
-      vector::StoreOp::create(builder, loc, value, memory, scalarIndices(map));
+      auto whole = vector::StoreOp::create(builder, loc, value, memory, scalarIndices(map));
+      if (streamed && fillsRegisters(type, map)) {
+        whole.setNontemporal(true);
+        whole.setAlignment(shape.bytes);
+      }
     }
+  }
+
+  /// Whether every whole vector of the access starts at a multiple of the register's bytes, as the machine wants it of
+  /// stores past the caches. Bindings do: IREE aligns them for its own code.
+  bool fillsRegisters(SliceType type, AffineMap map) {
+    int64_t bytes = elementBytes(type.getElementType());
+    SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
+    int64_t start = 0;
+    for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
+      start += index * stride;
+    if (start * bytes % shape.bytes != 0)
+      return false;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      std::optional<int64_t> stride = strideAlong(map, strides, dim);
+      int64_t step = dim != vectorDim                                           ? 1
+                     : compute.getSizes()[dim] == compute.getExtents()[dim] ? lanes
+                                                                                : std::gcd(lanes, compute.getSizes()[dim]);
+      if (!stride || *stride * step * bytes % shape.bytes != 0)
+        return false;
+    }
+    return true;
   }
 
   /// i1 is a byte in memory, zero or one.
