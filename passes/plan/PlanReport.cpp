@@ -35,7 +35,13 @@ public:
                                         {"reason", edge.reason},
                                         {"would_change", edge.wouldChange}});
     for (const LeftOp &op : plan.left)
-      left.push_back(json::Object{{"id", op.id}, {"op", op.op}, {"loc", location(op.id)}, {"reason", op.reason}});
+      left.push_back(json::Object{{"id", op.id},
+                                  {"op", op.op},
+                                  {"loc", location(op.id)},
+                                  {"reason", op.reason},
+                                  {"bytes", bytesOf(op.id)},
+                                  {"operations", graph.exprs()[op.id].arithmetic()},
+                                  {"dispatch", isDispatch(op.id)}});
     return json::Object{{"target", plan.target},          {"policy", plan.policy},
                         {"kernels", std::move(kernels)},  {"edges_at_launch", std::move(launches)},
                         {"left_to_iree", std::move(left)}, {"coverage", coverage()}};
@@ -114,6 +120,9 @@ private:
     return expr.kind != ExprKind::contraction && !isView(expr) && folded[id] < 0 && !atLoad[id] &&
            llvm::any_of(expr.op->getResults(), [](Value result) { return !result.use_empty(); });
   }
+
+  /// Whether IREE launches something for an op that it keeps: a contraction, or what no contraction takes in.
+  bool isDispatch(unsigned id) const { return graph.exprs()[id].kind == ExprKind::contraction || counts(id); }
 
   json::Value coverage() const {
     int64_t opsTaken = 0, opsEligible = 0, bytesTaken = 0, bytesEligible = 0, bytesFolded = 0;

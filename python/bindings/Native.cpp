@@ -220,14 +220,15 @@ static std::tuple<std::string, std::string> lookupTargetJson(const std::string &
   return {llvm::formatv("{0:2}", toJson(*target)).str(), ""};
 }
 
-static std::tuple<std::string, std::string> normalizeTargetJson(const std::string &json) {
+/// `cores`: hardware threads to scale the target to; 0: as it is.
+static std::tuple<std::string, std::string> normalizeTargetJson(const std::string &json, int64_t cores) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
     return {"", llvm::toString(value.takeError())};
   llvm::Expected<Target> target = targetFromJson(*value);
   if (!target)
     return {"", llvm::toString(target.takeError())};
-  return {llvm::formatv("{0:2}", toJson(*target)).str(), ""};
+  return {llvm::formatv("{0:2}", toJson(cores > 0 ? withCores(*target, cores) : *target)).str(), ""};
 }
 
 static std::tuple<std::string, std::string> normalizePlanJson(const std::string &json) {
@@ -275,6 +276,6 @@ NB_MODULE(_native, m) {
 
   m.def("known_targets", &knownTargets);
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));
-  m.def("normalize_target", &normalizeTargetJson, nb::arg("json"));
+  m.def("normalize_target", &normalizeTargetJson, nb::arg("json"), nb::arg("cores"));
   m.def("normalize_plan", &normalizePlanJson, nb::arg("json"));
 }

@@ -41,6 +41,7 @@ from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
 from tilewright.stitch import Stitched, UnreadableError, resolve_target, stitch
 from tilewright.targets import Target
+from tilewright.threads import choose_threads
 
 DATA_TILING = "--iree-opt-data-tiling"
 
@@ -65,7 +66,8 @@ def compile(
     Arguments:
         model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
         target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`.
-        threads: Threads that the program runs on; by default one per core that this process may use.
+        threads: Threads that the program runs on; by default one, or one per core that this process may use,
+            whichever is predicted faster.
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
         dump_dir: Folder for every intermediate form.
         plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
@@ -148,6 +150,9 @@ def _compile_in(
         progress("fusing and generating kernels")
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, machine, folder, options, notes)
+            if options.threads is None and threads > 1 and choose_threads(stitched.report, machine) == 1:
+                threads, machine = 1, resolve_target(target, threads=1)
+                stitched = _stitch(front, worker, machine, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
         for name in ("plan.json", "report.json", "target.json", "kernels.o"):
             dump.copy(folder / name)

@@ -18,7 +18,7 @@ class CompileOptions:
     """Options of `tilewright.compile`, all with defaults."""
 
     threads: int | None = None
-    """Threads that the program runs on; None: one per core that this process may use."""
+    """Threads that the program runs on; None: one, or one per core, whichever is predicted faster."""
     iree_flags: tuple[str, ...] = ()
     """More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults."""
     dump_dir: Path | None = None

@@ -62,6 +62,10 @@ class Kernel:
     """Every term of the prediction, each with its unit."""
 
     @property
+    def workgroups(self) -> int:
+        return sum(part.workgroups for part in self.parts)
+
+    @property
     def predicted_bytes(self) -> float:
         return self._term("bytes")
 
@@ -94,6 +98,11 @@ class LeftOp:
     op: str
     location: str
     reason: str
+    bytes: int = 0
+    """What it moves: each input and result once."""
+    operations: float = 0
+    is_dispatch: bool = True
+    """IREE launches a kernel for it; the others become views or parts of one."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,15 @@ class Report:
             kernels=tuple(_kernel(kernel) for kernel in raw.get("kernels", ())),
             edges_at_launch=tuple(_launch_edge(edge) for edge in raw.get("edges_at_launch", ())),
             left_to_iree=tuple(
-                LeftOp(op["op"], _place(op["loc"]), op["reason"]) for op in raw.get("left_to_iree", ())
+                LeftOp(
+                    op["op"],
+                    _place(op["loc"]),
+                    op["reason"],
+                    bytes=op["bytes"],
+                    operations=op["operations"],
+                    is_dispatch=op["dispatch"],
+                )
+                for op in raw.get("left_to_iree", ())
             ),
             coverage=raw.get("coverage", {}),
             raw=raw,

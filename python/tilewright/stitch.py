@@ -46,8 +46,7 @@ def resolve_target(target: str | os.PathLike[str] | Target, *, threads: int) -> 
         target = Target.lookup(target)
     if target.backend != "cpu" or target.cores == threads:
         return target
-    data = target.to_json()
-    return Target.from_json({**data, "cores": threads})
+    return target.with_cores(threads)
 
 
 def stitch(

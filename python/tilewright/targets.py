@@ -67,8 +67,13 @@ class Target:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Target:
         """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
-        text, problem = native.normalize_target(json.dumps(data))
+        text, problem = native.normalize_target(json.dumps(data), 0)
         return _read(text, problem, name=str(data.get("name", "?")))
+
+    def with_cores(self, cores: int) -> Target:
+        """The same machine with another number of hardware threads, and with their share of its rates."""
+        text, problem = native.normalize_target(json.dumps(self.to_json()), cores)
+        return _read(text, problem, name=self.name)
 
     def to_json(self) -> dict[str, Any]:
         return to_json(self)  # type: ignore[no-any-return]

@@ -1,0 +1,53 @@
+"""The number of threads follows from predicted time, and rates from the number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tilewright
+from tilewright.report import Report
+from tilewright.targets import Target
+from tilewright.threads import choose_threads, predicted_seconds
+
+from benchmarks.workloads import stitch
+
+
+def test_small_programs_run_on_the_calling_thread() -> None:
+    program = tilewright.compile(stitch.softmax((7, 129)))
+    assert program.metadata.threads == 1
+    (y,) = program(np.zeros((7, 129), np.float32))
+    np.testing.assert_allclose(y, 1 / 129, rtol=1e-6)
+
+
+def test_what_the_user_says_wins() -> None:
+    assert tilewright.compile(stitch.softmax((7, 129)), threads=2).metadata.threads == 2
+
+
+def test_much_work_pays_for_workers() -> None:
+    target = Target.lookup("x86-64-avx512").with_cores(8)
+    report = tilewright.compile(stitch.softmax((4096, 1024)), target=target, threads=8).metadata.report
+    assert choose_threads(report, target) == 8
+    one, eight = (predicted_seconds(report, target, threads=n) for n in (1, 8))
+    assert one / 8 < eight < one
+
+
+def test_ops_left_to_iree_count_by_their_operations() -> None:
+    def matmul(size: int) -> Report:
+        left = {"op": "linalg.matmul", "loc": "", "reason": "a contraction", "bytes": 12 * size * size}
+        return Report.from_json({"left_to_iree": [{**left, "operations": size**3, "dispatch": True}]})
+
+    target = Target.lookup("x86-64-avx512").with_cores(4)
+    assert choose_threads(matmul(32), target) == 1
+    assert choose_threads(matmul(1024), target) == 4
+
+
+def test_nothing_known_means_all_cores() -> None:
+    assert choose_threads(Report(), Target.lookup("x86-64-avx2").with_cores(3)) == 3
+
+
+def test_rates_scale_with_the_cores() -> None:
+    target = Target.lookup("x86-64-avx512")
+    half = target.with_cores(target.cores).with_cores(1)
+    assert half.cores == 1
+    assert half.flops_per_second == pytest.approx(target.flops_per_second / target.cores)
+    assert half.levels[0].bandwidth == pytest.approx(target.levels[0].bandwidth / target.cores)
