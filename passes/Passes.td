@@ -206,6 +206,19 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {
+  let summary = "Expand IREE's arg_compare into reductions that fuse";
+  let description = [{
+    Arrives: any function, with `iree_linalg_ext.arg_compare` as an unregistered
+    op. Leaves: for each whose comparison is strict, a reduction to the extremum,
+    one to the least index at which it stands, and a choice of the initial index
+    where no element wins over the initial value. All others are left alone.
+    See test/passes/expand-arg-compare.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
   let summary = "Raise tensor ops to tile.expr";
   let description = [{

@@ -94,6 +94,7 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
 
 /// A module's functions to planned graphs with composed expressions.
 void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
+  manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   FormSubprogramsOptions form;
   form.target = options.target;

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 import pytest
 import tilewright
+from onnx import TensorProto
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -66,3 +67,19 @@ def test_a_row_divided_by_any_number_is_right_to_an_ulp() -> None:
     finite = np.isfinite(expected) & (np.abs(expected) >= _F32.tiny)
     ulp = np.spacing(np.abs(expected[finite])).astype(np.float64)
     assert np.max(np.abs(y[finite].astype(np.float64) - exact[finite]) / ulp) <= 1.5
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_the_first_of_equal_elements_is_found(op: str, axis: int) -> None:
+    g = GraphBuilder(op.lower())
+    x = g.input("x", [_ROWS, _COLUMNS])
+    length = _COLUMNS if axis == 0 else _ROWS
+    g.output(g.op(op, x, axis=axis, keepdims=0), [length], TensorProto.INT64)
+    program = tilewright.compile(g.build(), threads=1)
+    assert not program.metadata.report.left_to_iree
+    find = np.argmax if op == "ArgMax" else np.argmin
+    values = np.random.default_rng(1).integers(-3, 4, (_ROWS, _COLUMNS)).astype(np.float32)
+    np.testing.assert_array_equal(program(values)[0], find(values, axis=axis))
+    for value in (np.inf, -np.inf, np.nan):  # NaN is never found; where nothing is, the index is 0
+        np.testing.assert_array_equal(program(np.full_like(values, value))[0], np.zeros(length))

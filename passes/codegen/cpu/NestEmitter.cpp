@@ -105,6 +105,7 @@ private:
     Operation *op; ///< in the body
     BlockArgument accumulator;
     Value value;
+    bool takesNaN; ///< a NaN wins over every number; otherwise it loses
   };
 
   // --- structure ---------------------------------------------------------------------------------------------------
@@ -170,16 +171,23 @@ private:
     }
   }
 
-  /// The accumulators that take the larger or smaller of two floats, with NaN winning. Such an op is three instructions
-  /// that wait for each other; apart, the extremum of what can be ordered is one, and whether there was a NaN another.
+  /// The accumulators that take the larger or smaller of two floats. With what is asked of NaN such an op is three
+  /// instructions that wait for each other; apart, the extremum of what can be ordered is one, and whether there was a
+  /// NaN, where it matters, another.
   void findExtrema() {
     if (vectorDim < 0)
       return;
     auto yield = cast<YieldOp>(compute.getBodyBlock().getTerminator());
-    for (auto [arg, yielded] : llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues()))
-      if (Operation *op = yielded.getDefiningOp(); isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op))
-        if (llvm::is_contained(op->getOperands(), Value(arg)))
-          extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0)});
+    for (auto [arg, yielded, init] : llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
+      Operation *op = yielded.getDefiningOp();
+      bool takesNaN = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op);
+      bool losesNaN = isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op) && !cast<FloatAttr>(init).getValue().isNaN();
+      if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)))
+        extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
+    }
+    // Those with a flag first: flags are carried in their order.
+    llvm::stable_sort(extrema, [](const Extremum &a, const Extremum &b) { return a.takesNaN > b.takesNaN; });
+    numFlags = llvm::count_if(extrema, [](const Extremum &extremum) { return extremum.takesNaN; });
   }
 
   // --- loops -------------------------------------------------------------------------------------------------------
@@ -270,14 +278,14 @@ private:
     SmallVector<Value> carried;
     for (auto [i, arg] : llvm::enumerate(compute.getBodyBlock().getArguments()))
       carried.push_back(startValue(i, arg.getType()));
-    carried.append(extrema.size(), toVector(constant(builder.getBoolAttr(false))));
+    carried.append(numFlags, toVector(constant(builder.getBoolAttr(false))));
     carried = emitReductionLoop(numParallel, values, mask, carried);
-    ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(extrema.size());
-    for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(extrema.size())))
+    ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(numFlags);
+    for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(numFlags)))
       storeAccumulator(i, reducesLanes() ? reduceLanes(i, value) : value, flagsOf(i, sawNaN), mask);
   }
 
-  /// Which lanes saw a NaN, if accumulator `i` is an extremum.
+  /// Which lanes saw a NaN, if it wins in accumulator `i`.
   Value flagsOf(unsigned i, ArrayRef<Value> sawNaN) {
     for (auto [extremum, flags] : llvm::zip(extrema, sawNaN))
       if (extremum.accumulator.getArgNumber() == i)
@@ -290,8 +298,9 @@ private:
     auto flags = isa<FloatType>(init.getType()) ? arith::FastMathFlags::reassoc : arith::FastMathFlags::none;
     vector::CombiningKind kind = kindOf(i);
     if (llvm::any_of(extrema, [&](const Extremum &extremum) { return extremum.accumulator.getArgNumber() == i; })) {
-      kind = kind == vector::CombiningKind::MAXIMUMF ? vector::CombiningKind::MAXNUMF : vector::CombiningKind::MINNUMF;
-      flags = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz; // those with NaN are flagged
+      using Kind = vector::CombiningKind;
+      kind = kind == Kind::MAXIMUMF || kind == Kind::MAXNUMF ? Kind::MAXNUMF : Kind::MINNUMF;
+      flags = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz; // NaN is in no lane: flagged, or lost
     }
     return vector::ReductionOp::create(builder, loc, kind, value, init, flags);
   }
@@ -303,7 +312,7 @@ private:
   }
 
   void mapAccumulators(IRMapping &values, ValueRange carried) {
-    ValueRange accumulators = carried.drop_back(extrema.size());
+    ValueRange accumulators = carried.drop_back(numFlags);
     for (auto [arg, value] : llvm::zip_equal(compute.getBodyBlock().getArguments(), accumulators))
       values.map(arg, value);
   }
@@ -337,7 +346,7 @@ private:
         value = arith::SelectOp::create(builder, loc, mask, value, before);
       next.push_back(value);
     }
-    for (auto [extremum, before] : llvm::zip(extrema, carried.take_back(extrema.size()))) {
+    for (auto [extremum, before] : llvm::zip(extrema, carried.take_back(numFlags))) {
       Value seen = toVector(values.lookupOrDefault(extremum.value));
       Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, seen, seen);
       if (mask && reducesLanes())
@@ -427,6 +436,9 @@ private:
     } else if (auto extremum = llvm::find_if(extrema, [&](const Extremum &e) { return e.op == &op; });
                extremum != extrema.end()) {
       values.map(op.getResult(0), emitOrdered(*extremum, values));
+    } else if (auto cast = dyn_cast<arith::IndexCastOp>(op); cast && isNumberOfLanes(cast)) {
+      AffineExpr expr = cast.getIn().getDefiningOp<IndexOp>().getMap().getResult(0);
+      values.map(cast.getResult(), toVector(vectorIndex(expr, cast.getType())));
     } else if (dividesByUniform(op)) {
       values.map(op.getResult(0), multiplyByReciprocal(values.lookupOrDefault(op.getOperand(0)),
                                                        values.lookupOrDefault(op.getOperand(1))));
@@ -442,6 +454,11 @@ private:
       for (Value result : op.getResults())
         values.map(result, operands.lookup(result));
     }
+  }
+
+  /// An index that is wanted as an integer is computed as one: lanes of index would be twice as wide.
+  bool isNumberOfLanes(arith::IndexCastOp op) {
+    return op.getIn().getDefiningOp<IndexOp>() && vectorised.lookup(op);
   }
 
   /// Whether all lanes, and further iterations, divide by one number.
@@ -473,7 +490,7 @@ private:
   Value emitOrdered(const Extremum &extremum, IRMapping &values) {
     Value before = toVector(values.lookupOrDefault(extremum.accumulator));
     Value value = toVector(values.lookupOrDefault(extremum.value));
-    auto predicate = isa<arith::MaximumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+    auto predicate = isa<arith::MaximumFOp, arith::MaxNumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
     Value wins = arith::CmpFOp::create(builder, loc, predicate, value, before);
     return arith::SelectOp::create(builder, loc, wins, value, before);
   }
@@ -796,6 +813,7 @@ private:
   DenseMap<Operation *, unsigned> levels;
   DenseMap<Operation *, bool> vectorised;
   SmallVector<Extremum> extrema;
+  unsigned numFlags = 0; ///< extrema that a NaN wins
   SmallVector<Value> indices, offsets; ///< current index and offset per dim
 };
 } // namespace
