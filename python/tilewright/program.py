@@ -21,7 +21,7 @@ from tilewright.explain import explain_text
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.plan import Plan
 from tilewright.report import Kernel, Report
-from tilewright.runtime import Session, missing_features, read_interface
+from tilewright.runtime import BoundCall, Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
 
 _FORMAT = 1
@@ -98,11 +98,17 @@ class Program:
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
+        call = self.bind(*arrays)
+        call()
+        return call.outputs()
+
+    def bind(self, *arrays: Any) -> BoundCall:
+        """A call with its inputs moved into place once: `call()` runs it, `call.outputs()` reads what it gave."""
         signature = self._metadata.signature
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
-        return self.load()(checked, signature)
+        return self.load().bind(checked, signature)
 
     def load(self) -> Session:
         """Loads the program into the runtime, which the first call does otherwise."""

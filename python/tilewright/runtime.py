@@ -113,17 +113,24 @@ class Session:
 
     def __call__(self, arrays: Sequence[Array], signature: Signature | None) -> list[Array]:
         """Runs the program on arrays that the signature has accepted; without one, on any arrays."""
+        call = self.bind(arrays, signature)
+        call()
+        return call.outputs()
+
+    def bind(self, arrays: Sequence[Array], signature: Signature | None) -> BoundCall:
+        """A call whose inputs are already where the program reads them."""
         arguments = runtime.VmVariantList(len(arrays))
         for index, array in enumerate(arrays):
             is_scalar = self.signature is not None and self.signature.inputs[index].is_scalar
             self._push(arguments, array, is_scalar=is_scalar)
-        results = runtime.VmVariantList(len(signature.outputs) if signature else 1)
+        return BoundCall(self, arguments, signature)
+
+    def _invoke(self, arguments: Any, results: Any) -> None:
         try:
             with self._turn, self._waiting():
                 self._context.invoke(self._function, arguments, results)
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
-        return [_pull(results, i, signature.outputs[i] if signature else None) for i in range(len(results))]
 
     def _push(self, arguments: Any, array: Array, *, is_scalar: bool) -> None:
         if is_scalar:
@@ -138,6 +145,24 @@ class Session:
             element_type=runtime.array_interop.map_dtype_to_element_type(array.dtype),
         )
         arguments.push_ref(view)
+
+
+class BoundCall:
+    """A program with its inputs in place: calling it runs the program and copies nothing."""
+
+    def __init__(self, session: Session, arguments: Any, signature: Signature | None) -> None:
+        self._session, self._arguments, self._signature = session, arguments, signature
+        self._results = runtime.VmVariantList(0)
+
+    def __call__(self) -> None:
+        # The last results go first: their memory takes the new ones.
+        self._results = runtime.VmVariantList(len(self._signature.outputs) if self._signature else 1)
+        self._session._invoke(self._arguments, self._results)
+
+    def outputs(self) -> list[Array]:
+        """The results of the last call, as arrays of the caller's own."""
+        specs = self._signature.outputs if self._signature else [None] * len(self._results)
+        return [_pull(self._results, i, specs[i]) for i in range(len(self._results))]
 
 
 def _pull(results: Any, index: int, spec: TensorSpec | None) -> Array:

@@ -19,11 +19,6 @@ _CASES_PER_MODEL = 64
 # Ends the id of a case in a value's name, which becomes the location of what the value is computed by.
 _END = "/"
 
-# What IREE still does itself for an operator, besides our kernels, and why.
-_LEFT_TO_IREE = {
-    "argmax": "the initial values of a reduction with two results are tensors, which IREE fills",
-    "argmin": "as argmax",
-}
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 
@@ -95,7 +90,7 @@ def _cases_in_our_kernels(result: Compiled) -> set[str]:
     report = result.program.metadata.report
     taken = {op.location.partition(_END)[0] for kernel in report.kernels for op in kernel.ops}
     left = {op.location.partition(_END)[0] for op in report.left_to_iree if op.op not in _VIEWS}
-    return {case for case in taken if case not in left or _op(case) in _LEFT_TO_IREE}
+    return {case for case in taken if case not in left}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +105,7 @@ def test_operator_is_right(batch: str, outcome_of: Callable[[str], _Outcome]) ->
 
 @pytest.mark.parametrize("batch", _BATCHES)
 def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _Outcome]) -> None:
-    """By the report, every case; by what is launched, nothing else. The list of exceptions must not be outdated."""
+    """By the report, every case; by what is launched, nothing else."""
     outcome = outcome_of(batch)
     assert outcome.not_ours == []
-    assert (outcome.foreign_launches > 0) == (_op(batch) in _LEFT_TO_IREE)
+    assert outcome.foreign_launches == 0

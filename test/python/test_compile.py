@@ -191,6 +191,18 @@ def test_arrays_need_not_be_contiguous(program: tilewright.Program, x: Array, ex
     np.testing.assert_allclose(program(transposed)[0], expected[0], rtol=1e-5, atol=1e-6)
 
 
+def test_a_bound_call_runs_again_on_the_same_inputs(
+    program: tilewright.Program, x: Array, expected: list[Array]
+) -> None:
+    call = program.bind(x)
+    call()
+    first = call.outputs()
+    call()
+    for y, again, y64 in zip(first, call.outputs(), expected, strict=True):
+        np.testing.assert_array_equal(y, again)
+        np.testing.assert_allclose(y, y64, rtol=1e-5, atol=1e-6)
+
+
 def test_outputs_belong_to_the_caller(program: tilewright.Program, x: Array) -> None:
     first = program(x)[0]
     kept = first.copy()
