@@ -96,6 +96,9 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
 void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
+  ShiftMomentsOptions shift;
+  shift.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;

@@ -155,9 +155,9 @@ private:
     std::vector<Value> resident = workgroupStaged();
     for (Value tensor : resident)
       bytes += aligned(tensorBytes(tensor));
-    for (Value tensor : tileStaged())
-      if (!llvm::is_contained(resident, tensor))
-        bytes += aligned(sliceBytes(tensor));
+    for (auto [root, access] : readAgain())
+      if (!llvm::is_contained(resident, access->tensor))
+        bytes += aligned(sliceBytes(*root, *access));
     return bytes;
   }
 
@@ -185,23 +185,42 @@ private:
     return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
   }
 
-  /// Inputs that several nests read, kept for the tile.
-  std::vector<Value> tileStaged() const {
-    std::vector<Value> staged;
-    for (Value tensor : space.inputs)
-      if (space.readingNests(tensor).size() > 1)
-        staged.push_back(tensor);
-    return staged;
+  using Access = std::pair<const PartRoot *, const RootAccess *>;
+
+  /// Accesses to inputs that several nests make, each by its first root: their slices are kept for the tile.
+  std::vector<Access> readAgain() const {
+    std::vector<Access> first, again;
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses) {
+        if (access.producer >= 0)
+          continue;
+        auto same = [&](const Access &other) {
+          return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == inSpace(root, access);
+        };
+        auto known = llvm::find_if(first, same);
+        if (known == first.end())
+          first.push_back({&root, &access});
+        else if (known->first->nest != root.nest && llvm::none_of(again, same))
+          again.push_back(*known);
+      }
+    return again;
   }
 
-  /// Bytes of the largest slice of an input that some root reads at a tile.
-  int64_t sliceBytes(Value tensor) const {
-    int64_t bytes = 0;
-    for (const PartRoot &root : space.roots)
-      for (const RootAccess &access : root.accesses)
-        if (access.tensor == tensor)
-          bytes = std::max(bytes, sliceBytes(root, access));
-    return bytes;
+  /// The index of an access over the dims of the space.
+  AffineMap inSpace(const PartRoot &root, const RootAccess &access) const {
+    MLIRContext *context = access.map.getContext();
+    SmallVector<AffineExpr> places;
+    for (int64_t place : root.dims)
+      places.push_back(place < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(place, context));
+    return access.map.replaceDimsAndSymbols(places, {}, space.extents.size(), 0);
+  }
+
+  std::vector<Value> tileStaged() const {
+    std::vector<Value> staged;
+    for (auto [root, access] : readAgain())
+      if (!llvm::is_contained(staged, access->tensor))
+        staged.push_back(access->tensor);
+    return staged;
   }
 
   int64_t sliceBytes(const PartRoot &root, const RootAccess &access) const {

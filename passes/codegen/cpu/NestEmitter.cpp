@@ -322,6 +322,32 @@ private:
       mapAccumulators(values, carried);
       return nextValues(values, mask, carried);
     }
+    // Sums of sums: the rounding error grows with the lengths of the loops, not with their product.
+    bool apart = level + 1 == order.size() && level > numParallel;
+    SmallVector<Value> sums(carried), start(carried);
+    if (apart)
+      for (unsigned i : floatSums())
+        start[i] = toVectorLike(constant(neutralElement(vector::CombiningKind::ADD, elementOf(i))), carried[i]);
+    SmallVector<Value> next = emitReducedLoop(level, values, mask, start);
+    if (apart)
+      for (unsigned i : floatSums())
+        next[i] = arith::AddFOp::create(builder, loc, sums[i], next[i]);
+    return next;
+  }
+
+  Type elementOf(unsigned i) { return compute.getBodyBlock().getArgument(i).getType(); }
+
+  Value toVectorLike(Value scalar, Value other) { return isa<VectorType>(other.getType()) ? toVector(scalar) : scalar; }
+
+  SmallVector<unsigned> floatSums() {
+    SmallVector<unsigned> sums;
+    for (unsigned i = 0; i < compute.getKinds().size(); ++i)
+      if (isa<FloatType>(elementOf(i)) && cast<StringAttr>(compute.getKinds()[i]).getValue() == "add")
+        sums.push_back(i);
+    return sums;
+  }
+
+  SmallVector<Value> emitReducedLoop(unsigned level, IRMapping &values, Value mask, ValueRange carried) {
     return emitLoop(level, values, mask, carried, [&](IRMapping &inner, Value innerMask, ValueRange now) {
       if (level + 1 < order.size())
         emitOps(level + 1, inner, innerMask);
