@@ -113,6 +113,7 @@ def _of_square(function: Function, limit: mpf) -> Function:
 def _problems() -> list[Fit]:
     ln2, one = mp.log(2), mpf(1)
     tanh, erf, sin = _of_square(mp.tanh, one), _of_square(mp.erf, 2 / mp.sqrt(mp.pi)), _of_square(mp.sin, one)
+    asin, atan = _of_square(mp.asin, one), _of_square(mp.atan, one)
     log2_over = _at_zero(1 / ln2, lambda f: mp.log1p(f) / ln2 / f)
     return [
         Fit(
@@ -126,12 +127,12 @@ def _problems() -> list[Fit]:
         ),
         Fit(
             name="kExpM1",
-            comment="expm1 r = r + r^2 P(r), |r| <= ln 2 / 2",
+            comment="expm1 r = r + r^2 P(r), |r| <= 0.69",
             target=_at_zero(mpf("0.5"), lambda r: (mp.expm1(r) - r) / r**2),
             weight=_at_zero(_TINY, lambda r: abs(r**2 / mp.expm1(r))),
-            low=-_HALF_LN2,
-            high=_HALF_LN2,
-            degree=5,
+            low=mpf("-0.69"),
+            high=mpf("0.69"),
+            degree=6,
         ),
         Fit(
             name="kExp2",
@@ -144,12 +145,12 @@ def _problems() -> list[Fit]:
         ),
         Fit(
             name="kLog",
-            comment="ln(1 + f) = f + f^2 P(f), 2/3 <= 1 + f <= 4/3",
+            comment="ln(1 + f) = f + f^2 P(f), 1/sqrt 2 <= 1 + f <= sqrt 2",
             target=_at_zero(mpf("-0.5"), lambda f: (mp.log1p(f) - f) / f**2),
             weight=_at_zero(_TINY, lambda f: abs(f**2 / mp.log1p(f))),
-            low=-one / 3,
-            high=one / 3,
-            degree=8,
+            low=mp.sqrt(mpf("0.5")) - 1,
+            high=mp.sqrt(2) - 1,
+            degree=9,
         ),
         Fit(
             name="kTanh",
@@ -195,6 +196,24 @@ def _problems() -> list[Fit]:
             low=mpf(0),
             high=_EIGHTH_TURN**2,
             degree=2,
+        ),
+        Fit(
+            name="kAsin",
+            comment="asin x = x + x s P(s), s = x^2, |x| <= 1/2",
+            target=_at_zero(one / 6, lambda s: (asin(s) - 1) / s),
+            weight=lambda s: (s + _TINY) / asin(s),
+            low=mpf(0),
+            high=mpf("0.25"),
+            degree=5,
+        ),
+        Fit(
+            name="kAtan",
+            comment="atan x = x + x s P(s), s = x^2, |x| <= 1",
+            target=_at_zero(-one / 3, lambda s: (atan(s) - 1) / s),
+            weight=lambda s: (s + _TINY) / atan(s),
+            low=mpf(0),
+            high=one,
+            degree=9,
         ),
         Fit(
             name="kWideLog2",

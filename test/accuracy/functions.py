@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import mpmath
@@ -20,6 +21,8 @@ class Function:
     binary: bool = False
     of_argument: bool = False
     """Where the composition itself cancels, only an error relative to the argument can be stated."""
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    """Beyond it a composition overflows inside, and gives the limit of its result."""
     critical: tuple[float, ...] = field(default=())
     """Where the code changes its ways; neighbourhoods are tested beside zero, one, and the ends of the range."""
 
@@ -77,10 +80,10 @@ FUNCTIONS = {
         _op("exp", "mp.exp(x)", 1, 88.722839, -87.336545, -103.97208),
         _op("exp2", "mp.mpf(2)**x", 1, 128.0, -126.0, -149.0, -150.0),
         _op("expm1", "mp.expm1(x)", 1, 88.722839, -17.328680, 0.34657359, -0.34657359, 2.0**-25),
-        _op("log", "mp.log(x)", 1, 2 / 3, 4 / 3, 2.0**-126),
-        _op("log2", "mp.log(x, 2)", 1, 2 / 3, 4 / 3, 2.0**-126),
-        _op("log10", "mp.log10(x)", 1, 2 / 3, 4 / 3, 2.0**-126),
-        _op("log1p", "mp.log1p(x)", 1, 1 / 3, -1 / 3, -1.0, 2.0**-25, 2.0**24),
+        _op("log", "mp.log(x)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
+        _op("log2", "mp.log(x, 2)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
+        _op("log10", "mp.log10(x)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
+        _op("log1p", "mp.log1p(x)", 1, 2.0**0.5 - 1, 0.5**0.5 - 1, -1.0, 2.0**-25, 2.0**24),
         _op("rsqrt", "1/mp.sqrt(x)", 1),
         _op("tanh", "mp.tanh(x)", 2, 0.55, 9.01, 9.1),
         _op("erf", "mp.erf(x)", 2, 1.0, 3.83, 3.93),
@@ -98,8 +101,8 @@ FUNCTIONS = {
         _op("cbrt", "mp.sign(x)*mp.cbrt(abs(x))", 4),
         _pair("pow", "powf", "mp.power(x, y)", 2),
         _pair("atan2", "atan2", "mp.atan2(x, y)", 4),
-        Function(name="sigmoid", body=f"{_SIGMOID}\n    %r = arith.divf %one, %d : f32", exact="1/(1+mp.exp(-x))", bound=3),
-        Function(name="silu", body=f"{_SIGMOID}\n    %r = arith.mulf %a, %s : f32", exact="x/(1+mp.exp(-x))", bound=4),
+        Function(name="sigmoid", body=f"{_SIGMOID}\n    %r = arith.divf %one, %d : f32", exact="1/(1+mp.exp(-x))", bound=3, domain=(-87.3, math.inf)),
+        Function(name="silu", body=f"{_SIGMOID}\n    %r = arith.mulf %a, %s : f32", exact="x/(1+mp.exp(-x))", bound=4, domain=(-87.3, math.inf)),
         Function(name="gelu", body=_GELU, exact="x*mp.erfc(-x/mp.sqrt(2))/2", bound=2, of_argument=True),
         Function(
             name="gelu_tanh",
@@ -108,6 +111,6 @@ FUNCTIONS = {
             bound=2,
             of_argument=True,
         ),
-        Function(name="softplus", body=_SOFTPLUS, exact="mp.log1p(mp.exp(x))", bound=2),
+        Function(name="softplus", body=_SOFTPLUS, exact="mp.log1p(mp.exp(x))", bound=2, domain=(-math.inf, 88.7)),
     )
 }

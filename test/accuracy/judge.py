@@ -185,6 +185,7 @@ class _Arena:
             ctypes.c_int64(CHUNK),
             int(function.of_argument),
             int(flush),
+            *(ctypes.c_float(end) for end in function.domain),
             ctypes.byref(self.verdict),
         )
 

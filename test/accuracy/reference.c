@@ -143,9 +143,9 @@ static void judge(Scalar *scalar, float x, float y, float got, bool of_argument,
 }
 
 // Compares a kernel's results with the exact ones. `of_argument`: errors are measured in ulp of x, not of the result.
-// `flushed`: denormal numbers are zeros to the kernel, so arguments and results near them are not judged.
+// Arguments outside low .. high are not judged, unless special. `flushed`: denormal numbers are zeros to the kernel, so arguments and results near them are not judged.
 void compare(int reference, const float *x, const float *y, const float *got, int64_t count, int of_argument,
-             int flushed, struct Verdict *verdict) {
+             int flushed, float low, float high, struct Verdict *verdict) {
   const float least = 0x1p-126f;
   for (int64_t start = 0; start < count; start += BLOCK) {
     double xs[BLOCK], ys[BLOCK], exact[BLOCK];
@@ -164,6 +164,7 @@ void compare(int reference, const float *x, const float *y, const float *got, in
     for (int i = 0; i < size; ++i) {
       bool skipped = flushed && ((x[start + i] != 0 && fabsf(x[start + i]) < least) ||
                                  (y[start + i] != 0 && fabsf(y[start + i]) < least) || fabs(exact[i]) < 2 * least);
+      skipped |= isfinite(x[start + i]) && (x[start + i] < low || x[start + i] > high);
       verdict->judged += !skipped;
       if (skipped || (!suspect[i] && signbit(exact[i]) == signbit(got[start + i])))
         continue;

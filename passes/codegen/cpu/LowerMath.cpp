@@ -1,5 +1,5 @@
-// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications, expansions
-// and polynomials for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
+// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications and expansions
+// for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
 // resolve, so it is an error here, where the op is known.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/VectorMath.h"
@@ -43,14 +43,16 @@ template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
 };
 
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
-  patterns.add<Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
-               Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>,
-               Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
-               Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>,
-               Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>,
-               Expand<math::Log1pOp, vecmath::log1p>, Expand<math::RsqrtOp, vecmath::rsqrt>,
-               Expand<math::SinOp, vecmath::sin>, Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>,
-               Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+  patterns.add<
+      Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>,
+      Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
+      Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>,
+      Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
+      Expand<math::AsinhOp, vecmath::asinh>, Expand<math::AcoshOp, vecmath::acosh>,
+      Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
+      Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
+      Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
+      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
 }
 
 bool isInstruction(Operation *op) {
@@ -70,9 +72,8 @@ struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
     RewritePatternSet patterns(&getContext());
     addOwnFunctions(patterns, StringRef(known->features).contains("+avx512f"));
     populateMathAlgebraicSimplificationPatterns(patterns);
-    math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2", "powf", "round",
-                                               "rsqrt", "fpowi", "ctlz"});
-    populateMathPolynomialApproximationPatterns(patterns);
+    math::populateExpansionPatterns(patterns, {"round", "rsqrt", "fpowi", "ctlz"});
+    populatePolynomialApproximateErfcPattern(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](Operation *op) {

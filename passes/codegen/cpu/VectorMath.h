@@ -43,6 +43,7 @@ Num operator+(Num a, Num b);
 Num operator-(Num a, Num b);
 Num operator*(Num a, Num b);
 Num operator/(Num a, Num b);
+Num operator-(Num a);
 Num operator&(Num a, Num b);
 Num operator|(Num a, Num b);
 Num operator^(Num a, Num b);
@@ -88,8 +89,10 @@ struct Whole {
 Whole nearest(Num x, double scale);
 /// 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160; overflow is infinity.
 Num scaled(Num p, Whole n);
-/// The same for normal results only.
+/// The same for a normal 2^n and a normal result only.
 Num scaledNormal(Num p, Whole n);
+/// 2^(n + offset), if normal.
+Num powerOfTwo(Whole n, int offset);
 
 Num exp(Num x);
 Num exp2(Num x);
@@ -106,6 +109,14 @@ Num rsqrt(Num x);
 Num sin(Num x);
 Num cos(Num x);
 Num tan(Num x);
+Num asin(Num x);
+Num acos(Num x);
+Num atan(Num x);
+Num atan2(Num y, Num x);
+Num asinh(Num x);
+Num acosh(Num x);
+Num atanh(Num x);
+Num cbrt(Num x);
 Num pow(Num x, Num y);
 
 } // namespace tilewright::vecmath

@@ -8,33 +8,35 @@ constexpr double kLog2E = 1.44269504088896340736;
 /// ln 2 in two floats; the first has 9 zeros at its end, so that its product with n is exact.
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 
-/// x = n ln 2 + r.
-struct Reduced {
-  Whole n;
-  Num r;
-};
+/// From here on even exp(x) / 2 is infinite, while 2^(n - 2) is not yet.
+constexpr double kOverflow = 89.5;
 
-Reduced reduce(Num x) {
-  Whole n = nearest(x, kLog2E);
-  Num r = fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x));
-  return {n, r};
-}
+/// Up to here expm1 takes n = 0: with n = 1 or -1 and an r of the other sign, the one would cancel.
+constexpr double kNear = 0.69;
+
+/// x - n ln 2.
+Num remainder(Num x, Whole n) { return fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x)); }
 
 /// exp r for |r| <= ln 2 / 2.
 Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
 
-/// (exp x - 1) / 2, which overflows later than exp x does.
-Num halfExpm1(Num x) {
-  auto [n, r] = reduce(atMost(atLeast(x, -18.0), 90.0));
+/// (exp x - 1) / 4, which overflows only where sinh x does as well.
+Num quarterExpm1(Num x) {
+  Num bounded = atMost(atLeast(x, -18.0), kOverflow), near = less(abs(x), kNear);
+  Whole nearestN = nearest(bounded, kLog2E);
+  Whole n = {select(near, x.like(0.0), nearestN.value), select(near, nearestN.bits.like(0.0), nearestN.bits)};
+  Num r = remainder(bounded, n);
   Num p = fma(r * r, horner(r, kExpM1), r);
-  Num power = scaledNormal(r.like(0.5), n);
-  return fma(p, power, power - 0.5);
+  Num power = powerOfTwo(n, -2), rest = power - 0.25;
+  Num lost = power - rest - 0.25; // at n = 25 half an ulp
+  return fma(p, power, lost) + rest;
 }
 } // namespace
 
 Num exp(Num x) {
-  auto [n, r] = reduce(atMost(atLeast(x, -104.0), 89.0));
-  return scaled(expNearZero(r), n);
+  Num bounded = atMost(atLeast(x, -104.0), 89.0);
+  Whole n = nearest(bounded, kLog2E);
+  return scaled(expNearZero(remainder(bounded, n)), n);
 }
 
 Num exp2(Num x) {
@@ -46,18 +48,19 @@ Num exp2(Num x) {
 
 Num expm1(Num x) {
   // x itself where it is so small that halving it may lose bits; -0 too.
-  return select(less(abs(x), 0x1p-25), x, halfExpm1(x) * 2.0);
+  return select(less(abs(x), 0x1p-25), x, quarterExpm1(x) * 4.0);
 }
 
 Num sinh(Num x) {
-  Num half = halfExpm1(abs(x));
-  Num sum = half + half / fma(half, 2.0, 1.0);
+  Num quarter = quarterExpm1(abs(x));
+  Num sum = fma(quarter, 2.0, quarter / fma(quarter, 2.0, 0.5));
   return select(less(abs(x), 0x1p-12), x, copySign(sum, x));
 }
 
 Num cosh(Num x) {
-  auto [n, r] = reduce(atMost(abs(x), 90.0));
-  Num half = scaledNormal(expNearZero(r) * 0.5, n);
+  Num bounded = atMost(abs(x), kOverflow);
+  Whole n = nearest(bounded, kLog2E);
+  Num half = expNearZero(remainder(bounded, n)) * powerOfTwo(n, -2) * 2.0;
   return half + half.like(0.25) / half;
 }
 
@@ -65,7 +68,7 @@ Num cosh(Num x) {
 Num tanh(Num x) {
   Num a = abs(x), bounded = atMost(a, 9.1);
   Whole n = nearest(bounded, 2 * kLog2E);
-  Num r = fma(bounded, 2 * kLog2E, n.value.like(0.0) - n.value);
+  Num r = fma(bounded, 2 * kLog2E, -n.value);
   Num exp2x = scaledNormal(fma(r, horner(r, kExp2), 1.0), n);
   Num large = x.like(1.0) - x.like(2.0) / (exp2x + 1.0);
   Num square = a * a;
@@ -79,7 +82,7 @@ Num erf(Num x) {
   Num small = fma(a, horner(square, kErf), a);
   Num root = horner(atMost(a, 3.93), kErfcRoot);
   Num fourth = root * root * (root * root);
-  Num large = fma(fourth, x.like(0.0) - fourth, 1.0);
+  Num large = fma(fourth, -fourth, 1.0);
   return copySign(select(less(a, 1.0), small, large), x);
 }
 } // namespace tilewright::vecmath

@@ -13,7 +13,6 @@ using namespace tilewright::vecmath;
 namespace {
 /// 1.5 2^23: a float of this size has a unit of one, so adding it rounds to a whole number, in its low bits.
 constexpr double kRounder = 12582912.0;
-constexpr uint64_t kOneBits = 0x3F800000;
 
 Type withElement(Type type, Type element) {
   if (auto vector = dyn_cast<VectorType>(type))
@@ -75,6 +74,7 @@ Num operator+(Num a, Num b) { return isFloat(a) ? emit<arith::AddFOp>(a, b.get()
 Num operator-(Num a, Num b) { return isFloat(a) ? emit<arith::SubFOp>(a, b.get()) : emit<arith::SubIOp>(a, b.get()); }
 Num operator*(Num a, Num b) { return isFloat(a) ? emit<arith::MulFOp>(a, b.get()) : emit<arith::MulIOp>(a, b.get()); }
 Num operator/(Num a, Num b) { return emit<arith::DivFOp>(a, b.get()); }
+Num operator-(Num a) { return emit<arith::NegFOp>(a); }
 Num operator&(Num a, Num b) { return emit<arith::AndIOp>(a, b.get()); }
 Num operator|(Num a, Num b) { return emit<arith::OrIOp>(a, b.get()); }
 Num operator^(Num a, Num b) { return emit<arith::XOrIOp>(a, b.get()); }
@@ -164,8 +164,8 @@ Num scalef(Num p, Num n) {
   return {at, whole};
 }
 
-/// 2^n, for normal results; only the low bits of `n` count.
-Num powerOfTwo(Num n) { return (shiftLeft(n, 23) + n.likeBits(kOneBits)).real(); }
+/// 2^(n + offset), if normal; only the low bits of `n` count.
+Num assemblePower(Num n, int offset) { return (shiftLeft(n, 23) + n.like((127 + offset) << 23)).real(); }
 } // namespace
 
 Num tilewright::vecmath::scaled(Num p, Whole n) {
@@ -174,9 +174,11 @@ Num tilewright::vecmath::scaled(Num p, Whole n) {
   // Two factors near the root of 2^n: both are normal numbers, and only the second product rounds.
   Num whole = n.bits - n.value.like(kRounder).bits();
   Num half = shiftSigned(whole, 1);
-  return p * powerOfTwo(half) * powerOfTwo(whole - half);
+  return p * assemblePower(half, 0) * assemblePower(whole - half, 0);
 }
 
 Num tilewright::vecmath::scaledNormal(Num p, Whole n) {
-  return hasScalef(p) ? scalef(p, n.value) : p * powerOfTwo(n.bits);
+  return hasScalef(p) ? scalef(p, n.value) : p * assemblePower(n.bits, 0);
 }
+
+Num tilewright::vecmath::powerOfTwo(Whole n, int offset) { return assemblePower(n.bits, offset); }

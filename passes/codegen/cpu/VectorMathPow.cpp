@@ -1,4 +1,5 @@
 // pow x y = 2^(y log2 |x|), in f64, where its error of about 2^-33 is far below an ulp of f32; then the cases of IEEE 754.
+// The cube root is a power too.
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/codegen/cpu/VectorMathTables.h"
 
@@ -29,6 +30,8 @@ Num wideExp2(Num t) {
   return horner(bounded - (shifted - kRounder), kWideExp2) * power;
 }
 } // namespace
+
+Num cbrt(Num x) { return copySign(wideExp2(wideLog2(abs(x).toWide()) * (1.0 / 3.0)).toNarrow(), x); }
 
 Num pow(Num x, Num y) {
   Num size = abs(x), one = x.like(1.0);

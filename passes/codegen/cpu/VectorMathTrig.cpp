@@ -103,6 +103,6 @@ Num cos(Num x) {
 Num tan(Num x) {
   auto [q, r] = reduce(abs(x));
   Num sine = sinNearZero(r), cosine = cosNearZero(r), odd = isOdd(q);
-  return flip(select(odd, r.like(0.0) - cosine, sine) / select(odd, sine, cosine), x);
+  return flip(select(odd, -cosine, sine) / select(odd, sine, cosine), x);
 }
 } // namespace tilewright::vecmath
