@@ -110,11 +110,14 @@ def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
   let description = [{
     Arrives: `math` ops on f32 scalars and vectors. Leaves: `arith`, and those
     `math` ops that are instructions on every CPU target (abs, floor, ceil,
-    trunc, roundeven, sqrt, fma, copysign). Anything else that remains is an
-    error at the op.
+    trunc, roundeven, sqrt, fma, copysign); an `scf.if` around what only huge
+    arguments of sine and cosine need; and, where the target has AVX-512, its
+    scaling by a power of two as an `llvm.call_intrinsic`. Anything else that
+    remains is an error at the op. docs/math.md has the error of each function.
   }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect"];
+    "::mlir::vector::VectorDialect", "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
 def WrapCpuAbi : Pass<"tile-wrap-cpu-abi", "::mlir::ModuleOp"> {

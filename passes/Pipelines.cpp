@@ -63,7 +63,9 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
-  kernels.addPass(createLowerMath());
+  LowerMathOptions math;
+  math.target = options.target;
+  kernels.addPass(createLowerMath(math));
   arith::ArithEmulateUnsupportedFloatsOptions widen;
   widen.sourceTypeStrs = {"bf16", "f16"};
   widen.targetTypeStr = "f32";

@@ -18,8 +18,8 @@ namespace {
 /// Functions that are expanded into polynomials in f32; there is no f64 one.
 bool isTranscendental(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp, math::Log10Op,
-             math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::TanOp, math::AtanOp, math::SinhOp, math::CoshOp,
-             math::AsinhOp, math::AcoshOp, math::AtanhOp, math::PowFOp, math::FPowIOp, math::CbrtOp>(op);
+             math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::TanOp, math::AsinOp, math::AcosOp, math::AtanOp,
+             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::PowFOp, math::FPowIOp, math::CbrtOp>(op);
 }
 
 bool isSupportedMath(Operation *op) {

@@ -1,11 +1,15 @@
-// Transcendental functions without libm: upstream's algebraic simplifications, expansions and polynomials, on vectors.
-// A function that stays would become a libm call in the object, which IREE's loader cannot resolve, so it is an error
-// here, where the op is known.
+// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications and expansions
+// for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
+// resolve, so it is an error here, where the op is known.
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/VectorMath.h"
+#include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -16,21 +20,40 @@ namespace tilewright {
 } // namespace tilewright
 
 using namespace mlir;
+using namespace tilewright;
+using vecmath::Num;
 
 namespace {
-/// log10 x = ln x * log10 e; upstream has no polynomial for it.
-struct ExpandLog10 : OpRewritePattern<math::Log10Op> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::Log10Op op, PatternRewriter &rewriter) const override {
-    Type type = op.getType();
-    TypedAttr scale = FloatAttr::get(getElementTypeOrSelf(type), 0.43429448190325182765);
-    if (auto vector = dyn_cast<VectorType>(type))
-      scale = DenseElementsAttr::get(vector, Attribute(scale));
-    Value log = math::LogOp::create(rewriter, op.getLoc(), op.getOperand());
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, log, arith::ConstantOp::create(rewriter, op.getLoc(), scale));
+/// An f32 op becomes what `Function` emits for its operands.
+template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
+  Expand(MLIRContext *context, bool scalef) : OpRewritePattern<Op>(context, /*benefit=*/2), scalef(scalef) {}
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    if constexpr (std::is_invocable_v<decltype(Function), Num, Num>)
+      rewriter.replaceOp(op, Function({emitter, op.getLhs()}, {emitter, op.getRhs()}).get());
+    else
+      rewriter.replaceOp(op, Function({emitter, op.getOperand()}).get());
     return success();
   }
+
+  bool scalef;
 };
+
+void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
+  patterns.add<
+      Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>,
+      Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
+      Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>,
+      Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
+      Expand<math::AsinhOp, vecmath::asinh>, Expand<math::AcoshOp, vecmath::acosh>,
+      Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
+      Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
+      Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
+      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+}
 
 bool isInstruction(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundEvenOp, math::SqrtOp,
@@ -38,13 +61,19 @@ bool isInstruction(Operation *op) {
 }
 
 struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
+  using LowerMathBase::LowerMathBase;
+
   void runOnOperation() override {
+    llvm::Expected<Target> known = lookupTarget(target);
+    if (!known) {
+      getOperation().emitError(llvm::toString(known.takeError()));
+      return signalPassFailure();
+    }
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandLog10>(&getContext());
+    addOwnFunctions(patterns, StringRef(known->features).contains("+avx512f"));
     populateMathAlgebraicSimplificationPatterns(patterns);
-    math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2", "powf", "round",
-                                               "rsqrt", "fpowi", "ctlz"});
-    populateMathPolynomialApproximationPatterns(patterns);
+    math::populateExpansionPatterns(patterns, {"round", "rsqrt", "fpowi", "ctlz"});
+    populatePolynomialApproximateErfcPattern(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](Operation *op) {

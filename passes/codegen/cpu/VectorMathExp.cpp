@@ -1,0 +1,88 @@
+// Exponentials: x = n ln 2 + r, a polynomial in r, and 2^n from the bits of n. The functions made of them follow.
+#include "passes/codegen/cpu/VectorMath.h"
+#include "passes/codegen/cpu/VectorMathTables.h"
+
+namespace tilewright::vecmath {
+namespace {
+constexpr double kLog2E = 1.44269504088896340736;
+/// ln 2 in two floats; the first has 9 zeros at its end, so that its product with n is exact.
+constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
+
+/// From here on even exp(x) / 2 is infinite, while 2^(n - 2) is not yet.
+constexpr double kOverflow = 89.5;
+
+/// Up to here expm1 takes n = 0: with n = 1 or -1 and an r of the other sign, the one would cancel.
+constexpr double kNear = 0.69;
+
+/// x - n ln 2.
+Num remainder(Num x, Whole n) { return fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x)); }
+
+/// exp r for |r| <= ln 2 / 2.
+Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
+
+/// (exp x - 1) / 4, which overflows only where sinh x does as well.
+Num quarterExpm1(Num x) {
+  Num bounded = atMost(atLeast(x, -18.0), kOverflow), near = less(abs(x), kNear);
+  Whole nearestN = nearest(bounded, kLog2E);
+  Whole n = {select(near, x.like(0.0), nearestN.value), select(near, nearestN.bits.like(0.0), nearestN.bits)};
+  Num r = remainder(bounded, n);
+  Num p = fma(r * r, horner(r, kExpM1), r);
+  Num power = powerOfTwo(n, -2), rest = power - 0.25;
+  Num lost = power - rest - 0.25; // at n = 25 half an ulp
+  return fma(p, power, lost) + rest;
+}
+} // namespace
+
+Num exp(Num x) {
+  Num bounded = atMost(atLeast(x, -104.0), 89.0);
+  Whole n = nearest(bounded, kLog2E);
+  return scaled(expNearZero(remainder(bounded, n)), n);
+}
+
+Num exp2(Num x) {
+  Num bounded = atMost(atLeast(x, -151.0), 129.0);
+  Whole n = nearest(bounded, 1.0);
+  Num r = bounded - n.value;
+  return scaled(fma(r, horner(r, kExp2), 1.0), n);
+}
+
+Num expm1(Num x) {
+  // x itself where it is so small that halving it may lose bits; -0 too.
+  return select(less(abs(x), 0x1p-25), x, quarterExpm1(x) * 4.0);
+}
+
+Num sinh(Num x) {
+  Num quarter = quarterExpm1(abs(x));
+  Num sum = fma(quarter, 2.0, quarter / fma(quarter, 2.0, 0.5));
+  return select(less(abs(x), 0x1p-12), x, copySign(sum, x));
+}
+
+Num cosh(Num x) {
+  Num bounded = atMost(abs(x), kOverflow);
+  Whole n = nearest(bounded, kLog2E);
+  Num half = expNearZero(remainder(bounded, n)) * powerOfTwo(n, -2) * 2.0;
+  return half + half.like(0.25) / half;
+}
+
+/// 1 - 2 / (exp 2x + 1), which loses nothing from 1/2 up, and a polynomial below.
+Num tanh(Num x) {
+  Num a = abs(x), bounded = atMost(a, 9.1);
+  Whole n = nearest(bounded, 2 * kLog2E);
+  Num r = fma(bounded, 2 * kLog2E, -n.value);
+  Num exp2x = scaledNormal(fma(r, horner(r, kExp2), 1.0), n);
+  Num large = x.like(1.0) - x.like(2.0) / (exp2x + 1.0);
+  Num square = a * a;
+  Num small = fma(a * square, horner(square, kTanh), a);
+  return copySign(select(less(a, 0.55), small, large), x);
+}
+
+/// The root of erfc is flat enough for a short polynomial, and the powers damp its error.
+Num erf(Num x) {
+  Num a = abs(x), square = a * a;
+  Num small = fma(a, horner(square, kErf), a);
+  Num root = horner(atMost(a, 3.93), kErfcRoot);
+  Num fourth = root * root * (root * root);
+  Num large = fma(fourth, -fourth, 1.0);
+  return copySign(select(less(a, 1.0), small, large), x);
+}
+} // namespace tilewright::vecmath

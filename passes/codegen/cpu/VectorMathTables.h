@@ -1,0 +1,55 @@
+// Polynomials of the vector math, from the lowest coefficient. Made by scripts/minimax.py: edit that instead.
+// clang-format off
+#ifndef TILEWRIGHT_CODEGEN_CPU_VECTORMATHTABLES_H
+#define TILEWRIGHT_CODEGEN_CPU_VECTORMATHTABLES_H
+
+namespace tilewright::vecmath {
+
+/// exp r = 1 + r + r^2 P(r), |r| <= ln 2 / 2; error 2^-28.18.
+inline constexpr float kExp[] = {4.99999940e-01f, 1.66665137e-01f, 4.16680612e-02f, 8.36955011e-03f, 1.38437818e-03f};
+
+/// expm1 r = r + r^2 P(r), |r| <= 0.69; error 2^-29.11.
+inline constexpr float kExpM1[] = {5.00000000e-01f, 1.66666731e-01f, 4.16666903e-02f, 8.33257288e-03f, 1.38871185e-03f, 2.01026793e-04f, 2.51945530e-05f};
+
+/// 2^r = 1 + r P(r), |r| <= 1/2; error 2^-26.25.
+inline constexpr float kExp2[] = {6.93147182e-01f, 2.40225941e-01f, 5.55036627e-02f, 9.62541997e-03f, 1.33879774e-03f, 1.33468828e-04f};
+
+/// ln(1 + f) = f + f^2 P(f), 1/sqrt 2 <= 1 + f <= sqrt 2; error 2^-27.92.
+inline constexpr float kLog[] = {-5.00000000e-01f, 3.33333075e-01f, -2.49999747e-01f, 2.00024113e-01f, -1.66700751e-01f, 1.42161161e-01f, -1.23690963e-01f, 1.18715256e-01f, -1.18617326e-01f, 6.99815527e-02f};
+
+/// tanh x = x + x s P(s), s = x^2, |x| <= 0.6; error 2^-28.38.
+inline constexpr float kTanh[] = {-3.33332986e-01f, 1.33319363e-01f, -5.37847169e-02f, 2.07986198e-02f, -5.89795876e-03f};
+
+/// erf x = x + x P(x^2), |x| <= 1; error 2^-28.64.
+inline constexpr float kErf[] = {1.28379166e-01f, -3.76126260e-01f, 1.12835787e-01f, -2.68533509e-02f, 5.18717198e-03f, -7.99797010e-04f, 7.80737973e-05f};
+
+/// erf x = 1 - P(x)^8, 1 <= x <= 3.93; error 2^-27.27.
+inline constexpr float kErfcRoot[] = {1.00037289e+00f, -1.42934665e-01f, -6.55389652e-02f, -7.04359962e-03f, 1.02486126e-02f, -1.49834063e-03f, -4.15245231e-05f, 1.57838276e-05f};
+
+/// sin r = r + r s P(s), s = r^2, |r| <= pi/4; error 2^-27.84.
+inline constexpr float kSin[] = {-1.66666538e-01f, 8.33210628e-03f, -1.95078828e-04f};
+
+/// cos r = 1 - s/2 + s^2 P(s), s = r^2, |r| <= pi/4; error 2^-32.88.
+inline constexpr float kCos[] = {4.16666456e-02f, -1.38873048e-03f, 2.44314251e-05f};
+
+/// asin x = x + x s P(s), s = x^2, |x| <= 1/2; error 2^-31.61.
+inline constexpr float kAsin[] = {1.66666597e-01f, 7.50052184e-02f, 4.45133820e-02f, 3.18387859e-02f, 1.43175349e-02f, 3.76898684e-02f};
+
+/// atan x = x + x s P(s), s = x^2, |x| <= 1; error 2^-28.14.
+inline constexpr float kAtan[] = {-3.33333284e-01f, 1.99997157e-01f, -1.42803431e-01f, 1.10612325e-01f, -8.82145762e-02f, 6.76363707e-02f, -4.49830554e-02f, 2.27774158e-02f, -7.42525375e-03f, 1.13449700e-03f};
+
+/// log2(1 + f) = f P(f), 1/sqrt 2 <= 1 + f <= sqrt 2, in f64; error 2^-38.46.
+inline constexpr double kWideLog2[] = {1.4426950408865731e+00, -7.2134752032412541e-01, 4.8089834879488885e-01, -3.6067379396688026e-01, 2.8853879794505688e-01, -2.4044637869587329e-01, 2.0610695156076983e-01, -1.8043816482105474e-01, 1.6022195467997610e-01, -1.4248470499122792e-01, 1.3020581132568912e-01, -1.3464317953025154e-01, 1.3284148414915131e-01, -7.0080295387471334e-02};
+
+/// 2^r = P(r), |r| <= 1/2, in f64; error 2^-33.05.
+inline constexpr double kWideExp2[] = {9.9999999996167477e-01, 6.9314718206190129e-01, 2.4022651202737277e-01, 5.5504060025387866e-02, 9.6180264885370684e-03, 1.3337445887994718e-03, 1.5469541777105218e-04, 1.4389906994821540e-05};
+
+/// pi/2 as a sum, accurate to 2^-76.33.
+inline constexpr float kHalfPi[] = {1.57079637e+00f, -4.37113883e-08f, -1.71512451e-15f};
+
+/// The bits of 2/pi, 32 a word, from those above the binary point.
+inline constexpr unsigned kTwoOverPi[] = {0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB};
+
+} // namespace tilewright::vecmath
+
+#endif

@@ -1,0 +1,91 @@
+"""Loads the kernels of an object file and calls them directly, with IREE's executable ABI, one workgroup after another."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LINKER = "/usr/lib/llvm-22/bin/ld.lld"
+_ALIGNMENT = 64
+
+
+class _DispatchState(ctypes.Structure):
+    _fields_ = [
+        ("workgroup_size_x", ctypes.c_uint32),
+        ("workgroup_size_y", ctypes.c_uint32),
+        ("workgroup_size_z", ctypes.c_uint16),
+        ("constant_count", ctypes.c_uint16),
+        ("workgroup_count_x", ctypes.c_uint32),
+        ("workgroup_count_y", ctypes.c_uint32),
+        ("workgroup_count_z", ctypes.c_uint16),
+        ("max_concurrency", ctypes.c_uint8),
+        ("binding_count", ctypes.c_uint8),
+        ("constants", ctypes.c_void_p),
+        ("binding_ptrs", ctypes.c_void_p),
+        ("binding_lengths", ctypes.c_void_p),
+    ]
+
+
+class _WorkgroupState(ctypes.Structure):
+    _fields_ = [
+        ("workgroup_id_x", ctypes.c_uint32),
+        ("workgroup_id_y", ctypes.c_uint32),
+        ("workgroup_id_z", ctypes.c_uint16),
+        ("reserved", ctypes.c_uint16),
+        ("processor_id", ctypes.c_uint32),
+        ("local_memory", ctypes.c_void_p),
+        ("local_memory_size", ctypes.c_uint32),
+    ]
+
+
+def buffer(size: int) -> tuple[np.ndarray, int]:
+    """Zeroed bytes, and their first aligned address."""
+    storage = np.zeros(size + _ALIGNMENT, dtype=np.uint8)
+    address = storage.ctypes.data
+    return storage, (address + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One kernel of an object, and what its manifest says of it."""
+
+    name: str
+    entry: Any
+    workgroups: int
+    outputs: int
+    binding_bytes: Sequence[int]
+    block_bytes: int
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Runs all workgroups on bindings at these addresses."""
+        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        dispatch = _DispatchState(
+            workgroup_count_x=self.workgroups,
+            binding_count=len(addresses),
+            binding_ptrs=ctypes.addressof(pointers),
+        )
+        local, local_address = buffer(self.block_bytes)
+        for index in range(self.workgroups):
+            workgroup = _WorkgroupState(
+                workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
+            )
+            if self.entry(None, ctypes.byref(dispatch), ctypes.byref(workgroup)) != 0:
+                raise RuntimeError(f"kernel {self.name} failed in workgroup {index}")
+
+
+def load_kernels(object_file: Path, manifest: Path) -> list[Kernel]:
+    """The kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
+    library_file = object_file.with_suffix(".so")
+    subprocess.run([LINKER, "-shared", str(object_file), "-o", str(library_file)], check=True)
+    library = ctypes.CDLL(str(library_file))
+    return [
+        Kernel(entry=getattr(library, kernel["name"]), **kernel)
+        for kernel in json.loads(manifest.read_text())
+    ]
