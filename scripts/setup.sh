@@ -21,4 +21,6 @@ fi
 [ -x .venv/bin/python ] || python3 -m venv .venv
 # The build runs in this environment, not in an isolated one, so that build/ stays valid from run to run.
 .venv/bin/pip install -q 'scikit-build-core==1.1.2' 'nanobind==3.1.0'
-.venv/bin/pip install -q --no-build-isolation ".[${extras// /,}]"
+# Dynamic, as the preset "dev" is: a wheel that stands alone takes longer to link (scripts/wheel.sh).
+.venv/bin/pip install -q --no-build-isolation -Cbuild-dir=build -Ccmake.define.TILEWRIGHT_STATIC=OFF \
+  -Ccmake.define.TILEWRIGHT_TESTS=ON ".[${extras// /,}]"

@@ -3,18 +3,28 @@
 llvm_version: str
 
 class Diagnostic:
-    severity: str
-    message: str
-    location: str
-    operation: str
-    notes: list[Diagnostic]
+    @property
+    def severity(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def notes(self) -> list[Diagnostic]: ...
 
 class OperationInfo:
-    name: str
-    location: str
-    text: str
-    result_types: list[str]
-    depth: int
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def result_types(self) -> list[str]: ...
+    @property
+    def depth(self) -> int: ...
 
 class NativeModule:
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import platform
 import shutil
@@ -12,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tilewright.cores import available_cores
 from tilewright.errors import TilewrightError
-from tilewright.iree.versions import PACKAGES, check_iree, installed_version
-from tilewright.module import find_opt
+from tilewright.iree.versions import PACKAGES, PINNED_IREE, check_iree, installed_version
+from tilewright.opt import find_opt
+
+_LIBRARIES = ("numpy", "ml_dtypes", "onnx")
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ def examine() -> list[Check]:
     checks = [
         Check("Python", sys.version_info >= (3, 11), platform.python_version()),
         *(_attempt(package, functools.partial(_iree_package, package)) for package in PACKAGES),
+        *(_attempt(package, functools.partial(_package, package)) for package in _LIBRARIES),
         _attempt("extension module", _native),
         _optional("onnxruntime", "`run --compare` leaves it out"),
         Check("processor", None, _processor()),
         Check("threads", None, f"{available_cores()} available"),
-        Check("tilewright-opt", shutil.which(find_opt()) is not None, find_opt()),
+        _attempt("tilewright-opt", _opt),
+        _attempt("IREE's linker", _linker),
         _attempt("temporary folder", _temporary_space),
     ]
     if all(check.ok is not False for check in checks):
@@ -56,6 +59,37 @@ def _attempt(name: str, finding: Callable[[], str]) -> Check:
 def _iree_package(package: str) -> str:
     check_iree(package)
     return installed_version(package) or ""
+
+
+def _package(package: str) -> str:
+    version = installed_version(package)
+    if version is None:
+        raise TilewrightError("not installed", hint=f"run: pip install {package}")
+    return version
+
+
+def _opt() -> str:
+    path = find_opt()
+    if shutil.which(path) is None:
+        raise TilewrightError(
+            "not found, so a failing pass cannot be run again alone",
+            hint="run: pip install --force-reinstall --no-deps tilewright",
+        )
+    return path
+
+
+def _linker() -> str:
+    """IREE links every module's kernels with the linker of its own package, never with the system's."""
+    check_iree("iree-base-compiler")
+    package = importlib.util.find_spec("iree.compiler")
+    for folder in (package.submodule_search_locations if package else None) or ():
+        linker = Path(folder) / "_mlir_libs" / "iree-lld"
+        if os.access(linker, os.X_OK):
+            return str(linker)
+    raise TilewrightError(
+        "iree-lld is not in IREE's compiler package, or may not be executed",
+        hint=f"run: pip install --force-reinstall --no-deps iree-base-compiler=={PINNED_IREE}",
+    )
 
 
 def _native() -> str:
@@ -90,6 +124,8 @@ def _temporary_space() -> str:
 
 
 def _compile_and_run() -> str:
+    import numpy as np
+
     from tilewright.compilation import compile
 
     text = """

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.errors import ModelError, PassError
 from tilewright.native import native
+from tilewright.opt import find_opt
 
 if TYPE_CHECKING:
     from tilewright import _native
@@ -186,13 +187,3 @@ def write_reproducer(
     return shlex.join(
         [find_opt(), "--allow-unregistered-dialect", str(path), f"--pass-pipeline={anchored}", "-o", "-"]
     )
-
-
-def find_opt() -> str:
-    """The `tilewright-opt` of this installation, else whichever the shell finds."""
-    installed = Path(__file__).parent / "bin" / "tilewright-opt"
-    built = Path(__file__).parents[2] / "bin" / "tilewright-opt"
-    for candidate in (installed, built):
-        if candidate.exists():
-            return str(candidate)
-    return shutil.which("tilewright-opt") or "tilewright-opt"

@@ -33,10 +33,11 @@ using namespace tilewright;
 namespace {
 std::unique_ptr<llvm::TargetMachine> makeMachine(const Target &target, std::string &error) {
   static bool initialised = [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
+    // The only code generator that the table's CPU targets need, and that a statically linked build contains.
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
     return true;
   }();
   (void)initialised;

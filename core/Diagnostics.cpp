@@ -1,4 +1,4 @@
-#include "Diagnostics.h"
+#include "core/Diagnostics.h"
 
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Operation.h"

@@ -1,20 +1,11 @@
 // MLIR diagnostics as plain data that outlives their context.
-#ifndef TILEWRIGHT_PYTHON_DIAGNOSTICS_H
-#define TILEWRIGHT_PYTHON_DIAGNOSTICS_H
+#ifndef TILEWRIGHT_CORE_DIAGNOSTICS_H
+#define TILEWRIGHT_CORE_DIAGNOSTICS_H
 
+#include "core/Core.h"
 #include "mlir/IR/Diagnostics.h"
-#include <string>
-#include <vector>
 
 namespace tilewright {
-
-struct PlainDiagnostic {
-  std::string severity; ///< "error", "warning", "remark" or "note"
-  std::string message;
-  std::string location; ///< as describe() words it
-  std::string operation; ///< name of the op at fault; empty when the message names none
-  std::vector<PlainDiagnostic> notes;
-};
 
 /// A location for people: the name that a front end gave, else file:line:column; empty when unknown.
 std::string describe(mlir::Location location);
@@ -23,10 +14,10 @@ std::string describe(mlir::Location location);
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(mlir::MLIRContext *context);
-  std::vector<PlainDiagnostic> take() { return std::move(collected); }
+  Diagnostics take() { return std::move(collected); }
 
 private:
-  std::vector<PlainDiagnostic> collected;
+  Diagnostics collected;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -1,0 +1,228 @@
+#include "core/Core.h"
+#include "core/Diagnostics.h"
+
+#include "passes/Pipelines.h"
+#include "passes/plan/Plan.h"
+#include "passes/target/Target.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/JSON.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace tilewright;
+
+struct NativeModule::State {
+  State();
+  static const DialectRegistry &registry();
+
+  std::unique_ptr<MLIRContext> context;
+  OwningOpRef<ModuleOp> module;
+  std::mutex mutex;
+};
+
+NativeModule::State::State() : context(std::make_unique<MLIRContext>(registry())) {
+  context->allowUnregisteredDialects();
+  // Remarks have an engine of their own; this makes it report them as diagnostics, which we collect.
+  remark::RemarkCategories everything{".*", ".*", ".*", ".*", ".*"}; // "all" alone enables none
+  (void)remark::enableOptimizationRemarks(*context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                          everything, /*printAsEmitRemarks=*/true);
+}
+
+const DialectRegistry &NativeModule::State::registry() {
+  static const DialectRegistry *all = [] {
+    auto *result = new DialectRegistry;
+    registerDialects(*result);
+    return result;
+  }();
+  return *all;
+}
+
+NativeModule::NativeModule() : state(std::make_unique<State>()) {}
+
+NativeModule::~NativeModule() = default;
+
+std::tuple<std::shared_ptr<NativeModule>, Diagnostics> NativeModule::parse(const std::string &text,
+                                                                           const std::string &name) {
+  std::shared_ptr<NativeModule> result(new NativeModule);
+  Diagnostics diagnostics;
+  { // The collector must go before the context does.
+    DiagnosticCollector collector(result->state->context.get());
+    result->state->module = parseSourceString<ModuleOp>(text, result->state->context.get(), name);
+    diagnostics = collector.take();
+  }
+  if (!result->state->module)
+    result = nullptr;
+  return {result, std::move(diagnostics)};
+}
+
+std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  OpPrintingFlags flags;
+  if (generic)
+    flags.printGenericOpForm();
+  if (localScope)
+    flags.useLocalScope();
+  if (debugInfo)
+    flags.enableDebugInfo();
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  state->module->print(stream, flags);
+  return result;
+}
+
+std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, const std::string &dumpDirectory) {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  DiagnosticCollector collector(state->context.get());
+  std::string syntaxError;
+  llvm::raw_string_ostream errors(syntaxError);
+  FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, errors);
+  if (failed(parsed)) {
+    Diagnostics diagnostics = collector.take();
+    diagnostics.insert(diagnostics.begin(), PlainDiagnostic{"error", syntaxError, "", "", {}});
+    return {false, std::move(diagnostics)};
+  }
+  StringRef anchor = parsed->getOpAnchorName();
+  SmallVector<Operation *> roots;
+  if (anchor == ModuleOp::getOperationName() || anchor == OpPassManager::getAnyOpAnchorName())
+    roots.push_back(*state->module);
+  else
+    state->module->walk([&](Operation *op) {
+      if (op->getName().getStringRef() == anchor)
+        roots.push_back(op);
+    });
+  bool multithreaded = state->context->isMultithreadingEnabled();
+  if (!dumpDirectory.empty())
+    state->context->disableMultithreading(); // printing from several threads would mix
+  bool ok = true;
+  for (Operation *root : roots) {
+    PassManager manager(state->context.get(), anchor);
+    static_cast<OpPassManager &>(manager) = *parsed;
+    if (!dumpDirectory.empty())
+      manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
+                                         [](Pass *, Operation *) { return true; }, /*printModuleScope=*/false,
+                                         /*printAfterOnlyOnChange=*/true, /*printAfterOnlyOnFailure=*/false,
+                                         dumpDirectory);
+    if (failed(manager.run(root))) {
+      ok = false;
+      break;
+    }
+  }
+  if (!dumpDirectory.empty() && multithreaded)
+    state->context->enableMultithreading();
+  return {ok, collector.take()};
+}
+
+std::tuple<bool, Diagnostics> NativeModule::verify() {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  DiagnosticCollector collector(state->context.get());
+  bool ok = succeeded(mlir::verify(*state->module));
+  return {ok, collector.take()};
+}
+
+std::vector<OperationInfo> NativeModule::operations() {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  std::vector<OperationInfo> result;
+  auto visit = [&](auto &&self, Operation *op, int64_t depth) -> void {
+    OperationInfo info{op->getName().getStringRef().str(), describe(op->getLoc()), "", {}, depth};
+    llvm::raw_string_ostream stream(info.text);
+    op->print(stream, OpPrintingFlags().useLocalScope().skipRegions().elideLargeElementsAttrs());
+    for (Type type : op->getResultTypes()) {
+      llvm::raw_string_ostream typeStream(info.resultTypes.emplace_back());
+      type.print(typeStream);
+    }
+    result.push_back(std::move(info));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Operation &nested : block)
+          self(self, &nested, depth + 1);
+  };
+  visit(visit, *state->module, 0);
+  return result;
+}
+
+std::shared_ptr<NativeModule> NativeModule::clone() {
+  // Another context, so that the copy can be worked on at the same time.
+  auto [copy, diagnostics] = parse(text(true, false, true), "clone");
+  return copy;
+}
+
+std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &json) {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
+  if (!value)
+    return {"", llvm::toString(value.takeError())};
+  llvm::Expected<Plan> plan = planFromJson(*value);
+  if (!plan)
+    return {"", llvm::toString(plan.takeError())};
+  SmallVector<FunctionOpInterface> functions;
+  state->module->walk([&](FunctionOpInterface function) {
+    if (!function.isExternal())
+      functions.push_back(function);
+  });
+  if (functions.size() != 1)
+    return {"", "a plan is checked against a module with one function, this one has " + std::to_string(functions.size())};
+  TensorGraph graph = TensorGraph::build(functions.front().getFunctionBody().front());
+  if (std::string problem = plan->verify(graph); !problem.empty())
+    return {"", problem};
+  return {llvm::formatv("{0:2}", toJson(*plan)).str(), ""};
+}
+
+//===----------------------------------------------------------------------===//
+// Targets and plans, as JSON: value or error
+//===----------------------------------------------------------------------===//
+
+std::tuple<std::string, std::string> tilewright::lookupTargetJson(const std::string &nameOrPath) {
+  llvm::Expected<Target> target = lookupTarget(nameOrPath);
+  if (!target)
+    return {"", llvm::toString(target.takeError())};
+  return {llvm::formatv("{0:2}", toJson(*target)).str(), ""};
+}
+
+std::tuple<std::string, std::string> tilewright::normalizeTargetJson(const std::string &json, int64_t cores) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
+  if (!value)
+    return {"", llvm::toString(value.takeError())};
+  llvm::Expected<Target> target = targetFromJson(*value);
+  if (!target)
+    return {"", llvm::toString(target.takeError())};
+  return {llvm::formatv("{0:2}", toJson(cores > 0 ? withCores(*target, cores) : *target)).str(), ""};
+}
+
+std::tuple<std::string, std::string> tilewright::normalizePlanJson(const std::string &json) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
+  if (!value)
+    return {"", llvm::toString(value.takeError())};
+  llvm::Expected<Plan> plan = planFromJson(*value);
+  if (!plan)
+    return {"", llvm::toString(plan.takeError())};
+  return {llvm::formatv("{0:2}", toJson(*plan)).str(), ""};
+}
+
+std::vector<std::string> tilewright::targetNames() { return knownTargets(); }
+
+//===----------------------------------------------------------------------===//
+// The process
+//===----------------------------------------------------------------------===//
+
+std::string tilewright::llvmVersion() { return LLVM_VERSION_STRING; }
+
+void tilewright::registerPipelines() { registerAllPassesAndPipelines(); }
+
+int tilewright::optMain(int argc, char **argv) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  registerAllPassesAndPipelines();
+  return asMainReturnCode(MlirOptMain(argc, argv, "Tilewright optimizer driver\n", registry));
+}

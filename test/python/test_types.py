@@ -1,0 +1,34 @@
+"""The types of the extension module, which are written by hand for checkers that see only the source."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import tilewright
+
+
+def interface(stub: Path) -> list[str]:
+    """What a stub declares, without its docstring and the values of constants."""
+    body = ast.parse(stub.read_text()).body
+    for node in body:
+        if isinstance(node, ast.AnnAssign):
+            node.value = None
+    return [ast.unparse(node) for node in body if not isinstance(node, ast.Expr)]
+
+
+def test_the_stub_is_what_the_extension_module_says_of_itself(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "nanobind.stubgen",
+        "-q",
+        "-m",
+        "tilewright._native",
+        "-O",
+        str(tmp_path),
+    ]
+    subprocess.run(command, check=True)
+    assert interface(Path(tilewright.__path__[0]) / "_native.pyi") == interface(tmp_path / "_native.pyi")

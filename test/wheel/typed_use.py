@@ -1,0 +1,20 @@
+"""What a user's type checker sees of an installed wheel; scripts/wheel.sh checks this file with `mypy --strict`."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import tilewright
+from tilewright import passes
+
+
+def use(path: str) -> None:
+    program = tilewright.compile(path, target="x86-64-avx2", threads=2)
+    assert_type(program, tilewright.Program)
+    assert_type(program.kernels[0].predicted_seconds, float)
+    assert_type(program.plan, tilewright.Plan | None)
+    assert_type(tilewright.Target.lookup("cpu").features, str)
+    module = tilewright.Module.parse("module {}")
+    # Generated from Passes.td, and typed all the same.
+    assert_type(passes.print_plan(module, target="cpu", cores=2, json=True), list[tilewright.Diagnostic])
+    passes.print_plan(module, cores="two")  # type: ignore[arg-type]
