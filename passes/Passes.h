@@ -16,6 +16,17 @@ inline constexpr llvm::StringLiteral kOutputsAttr = "tile.outputs";
 inline constexpr llvm::StringLiteral kBlockBytesAttr = "tile.block_bytes";
 inline constexpr llvm::StringLiteral kBindingBytesAttr = "tile.binding_bytes";
 
+/// On programs and functions that are one of several variants: its target, and the name of the kernel. Without them a
+/// kernel is for the target that the passes are told.
+inline constexpr llvm::StringLiteral kTargetAttr = "tile.target";
+inline constexpr llvm::StringLiteral kVariantOfAttr = "tile.variant_of";
+
+/// Name or file of the target that a program or function is for.
+inline std::string targetOf(mlir::Operation *op, const std::string &otherwise) {
+  auto own = op->getAttrOfType<mlir::StringAttr>(kTargetAttr);
+  return own ? own.getValue().str() : otherwise;
+}
+
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 

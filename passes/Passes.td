@@ -80,8 +80,8 @@ def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::Program
 def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
   let summary = "Convert tile programs to functions over vectors and memrefs";
   let description = [{
-    Arrives: `tile.program`s with allocated buffers. Leaves: a `func.func` of the
-    same name per program, over its bindings, the workgroup's memory and the
+    Arrives: `tile.program`s with allocated buffers, for `target` unless they say
+    theirs. Leaves: a `func.func` of the same name per program, over its bindings, the workgroup's memory and the
     workgroup's index. Each loop nest advances along its vector dim by whole
     vectors with a masked tail; values are computed outside the loops they do
     not depend on; contiguous, uniform and irregular accesses become vector
@@ -105,6 +105,34 @@ def InstrumentBytes : Pass<"tile-instrument-bytes", "::mlir::func::FuncOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def MakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
+  let summary = "Make one program per instruction set of each tile program";
+  let description = [{
+    Arrives: a module of `tile.program`s with allocated buffers. Leaves: with
+    several `targets`, each program for the first, and a copy `<name>.<target>`
+    for each further one; all say in `tile.target` what they are for and in
+    `tile.variant_of` whose variants they are. The entry point takes the first
+    whose features the processor has, so the widest comes first; a target that
+    would never be chosen, and one with a vector extension that IREE's runtime
+    does not report, are errors.
+  }];
+  let options = [ListOption<"targets", "targets", "std::string", "target names or JSON files, widest first">];
+  let statistics = [Statistic<"copies", "copies", "programs added">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
+def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncOp"> {
+  let summary = "Replace what a kernel's target has no instruction for";
+  let description = [{
+    Arrives: kernels over `arith` and `math`. Leaves: without `fma`, `math.fma`
+    in f32 as a product and a sum in f64; without `f16c`, conversions between
+    f16 and f32 as integer arithmetic. Kernels for other targets are left alone.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"",
+                        "target name or JSON file, of kernels that do not say theirs">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
   let summary = "Replace transcendental functions by arithmetic, without libm";
   let description = [{
@@ -126,7 +154,9 @@ def WrapCpuAbi : Pass<"tile-wrap-cpu-abi", "::mlir::ModuleOp"> {
     Arrives: kernels as `llvm.func` with the bare pointers of their bindings, the
     workgroup's memory and index. Leaves: the kernel private and inlined, and
     under its name an entry `i32 (environment, dispatch state, workgroup state)`
-    that reads them from IREE's structs.
+    that reads them from IREE's structs. Of a kernel with variants, each has a
+    private entry, and the kernel's own calls the first whose features are among
+    those that the environment reports; without any it fails with status 1.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

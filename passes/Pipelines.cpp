@@ -38,6 +38,8 @@ void tilewright::registerDialects(DialectRegistry &registry) {
 namespace {
 struct CpuOptions : PassPipelineOptions<CpuOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("target name or JSON file"), llvm::cl::init("cpu")};
+  ListOption<std::string> variants{*this, "variants",
+                                   llvm::cl::desc("further targets, narrower ones later; the processor chooses")};
   Option<std::string> objectPath{*this, "object-path", llvm::cl::desc("the object file to write")};
   Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
@@ -55,6 +57,10 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   auto &kernels = manager.nest<ModuleOp>();
   kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
+  MakeVariantsOptions variants;
+  variants.targets.push_back(options.target);
+  variants.targets.append(options.variants.begin(), options.variants.end());
+  kernels.addPass(createMakeVariants(variants));
   ConvertToVectorOptions convert;
   convert.target = options.target;
   kernels.addPass(createConvertToVector(convert));
@@ -73,6 +79,9 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  EmulateInstructionsOptions emulate;
+  emulate.target = options.target;
+  kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertVectorToLLVMPass());

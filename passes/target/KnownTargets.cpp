@@ -48,6 +48,10 @@ Target cpuTarget(const CpuCore &core, int64_t cores) {
   return target;
 }
 
+const CpuCore baseline = {"x86-64-v2", "x86-64-v2", "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt", 16, 16, 32 * KiB, 256 * KiB,
+                          50 * giga,   30 * giga,   28 * giga,                              1 * giga,
+                          "peaks: 3.5 GHz, 16 B loads, one 4-lane product and one 4-lane sum a cycle (Nehalem manual); "
+                          "caches sustain about half of it"};
 const CpuCore avx2 = {"x86-64-avx2", "x86-64-v3", "+avx2,+fma,+f16c,+bmi2", 32, 16, 32 * KiB, 512 * KiB,
                       100 * giga,    60 * giga,   110 * giga,               3.5 * giga,
                       "peaks: 3.5 GHz, 2x32 B loads and 2x8 FMA lanes a cycle (Zen 2/3, Haswell manuals); caches "
@@ -124,7 +128,7 @@ const CudaDevice cudaDevices[] = {
 
 const std::vector<Target> &tilewright::targetTable() {
   static const std::vector<Target> table = [] {
-    std::vector<Target> targets = {cpuTarget(avx2, 8), cpuTarget(avx512, 8), cpuTarget(amx, 8)};
+    std::vector<Target> targets = {cpuTarget(baseline, 8), cpuTarget(avx2, 8), cpuTarget(avx512, 8), cpuTarget(amx, 8)};
     for (const CudaDevice &device : cudaDevices)
       targets.push_back(cudaTarget(device));
     return targets;

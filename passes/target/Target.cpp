@@ -27,7 +27,7 @@ const Target *find(StringRef name) {
 // This machine
 //===--------------------------------------------------------------------===//
 
-/// The widest table entry whose instructions this machine has; empty without AVX2.
+/// The widest table entry whose instructions this machine has; empty without SSE4.2.
 StringRef bestEntry(const StringMap<bool> &features) {
   auto has = [&](std::initializer_list<StringRef> names) {
     return all_of(names, [&](StringRef name) { return features.lookup(name); });
@@ -36,7 +36,9 @@ StringRef bestEntry(const StringMap<bool> &features) {
     return "x86-64-amx";
   if (has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}))
     return "x86-64-avx512";
-  return has({"avx2", "fma", "f16c"}) ? "x86-64-avx2" : "";
+  if (has({"avx2", "fma", "f16c"}))
+    return "x86-64-avx2";
+  return has({"sse4.2", "popcnt"}) ? "x86-64-v2" : "";
 }
 
 /// Sorted, so that one machine always gives one string.
@@ -52,7 +54,7 @@ Expected<Target> hostTarget() {
   StringMap<bool> features = sys::getHostCPUFeatures();
   StringRef entry = bestEntry(features);
   if (entry.empty())
-    return fail("target 'cpu': this machine has no AVX2; name a target of the table to compile for another machine");
+    return fail("target 'cpu': this machine has no SSE4.2; name a target of the table to compile for another machine");
   Target target = withCores(*find(entry), std::max(1u, std::thread::hardware_concurrency()));
   target.name = "cpu";
   target.cpu = sys::getHostCPUName().str();
@@ -187,6 +189,12 @@ const MemoryLevel &Target::level(tile::Space space) const {
     if (level.space == space)
       return level;
   return space < tile::Space::global ? levels.front() : levels.back();
+}
+
+bool Target::has(StringRef feature) const {
+  SmallVector<StringRef> parts;
+  StringRef(features).split(parts, ',');
+  return is_contained(parts, ("+" + feature).str());
 }
 
 Target tilewright::withCores(Target target, int64_t cores) {

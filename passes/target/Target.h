@@ -38,6 +38,7 @@ struct Target {
   std::string source;                ///< where the numbers come from
 
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
+  bool has(llvm::StringRef feature) const;           ///< "fma": whether `features` switches it on
 };
 
 /// The same machine with another number of hardware threads: what each core owns scales with it; the bandwidth of

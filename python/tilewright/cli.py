@@ -79,7 +79,12 @@ def _common(command: Command) -> Command:
 def _compiling(command: Command) -> Command:
     """Options of every command that compiles."""
     decorators = [
-        click.option("--target", default="cpu", show_default=True, help="Target name or JSON file."),
+        click.option(
+            "--target",
+            default="cpu",
+            show_default=True,
+            help="Target name or JSON file; several with commas.",
+        ),
         click.option("--threads", type=click.IntRange(1, 64), help="Threads to run on; default: all cores."),
         click.option(
             "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."

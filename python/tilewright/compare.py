@@ -30,8 +30,7 @@ from tilewright.process import Worker
 from tilewright.program import Program
 from tilewright.runtime import Session
 from tilewright.signature import Array
-from tilewright.stitch import resolve_target
-from tilewright.targets import Target
+from tilewright.targets import TargetChoice, resolve_targets
 
 # What may be best for IREE alone; see `compilation` for the wider search that left these.
 IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
@@ -111,7 +110,7 @@ class _Contender:
 
 def compare(
     model: str | Path,
-    target: str | Path | Target = "cpu",
+    target: TargetChoice = "cpu",
     *,
     options: CompileOptions | None = None,
     inputs: Sequence[Array] | None = None,
@@ -136,7 +135,7 @@ def compare(
         arrays = list(inputs) if inputs is not None else random_inputs(program.signature, seed=seed)
         checked = program.signature.check_inputs(arrays)
         _prepare(ours, program, checked)
-        flags = iree_flags(resolve_target(target, threads=threads), host=target == "cpu")
+        flags = iree_flags(resolve_targets(target, threads=threads)[-1], host=target == "cpu")
         alone = _iree_alone(model, program, flags, checked, threads, iree, folder, say)
         if not options.iree_flags and alone.flags != (DATA_TILING,):
             # What stays with IREE may be best at the flags that IREE alone is best at: the faster of the two counts.
@@ -163,7 +162,7 @@ def compare(
 
 def _ours(
     model: str | Path,
-    target: str | Path | Target,
+    target: TargetChoice,
     options: CompileOptions,
     threads: int,
     iree: IreeCompiler,

@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.cores import available_cores
-from tilewright.errors import IreeError, OutputError, TargetError
+from tilewright.errors import IreeError, OutputError
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
@@ -39,8 +39,8 @@ from tilewright.process import Worker
 from tilewright.program import Metadata, Program
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
-from tilewright.stitch import Stitched, UnreadableError, resolve_target, stitch
-from tilewright.targets import Target
+from tilewright.stitch import Stitched, UnreadableError, stitch
+from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
 
 DATA_TILING = "--iree-opt-data-tiling"
@@ -50,7 +50,7 @@ Progress = Callable[[str], None]
 
 def compile(
     model: Model,
-    target: str | os.PathLike[str] | Target = "cpu",
+    target: TargetChoice = "cpu",
     *,
     threads: int | None = None,
     iree_flags: Sequence[str] = (),
@@ -65,7 +65,9 @@ def compile(
 
     Arguments:
         model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
-        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`.
+        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several of
+            them, as a sequence or with commas, give every kernel a variant for each, among which the processor
+            chooses when the program runs.
         threads: Threads that the program runs on; by default one, or one per core that this process may use,
             whichever is predicted faster.
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
@@ -91,24 +93,19 @@ def compile(
 def compile_with(
     options: CompileOptions,
     model: Model,
-    target: str | os.PathLike[str] | Target = "cpu",
+    target: TargetChoice = "cpu",
     *,
     progress: Progress | None = None,
 ) -> Program:
     """`compile` with its options as one object."""
     check_iree()
     threads = options.threads or available_cores()
-    machine = resolve_target(target, threads=threads)
-    if machine.backend != "cpu":
-        raise TargetError(
-            f"target {machine.name} is for {machine.backend}, for which there is no code generator yet",
-            hint="choose a CPU target; `tilewright targets` lists them",
-        )
+    targets = resolve_targets(target, threads=threads)
     report_step = progress or (lambda step: None)
     try:
         directory = tempfile.TemporaryDirectory(prefix="tilewright-")
         try:
-            return _compile_in(directory, model, target, machine, threads, options, report_step)
+            return _compile_in(directory, model, target, targets, threads, options, report_step)
         except BaseException:
             directory.cleanup()
             raise
@@ -123,8 +120,8 @@ def compile_with(
 def _compile_in(
     directory: tempfile.TemporaryDirectory[str],
     model: Model,
-    target: str | os.PathLike[str] | Target,
-    machine: Target,
+    choice: TargetChoice,
+    targets: Sequence[Target],
     threads: int,
     options: CompileOptions,
     progress: Progress,
@@ -133,7 +130,9 @@ def _compile_in(
     dump = _Dump(options.dump_dir)
     seconds: dict[str, float] = {}
     notes: list[str] = []
-    flags = iree_flags(machine, host=target == "cpu", extra=options.iree_flags)
+    narrowest = targets[-1]
+    # IREE's own kernels have no variants: they are for the target that every processor of interest has.
+    flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
     with Worker(folder) as worker:
         iree = IreeCompiler(worker)
@@ -149,10 +148,10 @@ def _compile_in(
 
         progress("fusing and generating kernels")
         with _timed(seconds, "tilewright"):
-            stitched = _stitch(front, worker, machine, folder, options, notes)
-            if options.threads is None and threads > 1 and choose_threads(stitched.report, machine) == 1:
-                threads, machine = 1, resolve_target(target, threads=1)
-                stitched = _stitch(front, worker, machine, folder, options, notes)
+            stitched = _stitch(front, worker, targets, folder, options, notes)
+            if options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
+                threads, targets = 1, resolve_targets(choice, threads=1)
+                stitched = _stitch(front, worker, targets, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
         for name in ("plan.json", "report.json", "target.json", "kernels.o"):
             dump.copy(folder / name)
@@ -169,10 +168,11 @@ def _compile_in(
             imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
         )
     metadata = Metadata(
-        target=machine.name,
+        target=",".join(target.name for target in targets),
         threads=threads,
         entry=interface.entry,
-        features=machine.features,
+        features=narrowest.features,
+        variants={target.name: target.features for target in targets[:-1]},
         signature=signature,
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
@@ -181,20 +181,25 @@ def _compile_in(
         seconds=seconds,
     )
     program = Program(module=path, parameters=parameters, metadata=metadata, keep_alive=directory)
-    if not missing_features(machine.features):
+    if not missing_features(narrowest.features):
         program.load()  # what is wrong with it should show now
     return program
 
 
 def _stitch(
-    front: str, worker: Worker, machine: Target, folder: Path, options: CompileOptions, notes: list[str]
+    front: str,
+    worker: Worker,
+    targets: Sequence[Target],
+    folder: Path,
+    options: CompileOptions,
+    notes: list[str],
 ) -> Stitched:
     """Our stage; what it cannot even read goes to IREE as it is, unless strict."""
     try:
         return stitch(
             front,
             worker=worker,
-            target=machine,
+            targets=targets,
             directory=folder,
             plan=options.plan,
             dump_dir=options.dump_dir,

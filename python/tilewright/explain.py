@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.plan import CostTerm
 from tilewright.report import Kernel, LaunchEdge
+from tilewright.runtime import missing_features
 
 if TYPE_CHECKING:
     from tilewright.program import Metadata
@@ -18,6 +19,8 @@ def explain_text(metadata: Metadata) -> str:
     """What was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
     lines = [f"{metadata.entry} for target {metadata.target}, {metadata.threads} threads"]
+    if metadata.variants:
+        lines.append(_variants(metadata))
     lines += [f"note: {note}" for note in metadata.notes]
     if metadata.seconds:
         steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())
@@ -34,6 +37,17 @@ def explain_text(metadata: Metadata) -> str:
         lines += ["", "left to IREE, and why"]
         lines += _grouped((f"{op.op}: {op.reason}", op.location) for op in report.left_to_iree)
     return "\n".join(lines)
+
+
+def _variants(metadata: Metadata) -> str:
+    names = metadata.target.split(",")
+    features = [*metadata.variants.values(), metadata.features]
+    fitting = (name for name, needed in zip(names, features, strict=True) if not missing_features(needed))
+    chosen = next(fitting, "none of them")
+    return (
+        f"{len(names)} variants of each fused kernel, the first that fits the processor: {', '.join(names)}; "
+        f"here {chosen}; planned for {names[0]}, IREE's own kernels are for {names[-1]}"
+    )
 
 
 def _coverage(coverage: Mapping[str, int]) -> str:

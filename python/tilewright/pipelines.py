@@ -5,6 +5,7 @@ module.run(pipeline("canonicalize", nested("func.func", "tile-raise", "tile-comp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -47,10 +48,10 @@ def _is_default(value: OptionValue) -> bool:
 def _value(value: OptionValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        # Quotes keep spaces and braces of a path together.
-        return value if value.replace("_", "").replace("-", "").isalnum() else f"'{value}'"
     if isinstance(value, int | float):
         return str(value)
     assert value is not None
-    return ",".join(_value(item) for item in value)
+    # A list is quoted as a whole: it is taken apart after the quotes are gone.
+    text = value if isinstance(value, str) else ",".join(str(item) for item in value)
+    # Quotes keep spaces and braces of a path together.
+    return text if re.fullmatch(r"[\w,.-]*", text) else f"'{text}'"

@@ -38,6 +38,8 @@ class Metadata:
     """None: a module without a description, of which nothing is known."""
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """Wider targets that every kernel of ours has a variant for, widest first, and what each needs."""
     report: Report = field(default_factory=Report)
     plan: dict[str, Any] | None = None
     iree_flags: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class Metadata:
         return {
             "target": self.target,
             "features": self.features,
+            "variants": dict(self.variants),
             "threads": self.threads,
             "entry": self.entry,
             **(self.signature.to_json() if self.signature else {}),
@@ -66,6 +69,7 @@ class Metadata:
         return Metadata(
             target=data["target"],
             features=data.get("features", ""),
+            variants=data.get("variants", {}),
             threads=data["threads"],
             entry=data["entry"],
             signature=Signature.from_json(data) if "inputs" in data else None,

@@ -65,7 +65,9 @@ def missing_features(features: str) -> list[str]:
     present = _processor_flags()
     if present is None:
         return []
-    needed = [f[1:] for f in features.split(",") if re.match(r"\+(avx(?!10)|amx|fma|f16c|bmi)", f)]
+    needed = [
+        f[1:] for f in features.split(",") if re.match(r"\+(avx(?!10)|amx|fma|f16c|bmi|ssse3|sse4|popcnt)", f)
+    ]
     return [f for f in needed if _plain(f) not in present]
 
 

@@ -8,9 +8,9 @@ end of the user's process. To drive passes in process, see `tilewright.module`.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,28 +40,22 @@ class Stitched:
     seconds: float
 
 
-def resolve_target(target: str | os.PathLike[str] | Target, *, threads: int) -> Target:
-    """The target as data, with as many cores as the program will have threads."""
-    if not isinstance(target, Target):
-        target = Target.lookup(target)
-    if target.backend != "cpu" or target.cores == threads:
-        return target
-    return target.with_cores(threads)
-
-
 def stitch(
     text: str,
     *,
     worker: Worker,
-    target: Target,
+    targets: Sequence[Target],
     directory: Path,
     plan: Plan | Path | None = None,
     dump_dir: Path | None = None,
 ) -> Stitched:
-    """Plans, compiles kernels to an object in `directory`, and splices them into the module."""
+    """Plans, compiles kernels to an object in `directory`, and splices them into the module.
+
+    The plan is for the first target; with several, every kernel has a variant for each.
+    """
     started = time.perf_counter()
-    inputs = {"target": directory / "target.json"}
-    inputs["target"].write_text(json.dumps(target.to_json()))
+    files = _write_targets(targets, directory)
+    inputs = {"target": files[0]}
     if plan is not None:
         inputs["plan-in"] = _as_file(plan, directory)
     outputs = {
@@ -69,7 +63,8 @@ def stitch(
         "plan-out": directory / "plan.json",
         "report": directory / "report.json",
     }
-    options = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    options["variants"] = [str(file) for file in files[1:]]
     if dump_dir is not None:
         options["dump-assembly"] = str(dump_dir / "kernels.s")
     passes = pipeline(pass_text("tilewright-cpu", options))
@@ -120,6 +115,14 @@ def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
     if "pass_error" in reply:
         raise PassError(**reply["pass_error"])
     raise PassError(reply["error"], details=reply["trace"] + log)
+
+
+def _write_targets(targets: Sequence[Target], directory: Path) -> list[Path]:
+    files: list[Path] = []
+    for target in targets:
+        files.append(directory / f"target{len(files) or ''}.json")
+        files[-1].write_text(json.dumps(target.to_json()))
+    return files
 
 
 def _as_file(plan: Plan | Path, directory: Path) -> Path:

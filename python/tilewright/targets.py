@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright._records import RecordError, from_json, to_json
 from tilewright.errors import OutputError, TargetError
@@ -84,6 +85,39 @@ class Target:
             Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
         except OSError as error:
             raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
+
+
+TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.PathLike[str] | Target]"
+"""What a program is compiled for: a target, or several, as a sequence or with commas between their names."""
+
+
+def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]:
+    """The targets as data, widest first, with as many cores as the program will have threads."""
+    several = _split(choice)
+    if len(several) > 1 and "cpu" in several:
+        raise TargetError(
+            "target 'cpu' is this machine as a whole and cannot be one of several",
+            hint="name targets of the table; `tilewright targets` lists them",
+        )
+    targets = [one if isinstance(one, Target) else Target.lookup(one) for one in several]
+    for target in targets:
+        if target.backend != "cpu":
+            raise TargetError(
+                f"target {target.name} is for {target.backend}, for which there is no code generator yet",
+                hint="choose a CPU target; `tilewright targets` lists them",
+            )
+    widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
+    return tuple(t if t.cores == threads else t.with_cores(threads) for t in widest_first)
+
+
+def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
+    if isinstance(choice, str):
+        return list(choice.split(","))
+    if isinstance(choice, os.PathLike | Target):
+        return [choice]
+    if not choice:
+        raise TargetError("no target given", hint="use 'cpu' for this machine")
+    return list(choice)
 
 
 def known_targets() -> list[str]:

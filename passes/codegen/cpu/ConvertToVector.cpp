@@ -46,6 +46,9 @@ public:
     for (Type type : source.getArgumentTypes())
       bindingBytes.push_back(cast<SliceType>(type).getNumBytes());
     function->setAttr(kBindingBytesAttr, builder.getDenseI64ArrayAttr(bindingBytes));
+    for (StringRef attr : {kTargetAttr, kVariantOfAttr})
+      if (Attribute value = program->getAttr(attr))
+        function->setAttr(attr, value);
     Block *entry = function.addEntryBlock();
     OpBuilder body = OpBuilder::atBlockEnd(entry);
     IRMapping values;
@@ -174,21 +177,25 @@ private:
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {
   using ConvertToVectorBase::ConvertToVectorBase;
 
-  void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
-      return signalPassFailure();
-    }
-    VectorShape shape{known->vectorBytes, known->vectorRegisters};
-    for (const MemoryLevel &level : llvm::reverse(known->levels))
+  static VectorShape shapeFor(const Target &target) {
+    VectorShape shape{target.vectorBytes, target.vectorRegisters};
+    for (const MemoryLevel &level : llvm::reverse(target.levels))
       if (level.space == Space::block)
         shape.cacheBytes = level.capacityBytes;
+    return shape;
+  }
+
+  void runOnOperation() override {
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
+      llvm::Expected<Target> known = lookupTarget(targetOf(program, target));
+      if (!known) {
+        program.emitError(llvm::toString(known.takeError()));
+        return signalPassFailure();
+      }
       OpBuilder builder(program);
-      ProgramConverter(program, shape).convert(builder);
+      ProgramConverter(program, shapeFor(*known)).convert(builder);
       program.erase();
     }
   }

@@ -74,18 +74,14 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 }
 
 /// Full-width registers are wanted even where the CPU's default prefers half, because the code is written for them.
-void setFunctionAttributes(llvm::Module &module, const Target &target) {
+void setFunctionAttributes(llvm::Function &function, const Target &target) {
   std::string width = std::to_string(target.vectorBytes * 8);
-  for (llvm::Function &function : module) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("prefer-vector-width", width);
-    function.addFnAttr("min-legal-vector-width", width);
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.features);
-    function.addFnAttr("no-builtins");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-  }
+  function.addFnAttr("prefer-vector-width", width);
+  function.addFnAttr("min-legal-vector-width", width);
+  function.addFnAttr("target-cpu", target.cpu);
+  function.addFnAttr("target-features", target.features);
+  function.addFnAttr("no-builtins");
+  function.addFnAttr(llvm::Attribute::NoUnwind);
 }
 
 bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
@@ -182,7 +178,13 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
       return fail("the kernels could not be translated to LLVM IR");
     module->setTargetTriple(machine->getTargetTriple());
     module->setDataLayout(machine->createDataLayout());
-    setFunctionAttributes(*module, *known);
+    for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
+      llvm::Expected<Target> own = lookupTarget(targetOf(kernel, target));
+      if (!own)
+        return fail(llvm::toString(own.takeError()));
+      if (!kernel.isExternal())
+        setFunctionAttributes(*module->getFunction(kernel.getName()), *own);
+    }
     optimise(*module, *machine);
     if (!dumpAssembly.empty()) {
       SmallVector<char> assembly;

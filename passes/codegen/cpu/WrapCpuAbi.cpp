@@ -1,10 +1,12 @@
 // IREE's ABI for CPU executables: int f(environment*, dispatch_state*, workgroup_state*), 0 on success. The offsets are
 // those of the structs in its executable_library.h; a kernel needs only the binding pointers, the workgroup's index
-// along x and its local memory.
+// along x and its local memory; one with variants also what the processor can do.
 #include "passes/Passes.h"
+#include "passes/target/ProcessorData.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_WRAPCPUABI
@@ -16,8 +18,10 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kBindingPointers = 32; ///< dispatch_state.binding_ptrs
+constexpr int64_t kProcessorData = 32;   ///< environment.processor.data[0], u64: feature bits
 constexpr int64_t kWorkgroupX = 0;       ///< workgroup_state.workgroup_id_x, u32
 constexpr int64_t kLocalMemory = 16;     ///< workgroup_state.local_memory
+constexpr int32_t kNoVariant = 1;        ///< the status of a call that no variant can serve
 
 struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
   static Value field(OpBuilder &builder, Location loc, Value base, int64_t offset, Type type) {
@@ -27,7 +31,17 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     return LLVM::LoadOp::create(builder, loc, type, address);
   }
 
-  static void wrap(LLVM::LLVMFuncOp kernel) {
+  static LLVM::LLVMFuncOp createEntry(OpBuilder &builder, LLVM::LLVMFuncOp kernel, StringRef name) {
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    auto type = LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer, pointer});
+    auto entry = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, type);
+    for (StringRef attr : {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr, kBindingBytesAttr, kTargetAttr})
+      if (Attribute value = kernel->getAttr(attr))
+        entry->setAttr(attr, value);
+    return entry;
+  }
+
+  static LLVM::LLVMFuncOp wrap(LLVM::LLVMFuncOp kernel) {
     OpBuilder builder(kernel);
     Location loc = kernel.getLoc();
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
@@ -35,10 +49,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     kernel.setName(name + ".kernel");
     kernel.setLinkage(LLVM::Linkage::Internal);
     kernel.setAlwaysInline(true);
-    auto type = LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer, pointer});
-    auto entry = LLVM::LLVMFuncOp::create(builder, loc, name, type);
-    for (StringRef attr : {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr, kBindingBytesAttr})
-      entry->setAttr(attr, kernel->getAttr(attr));
+    LLVM::LLVMFuncOp entry = createEntry(builder, kernel, name);
     Block *block = entry.addEntryBlock(builder);
     builder.setInsertionPointToStart(block);
     unsigned bindings = kernel.getNumArguments() - 2;
@@ -50,8 +61,46 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     Value index = field(builder, loc, block->getArgument(2), kWorkgroupX, builder.getI32Type());
     arguments.push_back(LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), index));
     LLVM::CallOp::create(builder, loc, kernel, arguments);
-    Value success = LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-    LLVM::ReturnOp::create(builder, loc, success);
+    returnStatus(builder, loc, 0);
+    return entry;
+  }
+
+  static void returnStatus(OpBuilder &builder, Location loc, int32_t status) {
+    Value value = LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(status));
+    LLVM::ReturnOp::create(builder, loc, value);
+  }
+
+  /// The kernel's own entry: calls the first variant whose features the processor has.
+  LogicalResult choose(ArrayRef<LLVM::LLVMFuncOp> variants) {
+    LLVM::LLVMFuncOp first = variants.front(), last = variants.back();
+    std::string name = first.getName().str();
+    OpBuilder builder(first);
+    Location loc = first.getLoc();
+    LLVM::LLVMFuncOp entry = createEntry(builder, first, name);
+    entry->setAttr(kTargetAttr, last->getAttr(kTargetAttr)); // it runs on every processor that any variant runs on
+    builder.setInsertionPointToStart(entry.addEntryBlock(builder));
+    Value reported = field(builder, loc, entry.getArgument(0), kProcessorData, builder.getI64Type());
+    for (LLVM::LLVMFuncOp variant : variants) {
+      llvm::Expected<Target> target = lookupTarget(variant->getAttrOfType<StringAttr>(kTargetAttr).str());
+      llvm::Expected<uint64_t> bits = target ? processorBits(*target) : target.takeError();
+      if (!bits)
+        return variant.emitError(llvm::toString(bits.takeError()));
+      variant.setLinkage(LLVM::Linkage::Internal);
+      variant.setNoInline(true); // so that the choice is no more than a test and a jump
+      variant.setName(name + "." + target->name);
+      Value needed = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(*bits));
+      Value found = LLVM::AndOp::create(builder, loc, reported, needed);
+      Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, found, needed);
+      Block *taken = builder.createBlock(&entry.getBody()), *next = builder.createBlock(&entry.getBody());
+      builder.setInsertionPointToEnd(taken->getPrevNode());
+      LLVM::CondBrOp::create(builder, loc, fits, taken, next);
+      builder.setInsertionPointToEnd(taken);
+      auto status = LLVM::CallOp::create(builder, loc, variant, entry.getArguments());
+      LLVM::ReturnOp::create(builder, loc, status.getResult());
+      builder.setInsertionPointToEnd(next);
+    }
+    returnStatus(builder, loc, kNoVariant);
+    return success();
   }
 
   void runOnOperation() override {
@@ -60,8 +109,15 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
       if (function->hasAttr(kWorkgroupsAttr) && !function.isExternal())
         kernels.push_back(function);
     });
-    for (LLVM::LLVMFuncOp kernel : kernels)
-      wrap(kernel);
+    llvm::MapVector<Attribute, SmallVector<LLVM::LLVMFuncOp>> families;
+    for (LLVM::LLVMFuncOp kernel : kernels) {
+      LLVM::LLVMFuncOp entry = wrap(kernel);
+      if (Attribute of = kernel->getAttr(kVariantOfAttr))
+        families[of].push_back(entry);
+    }
+    for (auto &[of, variants] : families)
+      if (failed(choose(variants)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -1,0 +1,145 @@
+// What x86-64 before AVX2 has no instruction for, in instructions that it has. LLVM would call a library for these, which
+// IREE's loader cannot resolve.
+//
+// A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs from
+// rounding it once in the last bit, in cases that are about as rare as 2^-29.
+// f16 is widened and narrowed on its bits, in whole numbers where it is subnormal, and never through a subnormal f32, which
+// a runtime may flush to zero.
+#include "passes/Passes.h"
+#include "passes/target/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_EMULATEINSTRUCTIONS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// A type with the shape of another: itself or a vector of it.
+Type shaped(Type element, Type like) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+/// Integer arithmetic on scalars or vectors of one width, with constants.
+class Bits {
+public:
+  Bits(ImplicitLocOpBuilder &builder, Type type) : builder(builder), type(type) {}
+
+  Value constant(int64_t value) {
+    TypedAttr scalar = builder.getIntegerAttr(getElementTypeOrSelf(type), value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      scalar = DenseElementsAttr::get(vector, Attribute(scalar));
+    return arith::ConstantOp::create(builder, scalar);
+  }
+  Value band(Value a, int64_t b) { return arith::AndIOp::create(builder, a, constant(b)); }
+  Value bor(Value a, Value b) { return arith::OrIOp::create(builder, a, b); }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
+  Value shiftLeft(Value a, int64_t by) { return arith::ShLIOp::create(builder, a, constant(by)); }
+  Value shiftRight(Value a, int64_t by) { return arith::ShRUIOp::create(builder, a, constant(by)); }
+  Value less(Value a, int64_t b) {
+    return arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, a, constant(b));
+  }
+  Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, condition, a, b); }
+  Value fromFloat(Value a) { return arith::BitcastOp::create(builder, type, a); }
+  Value toFloat(Value a) { return arith::BitcastOp::create(builder, shaped(builder.getF32Type(), type), a); }
+
+private:
+  ImplicitLocOpBuilder &builder;
+  Type type;
+};
+
+struct EmulateFma : OpRewritePattern<math::FmaOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    auto wide = [&](Value value) -> Value {
+      return arith::ExtFOp::create(builder, shaped(builder.getF64Type(), op.getType()), value);
+    };
+    Value product = arith::MulFOp::create(builder, wide(op.getA()), wide(op.getB()));
+    Value sum = arith::AddFOp::create(builder, product, wide(op.getC()));
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), sum);
+    return success();
+  }
+};
+
+struct WidenHalf : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isF16() || !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    Type narrow = shaped(builder.getI16Type(), op.getType()), wide = shaped(builder.getI32Type(), op.getType());
+    Bits bits(builder, wide);
+    Value half = arith::ExtUIOp::create(builder, wide, Value(arith::BitcastOp::create(builder, narrow, op.getIn())));
+    Value sign = bits.shiftLeft(bits.band(half, 0x8000), 16), magnitude = bits.band(half, 0x7fff);
+    Value shifted = bits.shiftLeft(magnitude, 13);
+    Value normal = bits.add(shifted, bits.constant(int64_t(112) << 23)); // the exponents' biases differ by 112
+    Value count = arith::SIToFPOp::create(builder, op.getType(), magnitude);
+    Value smallest = bits.toFloat(bits.constant(int64_t(127 - 24) << 23));
+    Value subnormal = bits.fromFloat(arith::MulFOp::create(builder, count, smallest));
+    Value special = bits.bor(shifted, bits.constant(0x7f800000)); // infinities and NaNs have all exponent bits
+    Value finite = bits.select(bits.less(magnitude, 0x0400), subnormal, normal);
+    Value result = bits.select(bits.less(magnitude, 0x7c00), finite, special);
+    rewriter.replaceOp(op, bits.toFloat(bits.bor(result, sign)));
+    return success();
+  }
+};
+
+struct NarrowToHalf : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isF32() || !getElementTypeOrSelf(op.getType()).isF16())
+      return failure();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    Type narrow = shaped(builder.getI16Type(), op.getType()), wide = shaped(builder.getI32Type(), op.getType());
+    Bits bits(builder, wide);
+    Value input = bits.fromFloat(op.getIn());
+    Value sign = bits.shiftRight(bits.band(input, 0x80000000), 16), magnitude = bits.band(input, 0x7fffffff);
+    // Half a unit in the last place less one, and one more where the place is odd; the carry may go into the exponent.
+    Value odd = bits.band(bits.shiftRight(magnitude, 13), 1);
+    Value rounded = bits.add(bits.add(magnitude, odd), bits.constant(0xfff - (int64_t(112) << 23)));
+    Value normal = bits.shiftRight(rounded, 13);
+    // Added to 0.5, whose unit in the last place is f16's smallest number, the adder rounds it to that place.
+    Value half = bits.constant(126 << 23);
+    Value moved = arith::AddFOp::create(builder, bits.toFloat(magnitude), bits.toFloat(half));
+    Value subnormal = arith::SubIOp::create(builder, bits.fromFloat(moved), half);
+    Value finite = bits.select(bits.less(magnitude, (127 - 14) << 23), subnormal, normal);
+    Value number = bits.select(bits.less(magnitude, 0x477ff000), finite, bits.constant(0x7c00)); // 65520 and more
+    Value quiet = bits.bor(bits.band(bits.shiftRight(magnitude, 13), 0x3ff), bits.constant(0x7e00));
+    Value result = bits.bor(bits.select(bits.less(magnitude, 0x7f800001), number, quiet), sign);
+    Value stored = arith::TruncIOp::create(builder, narrow, result);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), stored);
+    return success();
+  }
+};
+
+struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateInstructions> {
+  using EmulateInstructionsBase::EmulateInstructionsBase;
+
+  void runOnOperation() override {
+    llvm::Expected<Target> known = lookupTarget(targetOf(getOperation(), target));
+    if (!known) {
+      getOperation().emitError(llvm::toString(known.takeError()));
+      return signalPassFailure();
+    }
+    RewritePatternSet patterns(&getContext());
+    if (!known->has("fma"))
+      patterns.add<EmulateFma>(&getContext());
+    if (!known->has("f16c"))
+      patterns.add<WidenHalf, NarrowToHalf>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace

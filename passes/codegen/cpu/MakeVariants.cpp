@@ -1,0 +1,84 @@
+// One program becomes one per instruction set; the entry point chooses among them when it runs (WrapCpuAbi.cpp). They share
+// the plan, the workgroups and the places of the buffers, so a dispatch is the same whichever of them it reaches, and
+// differ from here on: in the width of their vectors and in their instructions.
+#include "passes/Passes.h"
+#include "passes/target/ProcessorData.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_MAKEVARIANTS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+struct Variant {
+  std::string target; ///< as the user gave it: a name or a file
+  std::string name;
+  uint64_t bits;
+};
+
+struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
+  using MakeVariantsBase::MakeVariantsBase;
+
+  FailureOr<SmallVector<Variant>> lookup() {
+    SmallVector<Variant> variants;
+    llvm::StringSet<> names;
+    for (const std::string &target : targets) {
+      llvm::Expected<Target> known = lookupTarget(target);
+      if (!known)
+        return getOperation().emitError(llvm::toString(known.takeError()));
+      llvm::Expected<uint64_t> bits = processorBits(*known);
+      if (!bits)
+        return getOperation().emitError(llvm::toString(bits.takeError()));
+      if (!names.insert(known->name).second)
+        return getOperation().emitError("target '") << known->name << "' is given twice";
+      variants.push_back({target, known->name, *bits});
+    }
+    return variants;
+  }
+
+  /// Every processor that takes the later one would have taken the earlier one.
+  LogicalResult checkOrder(ArrayRef<Variant> variants) {
+    for (auto [i, later] : llvm::enumerate(variants))
+      for (const Variant &earlier : variants.take_front(i))
+        if ((earlier.bits & ~later.bits) == 0)
+          return getOperation().emitError("variant '")
+                 << later.name << "' would never be chosen, because '" << earlier.name
+                 << "' comes before it and needs no more; put the widest first";
+    return success();
+  }
+
+  static void mark(ProgramOp program, const Variant &variant, StringRef of) {
+    Builder builder(program.getContext());
+    program->setAttr(kTargetAttr, builder.getStringAttr(variant.target));
+    program->setAttr(kVariantOfAttr, builder.getStringAttr(of));
+  }
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<Variant>> variants = lookup();
+    if (failed(variants) || failed(checkOrder(*variants)))
+      return signalPassFailure();
+    if (variants->size() < 2)
+      return;
+    for (ProgramOp program : llvm::to_vector(getOperation().getOps<ProgramOp>())) {
+      std::string name = program.getSymName().str();
+      OpBuilder builder(program);
+      builder.setInsertionPointAfter(program);
+      mark(program, variants->front(), name); // keeps its name, which launches refer to
+      for (const Variant &variant : ArrayRef(*variants).drop_front()) {
+        auto copy = cast<ProgramOp>(builder.clone(*program));
+        copy.setSymName(name + "." + variant.name);
+        mark(copy, variant, name);
+        ++copies;
+      }
+    }
+  }
+};
+} // namespace
