@@ -8,7 +8,7 @@
 // MALFORMED: error: plan '{{.*}}malformed-plan.json': {{.*}} at plan.kernels[0]
 // ABSENT: error: cannot open input file '{{.*}}absent.json'
 // UNWRITABLE: error: cannot open output file '{{.*}}plan.json'
-// TARGET: error: unknown target 'z80'; known targets: cpu, x86-64-avx2
+// TARGET: error: unknown target 'z80'; known targets: cpu, x86-64-v2, x86-64-avx2
 // POLICY: error: unknown policy 'magic'; known policies: greedy
 
 // expected-error @+1 {{illegal plan: kernel 'second' part 0: dim 0 is not in the grid, so its tile must be its extent}}

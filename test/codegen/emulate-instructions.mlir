@@ -1,0 +1,44 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-emulate-instructions{target=x86-64-v2}))' \
+// RUN:   | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-emulate-instructions{target=x86-64-avx2}))' \
+// RUN:   | FileCheck %s --check-prefix=HAS
+
+// A product in f64 is exact.
+// CHECK-LABEL: func.func @fma
+// CHECK-COUNT-3: arith.extf %{{.*}} : vector<5xf32> to vector<5xf64>
+// CHECK: arith.truncf %{{.*}} : vector<5xf64> to vector<5xf32>
+// CHECK-NOT: math.fma
+// HAS-LABEL: func.func @fma
+// HAS-NEXT: math.fma
+func.func @fma(%a: vector<5xf32>, %b: vector<5xf32>, %c: vector<5xf32>) -> vector<5xf32> {
+  %0 = math.fma %a, %b, %c : vector<5xf32>
+  return %0 : vector<5xf32>
+}
+
+// CHECK-LABEL: func.func @widens_half
+// CHECK: arith.bitcast %{{.*}} : vector<5xf16> to vector<5xi16>
+// CHECK-NOT: arith.extf
+// HAS-LABEL: func.func @widens_half
+// HAS-NEXT: arith.extf
+func.func @widens_half(%a: vector<5xf16>) -> vector<5xf32> {
+  %0 = arith.extf %a : vector<5xf16> to vector<5xf32>
+  return %0 : vector<5xf32>
+}
+
+// CHECK-LABEL: func.func @narrows_a_scalar
+// CHECK: arith.bitcast %{{.*}} : i16 to f16
+// CHECK-NOT: arith.truncf
+// HAS-LABEL: func.func @narrows_a_scalar
+// HAS-NEXT: arith.truncf
+func.func @narrows_a_scalar(%a: f32) -> f16 {
+  %0 = arith.truncf %a : f32 to f16
+  return %0 : f16
+}
+
+// A kernel that says its own target is for that one.
+// CHECK-LABEL: func.func @says_its_own
+// CHECK-NEXT: math.fma
+func.func @says_its_own(%a: f32) -> f32 attributes {tile.target = "x86-64-avx512"} {
+  %0 = math.fma %a, %a, %a : f32
+  return %0 : f32
+}

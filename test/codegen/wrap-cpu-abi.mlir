@@ -1,0 +1,51 @@
+// RUN: tilewright-opt %s --tile-wrap-cpu-abi --split-input-file | FileCheck %s
+
+// One binding, the workgroup's memory and its index are read from IREE's structs.
+// CHECK-LABEL: llvm.func @alone(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
+// CHECK: llvm.getelementptr %arg1[32]
+// CHECK: llvm.getelementptr %arg2[16]
+// CHECK: llvm.getelementptr %arg2[0]
+// CHECK: llvm.call @alone.kernel
+// CHECK: llvm.return %{{.*}} : i32
+// CHECK: llvm.func internal @alone.kernel
+llvm.func @alone(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes {tile.workgroups = 3 : i64,
+    tile.outputs = 1 : i64, tile.block_bytes = 0 : i64, tile.binding_bytes = array<i64: 4>} {
+  llvm.return
+}
+
+// -----
+
+// The kernel's own entry tests the processor's features, widest variant first, and fails where none fits. It is itself
+// for the narrowest target, so that it runs everywhere.
+// The first needs FMA, F16C, AVX2 and AVX-512 (F, CD, VL, DQ, BW), bits 11, 14, 15 and 20 to 24; x86-64-v2 bits 0 to 3.
+// CHECK-LABEL: llvm.func @k(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
+// CHECK-SAME: tile.target = "x86-64-v2"
+// CHECK: %[[AT:.*]] = llvm.getelementptr %arg0[32]
+// CHECK: %[[REPORTED:.*]] = llvm.load %[[AT]] : !llvm.ptr -> i64
+// CHECK: %[[WIDE:.*]] = llvm.mlir.constant(32557056 : i64)
+// CHECK: %[[FOUND:.*]] = llvm.and %[[REPORTED]], %[[WIDE]]
+// CHECK: %[[FITS:.*]] = llvm.icmp "eq" %[[FOUND]], %[[WIDE]]
+// CHECK: llvm.cond_br %[[FITS]], ^bb1, ^bb2
+// CHECK: ^bb1:
+// CHECK: llvm.call @"k.x86-64-avx512"(%arg0, %arg1, %arg2)
+// CHECK: ^bb2:
+// CHECK: llvm.mlir.constant(15 : i64)
+// CHECK: ^bb3:
+// CHECK: llvm.call @"k.x86-64-v2"(%arg0, %arg1, %arg2)
+// CHECK: ^bb4:
+// CHECK: %[[NONE:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK: llvm.return %[[NONE]]
+// CHECK: llvm.func internal @"k.x86-64-avx512"(
+// CHECK-SAME: no_inline
+// CHECK: llvm.func internal @"k.x86-64-v2"(
+// CHECK-SAME: no_inline
+llvm.func @k(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes {tile.target = "x86-64-avx512",
+    tile.variant_of = "k", tile.workgroups = 3 : i64, tile.outputs = 1 : i64, tile.block_bytes = 0 : i64,
+    tile.binding_bytes = array<i64: 4>} {
+  llvm.return
+}
+llvm.func @"k.x86-64-v2"(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes {tile.target = "x86-64-v2",
+    tile.variant_of = "k", tile.workgroups = 3 : i64, tile.outputs = 1 : i64, tile.block_bytes = 0 : i64,
+    tile.binding_bytes = array<i64: 4>} {
+  llvm.return
+}
