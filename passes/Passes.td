@@ -126,7 +126,8 @@ def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncO
   let description = [{
     Arrives: kernels over `arith` and `math`. Leaves: without `fma`, `math.fma`
     in f32 as a product and a sum in f64; without `f16c`, conversions between
-    f16 and f32 as integer arithmetic. Kernels for other targets are left alone.
+    f16 and f32 as integer arithmetic; for every target bf16, which is only moved
+    by then, as i16. All else is left alone.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"",
                         "target name or JSON file, of kernels that do not say theirs">];

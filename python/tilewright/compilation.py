@@ -261,8 +261,10 @@ def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list
         "--iree-hal-local-target-device-backends=llvm-cpu",
         # By default IREE computes f64 in f32, and with an ONNX model it then fails when it is called.
         "--iree-input-demote-f64-to-f32=false",
-        DATA_TILING,
     ]
+    if "+fma" in target.features.split(","):
+        # Without FMA, IREE's kernels for tiled data call a function for every product.
+        flags.append(DATA_TILING)
     if host:
         flags.append("--iree-llvmcpu-target-cpu=host")
     else:

@@ -35,6 +35,32 @@ func.func @narrows_a_scalar(%a: f32) -> f16 {
   return %0 : f16
 }
 
+// After its arithmetic has been expanded bf16 is only moved, as i16.
+// HAS-LABEL: func.func @moves_bf16(%arg0: memref<9xi16>, %arg1: memref<9xi16>)
+// HAS: %[[ONE:.*]] = arith.constant dense<16256> : vector<4xi16>
+// HAS: vector.load {{.*}} : memref<9xi16>, vector<4xi16>
+// HAS-NOT: bf16
+// HAS: return
+func.func @moves_bf16(%a: memref<9xbf16>, %b: memref<9xbf16>) -> vector<4xi16> {
+  %i = arith.constant 3 : index
+  %one = arith.constant dense<1.0> : vector<4xbf16>
+  %v = vector.load %a[%i] : memref<9xbf16>, vector<4xbf16>
+  vector.store %one, %b[%i] : memref<9xbf16>, vector<4xbf16>
+  %0 = arith.bitcast %v : vector<4xbf16> to vector<4xi16>
+  return %0 : vector<4xi16>
+}
+
+// A constant is rounded once, 1 + 2^-8 + 2^-40 to 1 + 2^-7: by way of f32 it would be 1.
+// HAS-LABEL: func.func @rounds_a_constant_once
+// HAS: arith.constant 16257 : i16
+// HAS-NOT: truncf
+func.func @rounds_a_constant_once() -> i16 {
+  %c = arith.constant 1.00390625000090949 : f64
+  %t = arith.truncf %c : f64 to bf16
+  %0 = arith.bitcast %t : bf16 to i16
+  return %0 : i16
+}
+
 // A kernel that says its own target is for that one.
 // CHECK-LABEL: func.func @says_its_own
 // CHECK-NEXT: math.fma

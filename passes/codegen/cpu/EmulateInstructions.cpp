@@ -5,13 +5,17 @@
 // rounding it once in the last bit, in cases that are about as rare as 2^-29.
 // f16 is widened and narrowed on its bits, in whole numbers where it is subnormal, and never through a subnormal f32, which
 // a runtime may flush to zero.
+// bf16 has been widened and narrowed by arithmetic on bits before. What is left of it is only moved, which LLVM does
+// without calls only where it has registers for it; as i16 it needs none.
 #include "passes/Passes.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -125,6 +129,58 @@ struct NarrowToHalf : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// A constant in f64, as a model's attribute may be, rounded to bf16 at once.
+struct NarrowConstant : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    llvm::APFloat value(0.0);
+    if (!getElementTypeOrSelf(op.getType()).isBF16() || !matchPattern(op.getIn(), m_ConstantFloat(&value)))
+      return failure();
+    bool exact;
+    value.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &exact);
+    TypedAttr constant = FloatAttr::get(rewriter.getBF16Type(), value);
+    if (auto vector = dyn_cast<VectorType>(op.getType()))
+      constant = DenseElementsAttr::get(vector, Attribute(constant));
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, constant);
+    return success();
+  }
+};
+
+/// Between f64 and bf16 there is no arithmetic on bits; with such a conversion a kernel needs instructions for bf16.
+bool convertsBf16(Operation *function) {
+  auto isBf16 = [](Value value) { return getElementTypeOrSelf(value.getType()).isBF16(); };
+  return function
+      ->walk([&](Operation *op) {
+        bool converts = isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+                        (isBf16(op->getOperand(0)) || isBf16(op->getResult(0)));
+        return converts ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void carryBf16AsBits(Operation *function) {
+  auto bits = IntegerType::get(function->getContext(), 16);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([=](BFloat16Type) -> Type { return bits; });
+  replacer.addReplacement([=](FloatAttr value) -> std::optional<Attribute> {
+    if (!value.getType().isBF16())
+      return std::nullopt;
+    return IntegerAttr::get(bits, value.getValue().bitcastToAPInt());
+  });
+  replacer.addReplacement([=](DenseElementsAttr values) -> std::optional<Attribute> {
+    if (!values.getElementType().isBF16())
+      return std::nullopt;
+    return values.bitcast(bits);
+  });
+  replacer.recursivelyReplaceElementsIn(function, /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+  function->walk([](arith::BitcastOp cast) {
+    if (cast.getIn().getType() == cast.getType()) {
+      cast.replaceAllUsesWith(cast.getIn());
+      cast.erase();
+    }
+  });
+}
+
 struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateInstructions> {
   using EmulateInstructionsBase::EmulateInstructionsBase;
 
@@ -135,11 +191,14 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
       return signalPassFailure();
     }
     RewritePatternSet patterns(&getContext());
+    patterns.add<NarrowConstant>(&getContext());
     if (!known->has("fma"))
       patterns.add<EmulateFma>(&getContext());
     if (!known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
+    if (!convertsBf16(getOperation()))
+      carryBf16AsBits(getOperation());
   }
 };
 } // namespace

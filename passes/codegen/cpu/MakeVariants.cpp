@@ -62,11 +62,11 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
   }
 
   void runOnOperation() override {
+    if (targets.size() < 2)
+      return; // nothing to choose, so nothing that the processor has to report
     FailureOr<SmallVector<Variant>> variants = lookup();
     if (failed(variants) || failed(checkOrder(*variants)))
       return signalPassFailure();
-    if (variants->size() < 2)
-      return;
     for (ProgramOp program : llvm::to_vector(getOperation().getOps<ProgramOp>())) {
       std::string name = program.getSymName().str();
       OpBuilder builder(program);
