@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,29 @@ def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.count("tile.expr") == 1
     assert "one-relies-on-one" in printed
     assert re.search(r"\(d0, d1\) -> \(d1 \* 2, d0\)", printed)
+
+
+def test_deploy_document_runs(tmp_path: Path) -> None:
+    """Its commands, one after another, as a shell would; the last one builds a wheel and has a script of its own."""
+    import numpy as np
+    import onnx
+
+    from benchmarks.workloads import build
+
+    model = build("bert-small")
+    onnx.save(model, str(tmp_path / "bert-small.onnx"))
+    for value in model.graph.input:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        np.save(tmp_path / f"{value.name}.npy", np.ones(shape, np.float32))
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
+    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for block in blocks[:-1]:
+        commands = block.replace("tilewright compile", "python -m tilewright compile")
+        ran = subprocess.run(
+            ["sh", "-ec", commands], cwd=tmp_path, env={**os.environ, **tools}, capture_output=True
+        )
+        assert ran.returncode == 0, ran.stderr.decode()
+    assert np.isfinite(np.load(tmp_path / "output.npy")).all()
 
 
 def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
