@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,19 +64,22 @@ bool isInstruction(Operation *op) {
 struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
   using LowerMathBase::LowerMathBase;
 
-  void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
-      return signalPassFailure();
-    }
+  LogicalResult lower(func::FuncOp function) {
+    llvm::Expected<Target> known = lookupTarget(targetOf(function, target));
+    if (!known)
+      return function.emitError(llvm::toString(known.takeError()));
     RewritePatternSet patterns(&getContext());
     addOwnFunctions(patterns, StringRef(known->features).contains("+avx512f"));
     populateMathAlgebraicSimplificationPatterns(patterns);
     math::populateExpansionPatterns(patterns, {"round", "rsqrt", "fpowi", "ctlz"});
     populatePolynomialApproximateErfcPattern(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      return signalPassFailure();
+    return applyPatternsGreedily(function, std::move(patterns));
+  }
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(lower(function)))
+        return signalPassFailure();
     getOperation().walk([&](Operation *op) {
       if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || isInstruction(op))
         return;
