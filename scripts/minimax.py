@@ -112,7 +112,7 @@ def _of_square(function: Function, limit: mpf) -> Function:
 
 def _problems() -> list[Fit]:
     ln2, one = mp.log(2), mpf(1)
-    tanh, erf, sin = _of_square(mp.tanh, one), _of_square(mp.erf, 2 / mp.sqrt(mp.pi)), _of_square(mp.sin, one)
+    erf, sin = _of_square(mp.erf, 2 / mp.sqrt(mp.pi)), _of_square(mp.sin, one)
     asin, atan = _of_square(mp.asin, one), _of_square(mp.atan, one)
     log2_over = _at_zero(1 / ln2, lambda f: mp.log1p(f) / ln2 / f)
     return [
@@ -153,13 +153,13 @@ def _problems() -> list[Fit]:
             degree=9,
         ),
         Fit(
-            name="kTanh",
-            comment="tanh x = x + x s P(s), s = x^2, |x| <= 0.6",
-            target=_at_zero(-one / 3, lambda s: (tanh(s) - 1) / s),
-            weight=lambda s: (s + _TINY) / tanh(s),
-            low=mpf(0),
-            high=mpf("0.36"),
-            degree=4,
+            name="kExp2xM1",
+            comment="expm1 2r = 2r + r^2 P(r), -ln 2 / 4 <= r <= 0.28",
+            target=_at_zero(mpf(2), lambda r: (mp.expm1(2 * r) - 2 * r) / r**2),
+            weight=_at_zero(_TINY, lambda r: abs(r**2 / mp.expm1(2 * r))),
+            low=-_HALF_LN2 / 2,
+            high=mpf("0.28"),
+            degree=5,
         ),
         Fit(
             name="kErf",
@@ -222,17 +222,7 @@ def _problems() -> list[Fit]:
             weight=lambda f: 1 / log2_over(f),
             low=mp.sqrt(mpf("0.5")) - 1,
             high=mp.sqrt(2) - 1,
-            degree=13,
-            double=True,
-        ),
-        Fit(
-            name="kWideExp2",
-            comment="2^r = P(r), |r| <= 1/2, in f64",
-            target=lambda r: mpf(2) ** r,
-            weight=lambda r: mpf(2) ** -r,
-            low=mpf("-0.5"),
-            high=mpf("0.5"),
-            degree=7,
+            degree=12,
             double=True,
         ),
     ]

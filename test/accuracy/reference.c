@@ -124,10 +124,10 @@ static double error(double exact, float got, double unit) {
 }
 
 static bool is_wrong(double exact, float got) {
-  if (isnan(exact) || isnan(got))
-    return isnan(exact) != isnan(got);
-  bool overflow = isinf(got) && fabs(exact) < 0x1.fffffep127;
-  return overflow || (isinf(exact) && !isinf(got)) || (exact == 0 && got != 0) || signbit(exact) != signbit(got);
+  bool early = isinf(got) & (fabs(exact) < 0x1.fffffep127), late = isinf(exact) & !isinf(got);
+  bool zero = (exact == 0) & (got != 0), sign = !signbit(exact) != !signbit(got);
+  bool number = !isnan(exact) & !isnan(got);
+  return (number & (early | late | zero | sign)) | (isnan(exact) != isnan(got));
 }
 
 static void judge(Scalar *scalar, float x, float y, float got, bool of_argument, struct Verdict *verdict) {
@@ -159,17 +159,14 @@ void compare(int reference, const float *x, const float *y, const float *got, in
     for (int i = 0; i < BLOCK; ++i) {
       float result = i < size ? got[start + i] : 0;
       double off = error(exact[i], result, of_argument ? ulp_at(xs[i]) : 0);
-      suspect[i] = !(off <= verdict->worst) || !(fabs(exact[i]) < 0x1p127) || exact[i] == 0;
+      suspect[i] = off > verdict->worst || is_wrong(exact[i], result);
     }
     for (int i = 0; i < size; ++i) {
       bool skipped = flushed && ((x[start + i] != 0 && fabsf(x[start + i]) < least) ||
                                  (y[start + i] != 0 && fabsf(y[start + i]) < least) || fabs(exact[i]) < 2 * least);
       skipped |= isfinite(x[start + i]) && (x[start + i] < low || x[start + i] > high);
       verdict->judged += !skipped;
-      if (skipped || (!suspect[i] && signbit(exact[i]) == signbit(got[start + i])))
-        continue;
-      // What both call NaN needs no second opinion, and there are billions of them.
-      if (!(isnan(exact[i]) && isnan(got[start + i])))
+      if (suspect[i] && !skipped)
         judge(kReferences[reference].scalar, x[start + i], y[start + i], got[start + i], of_argument, verdict);
     }
   }

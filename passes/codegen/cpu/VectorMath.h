@@ -80,6 +80,8 @@ Num atMost(Num x, double high);
 /// coefficients[0] + x (coefficients[1] + x (...)).
 Num horner(Num x, llvm::ArrayRef<float> coefficients);
 Num horner(Num x, llvm::ArrayRef<double> coefficients);
+/// 2^r for |r| <= 1/2.
+Num exp2NearZero(Num r);
 
 /// A whole number as a float, and in the low bits of an integer.
 struct Whole {
@@ -87,12 +89,19 @@ struct Whole {
 };
 /// x scale to the nearest whole number; right while that is below 2^22 in size.
 Whole nearest(Num x, double scale);
+Whole wholeOf(Num n); ///< of a float that is whole
 /// 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160; overflow is infinity.
 Num scaled(Num p, Whole n);
 /// The same for a normal 2^n and a normal result only.
 Num scaledNormal(Num p, Whole n);
 /// 2^(n + offset), if normal.
 Num powerOfTwo(Whole n, int offset);
+
+/// x = 2^e (1 + f), 1/sqrt 2 <= 1 + f < sqrt 2, for 0 < x < infinity.
+struct Binary {
+  Num e, f;
+};
+Binary splitBinary(Num x);
 
 Num exp(Num x);
 Num exp2(Num x);

@@ -4,7 +4,7 @@
 
 namespace tilewright::vecmath {
 namespace {
-constexpr double kLog2E = 1.44269504088896340736;
+constexpr double kLog2E = 1.44269504088896340736, kLn2 = 0.69314718055994530942;
 /// ln 2 in two floats; the first has 9 zeros at its end, so that its product with n is exact.
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 
@@ -13,9 +13,15 @@ constexpr double kOverflow = 89.5;
 
 /// Up to here expm1 takes n = 0: with n = 1 or -1 and an r of the other sign, the one would cancel.
 constexpr double kNear = 0.69;
+/// The same for tanh, where the error counts for less.
+constexpr double kNearTanh = 0.28;
 
 /// x - n ln 2.
 Num remainder(Num x, Whole n) { return fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x)); }
+
+Whole zeroWhere(Num condition, Whole n) {
+  return {select(condition, n.value.like(0.0), n.value), select(condition, n.bits.like(0.0), n.bits)};
+}
 
 /// exp r for |r| <= ln 2 / 2.
 Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
@@ -23,8 +29,7 @@ Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
 /// (exp x - 1) / 4, which overflows only where sinh x does as well.
 Num quarterExpm1(Num x) {
   Num bounded = atMost(atLeast(x, -18.0), kOverflow), near = less(abs(x), kNear);
-  Whole nearestN = nearest(bounded, kLog2E);
-  Whole n = {select(near, x.like(0.0), nearestN.value), select(near, nearestN.bits.like(0.0), nearestN.bits)};
+  Whole n = zeroWhere(near, nearest(bounded, kLog2E));
   Num r = remainder(bounded, n);
   Num p = fma(r * r, horner(r, kExpM1), r);
   Num power = powerOfTwo(n, -2), rest = power - 0.25;
@@ -42,9 +47,10 @@ Num exp(Num x) {
 Num exp2(Num x) {
   Num bounded = atMost(atLeast(x, -151.0), 129.0);
   Whole n = nearest(bounded, 1.0);
-  Num r = bounded - n.value;
-  return scaled(fma(r, horner(r, kExp2), 1.0), n);
+  return scaled(exp2NearZero(bounded - n.value), n);
 }
+
+Num exp2NearZero(Num r) { return fma(r, horner(r, kExp2), 1.0); }
 
 Num expm1(Num x) {
   // x itself where it is so small that halving it may lose bits; -0 too.
@@ -64,16 +70,17 @@ Num cosh(Num x) {
   return half + half.like(0.25) / half;
 }
 
-/// 1 - 2 / (exp 2x + 1), which loses nothing from 1/2 up, and a polynomial below.
+/// u / (u + 2) with u = expm1 2x = 2^n p + (2^n - 1). Near zero u = 2x + x^2 q, and the quotient is x + x (x q - u) / (u + 2),
+/// where roundings of u count for little.
 Num tanh(Num x) {
-  Num a = abs(x), bounded = atMost(a, 9.1);
-  Whole n = nearest(bounded, 2 * kLog2E);
-  Num r = fma(bounded, 2 * kLog2E, -n.value);
-  Num exp2x = scaledNormal(fma(r, horner(r, kExp2), 1.0), n);
-  Num large = x.like(1.0) - x.like(2.0) / (exp2x + 1.0);
-  Num square = a * a;
-  Num small = fma(a * square, horner(square, kTanh), a);
-  return copySign(select(less(a, 0.55), small, large), x);
+  Num a = atMost(abs(x), 9.1), near = less(a, kNearTanh);
+  Whole n = zeroWhere(near, nearest(a, 2 * kLog2E));
+  Num r = fma(n.value, -kLn2 / 2, a); // half of the remainder; n is small
+  Num q = horner(r, kExp2xM1);
+  Num power = powerOfTwo(n, 0);
+  Num u = fma(fma(r * r, q, r + r), power, power - 1.0);
+  Num quotient = select(near, a * fma(a, q, -u), u) / (u + 2.0);
+  return copySign(select(near, a, a.like(0.0)) + quotient, x);
 }
 
 /// The root of erfc is flat enough for a short polynomial, and the powers damp its error.

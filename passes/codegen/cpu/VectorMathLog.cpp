@@ -12,20 +12,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLeastNormal = 0x1p-126;
 constexpr uint64_t kRootOfHalf = 0x3F3504F3, kExponent = 0xFF800000, kFour = 0x40800000;
 
-/// x = 2^e (1 + f + rest), 1/sqrt 2 <= 1 + f < sqrt 2.
-struct Reduced {
-  Num e, f, rest;
-};
-
-Reduced reduce(Num x) {
-  Num tiny = less(x, kLeastNormal);
-  Num bits = select(tiny, x * 0x1p23, x).bits();
-  Num above = bits - bits.likeBits(kRootOfHalf);
-  Num f = (bits - (above & above.likeBits(kExponent))).real() - 1.0;
-  Num e = shiftSigned(above, 23).toFloat() - select(tiny, x.like(23.0), x.like(0.0));
-  return {e, f, f.like(0.0)};
-}
-
 /// A base of logarithms: 1 / ln base, and ln 2 / ln base = high + low, where products with `high` are exact.
 struct Base {
   double perLn, high, low;
@@ -34,18 +20,28 @@ constexpr Base kNatural = {1.0, 0.693145751953125, 1.42860682030941723212e-6};
 constexpr Base kTwo = {1.44269504088896340736, 1.0, 0.0};
 constexpr Base kTen = {0.43429448190325182765, 0.301025390625, 4.60503898119521373889e-6};
 
-/// (e ln 2 + ln(1 + f)) / ln base. What the leading terms and their sum lose is added to the rest of the series.
-Num assemble(Reduced x, const Base &base) {
+/// e ln 2 + ln(1 + f).
+Num natural(Binary x) {
+  Num small = fma(x.f * x.f, horner(x.f, kLog), fma(x.e, kNatural.low, x.f));
+  return fma(x.e, kNatural.high, small);
+}
+
+/// (e ln 2 + ln(1 + f) + rest) / ln base. What the leading terms and their sum lose is added to the rest of the series.
+Num compensated(Binary x, Num rest, const Base &base) {
   float perLn = base.perLn;
   llvm::SmallVector<float> coefficients = {float(base.perLn - perLn)};
   for (float coefficient : kLog)
     coefficients.push_back(coefficient * base.perLn);
   Num ofE = x.e * base.high, ofF = x.f * perLn;
   Num large = ofE + ofF;
-  Num lost = ofE - large + ofF + x.rest;
-  if (perLn != 1)
-    lost = lost + fma(x.f, perLn, -ofF);
+  Num lost = ofE - large + ofF + rest;
   return large + fma(x.f, horner(x.f, coefficients), fma(x.e, base.low, lost));
+}
+
+/// With what f / ln base loses.
+Num toBase(Binary x, const Base &base) {
+  float perLn = base.perLn;
+  return compensated(x, fma(x.f, perLn, -(x.f * perLn)), base);
 }
 
 /// The result at zero, below, at infinity and at NaN.
@@ -54,12 +50,20 @@ Num withLimits(Num x, Num regular) {
   return select(equal(x, 0.0), x.like(-kInfinity), select(less(x, 0.0), x.like(kNan), positive));
 }
 
-Num logarithm(Num x, const Base &base) { return withLimits(x, assemble(reduce(x), base)); }
 } // namespace
 
-Num log(Num x) { return logarithm(x, kNatural); }
-Num log2(Num x) { return logarithm(x, kTwo); }
-Num log10(Num x) { return logarithm(x, kTen); }
+Binary splitBinary(Num x) {
+  Num tiny = less(x, kLeastNormal);
+  Num bits = select(tiny, x * 0x1p23, x).bits();
+  Num above = bits - bits.likeBits(kRootOfHalf);
+  Num f = (bits - (above & above.likeBits(kExponent))).real() - 1.0;
+  Num e = shiftSigned(above, 23).toFloat() - select(tiny, x.like(23.0), x.like(0.0));
+  return {e, f};
+}
+
+Num log(Num x) { return withLimits(x, natural(splitBinary(x))); }
+Num log2(Num x) { return withLimits(x, toBase(splitBinary(x), kTwo)); }
+Num log10(Num x) { return withLimits(x, toBase(splitBinary(x), kTen)); }
 
 /// 1 + x rounds, so its exponent alone is taken from it: 1 + f = 2^-e x + 2^-e.
 Num log1p(Num x) {
@@ -69,8 +73,8 @@ Num log1p(Num x) {
   Num fourth = (above.likeBits(kFour) - exponent).real(); // 2^(2 - e), normal up to the largest e
   Num ofOne = fma(fourth, 0.25, -1.0), ofX = (x.bits() - exponent).real();
   Num f = ofOne + ofX, lost = ofOne - f + ofX;
-  Reduced reduced = {shiftSigned(above, 23).toFloat(), f, fma(-f, lost, lost)};
-  Num regular = select(less(sum, kInfinity), assemble(reduced, kNatural), sum);
+  Binary split = {shiftSigned(above, 23).toFloat(), f};
+  Num regular = select(less(sum, kInfinity), compensated(split, fma(-f, lost, lost), kNatural), sum);
   Num limited = select(equal(x, -1.0), x.like(-kInfinity), select(less(x, -1.0), x.like(kNan), regular));
   return select(less(abs(x), 0x1p-25), x, limited);
 }

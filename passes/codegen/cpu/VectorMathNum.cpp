@@ -126,6 +126,7 @@ Whole nearest(Num x, double scale) {
   Num shifted = fma(x, scale, kRounder);
   return {shifted - kRounder, shifted.bits()};
 }
+Whole wholeOf(Num n) { return {n, (n + kRounder).bits()}; }
 } // namespace tilewright::vecmath
 
 namespace {
