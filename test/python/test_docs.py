@@ -41,7 +41,8 @@ def test_deploy_document_runs(tmp_path: Path) -> None:
     onnx.save(model, str(tmp_path / "bert-small.onnx"))
     for value in model.graph.input:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        np.save(tmp_path / f"{value.name}.npy", np.ones(shape, np.float32))
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        np.save(tmp_path / f"{value.name}.npy", np.ones(shape, dtype))
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
     tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for block in blocks[:-1]:

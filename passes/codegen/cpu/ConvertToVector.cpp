@@ -186,6 +186,11 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
   }
 
   void runOnOperation() override {
+    // A wrong option is an error even where every program has a target of its own, or there is none.
+    if (llvm::Expected<Target> known = lookupTarget(target); !known) {
+      getOperation().emitError(llvm::toString(known.takeError()));
+      return signalPassFailure();
+    }
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
