@@ -255,23 +255,31 @@ def _half_pi() -> str:
         parts.append(_rounded(rest, double=False))
         rest -= parts[-1]
     entries = ", ".join(f"{float(part):.8e}f" for part in parts)
-    return f"/// pi/2 as a sum, accurate to 2^{mp.nstr(mp.log(abs(rest), 2), 4)}.\ninline constexpr float kHalfPi[] = {{{entries}}};\n"
+    accuracy = mp.nstr(mp.log(abs(rest), 2), 4)
+    return (
+        f"/// pi/2 as a sum, accurate to 2^{accuracy}.\n"
+        f"inline constexpr float kHalfPi[] = {{{entries}}};\n"
+    )
 
 
 def header() -> str:
     """The text of VectorMathTables.h."""
     tables = "\n".join(_table(problem) for problem in _problems())
     return (
-        "// Polynomials of the vector math, from the lowest coefficient. Made by scripts/minimax.py: edit that instead.\n"
+        "// Polynomials of the vector math, from the lowest coefficient. "
+        "Made by scripts/minimax.py: edit that instead.\n"
         "// clang-format off\n"
         "#ifndef TILEWRIGHT_CODEGEN_CPU_VECTORMATHTABLES_H\n"
         "#define TILEWRIGHT_CODEGEN_CPU_VECTORMATHTABLES_H\n\n"
-        f"namespace tilewright::vecmath {{\n\n{tables}\n{_half_pi()}\n{_two_over_pi()}\n}} // namespace tilewright::vecmath\n\n#endif\n"
+        f"namespace tilewright::vecmath {{\n\n{tables}\n{_half_pi()}\n{_two_over_pi()}\n"
+        "} // namespace tilewright::vecmath\n\n#endif\n"
     )
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-o", "--output", type=Path, default=_HEADER, help="the header to write")
     parser.parse_args().output.write_text(header())
 

@@ -34,15 +34,11 @@ class Function:
 
 
 def _op(name: str, exact: str, bound: float, *critical: float) -> Function:
-    return Function(
-        name=name, body=f"%r = math.{name} %a : f32", exact=exact, bound=bound, critical=critical
-    )
+    return Function(name=name, body=f"%r = math.{name} %a : f32", exact=exact, bound=bound, critical=critical)
 
 
 def _pair(name: str, op: str, exact: str, bound: float) -> Function:
-    return Function(
-        name=name, body=f"%r = math.{op} %a, %b : f32", exact=exact, bound=bound, binary=True
-    )
+    return Function(name=name, body=f"%r = math.{op} %a, %b : f32", exact=exact, bound=bound, binary=True)
 
 
 _ONE = "%one = arith.constant 1.0 : f32"
@@ -79,7 +75,7 @@ FUNCTIONS = {
     for function in (
         _op("exp", "mp.exp(x)", 1, 88.722839, -87.336545, -103.97208),
         _op("exp2", "mp.mpf(2)**x", 1, 128.0, -126.0, -149.0, -150.0),
-        _op("expm1", "mp.expm1(x)", 1, 88.722839, -17.328680, 0.34657359, -0.34657359, 2.0**-25),
+        _op("expm1", "mp.expm1(x)", 1.1, 88.722839, -17.328680, 0.34657359, -0.34657359, 2.0**-25),
         _op("log", "mp.log(x)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
         _op("log2", "mp.log(x, 2)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
         _op("log10", "mp.log10(x)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),
@@ -101,8 +97,20 @@ FUNCTIONS = {
         _op("cbrt", "mp.sign(x)*mp.cbrt(abs(x))", 4),
         _pair("pow", "powf", "mp.power(x, y)", 2),
         _pair("atan2", "atan2", "mp.atan2(x, y)", 4),
-        Function(name="sigmoid", body=f"{_SIGMOID}\n    %r = arith.divf %one, %d : f32", exact="1/(1+mp.exp(-x))", bound=3, domain=(-87.3, math.inf)),
-        Function(name="silu", body=f"{_SIGMOID}\n    %r = arith.mulf %a, %s : f32", exact="x/(1+mp.exp(-x))", bound=4, domain=(-87.3, math.inf)),
+        Function(
+            name="sigmoid",
+            body=f"{_SIGMOID}\n    %r = arith.divf %one, %d : f32",
+            exact="1/(1+mp.exp(-x))",
+            bound=3,
+            domain=(-87.3, math.inf),
+        ),
+        Function(
+            name="silu",
+            body=f"{_SIGMOID}\n    %r = arith.mulf %a, %s : f32",
+            exact="x/(1+mp.exp(-x))",
+            bound=4,
+            domain=(-87.3, math.inf),
+        ),
         Function(name="gelu", body=_GELU, exact="x*mp.erfc(-x/mp.sqrt(2))/2", bound=2, of_argument=True),
         Function(
             name="gelu_tanh",
@@ -111,6 +119,8 @@ FUNCTIONS = {
             bound=2,
             of_argument=True,
         ),
-        Function(name="softplus", body=_SOFTPLUS, exact="mp.log1p(mp.exp(x))", bound=2, domain=(-math.inf, 88.7)),
+        Function(
+            name="softplus", body=_SOFTPLUS, exact="mp.log1p(mp.exp(x))", bound=2, domain=(-math.inf, 88.7)
+        ),
     )
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 from functions import Function
-from native import Kernel, buffer, load_kernels
+from tilewright.kernels import Kernel, buffer, load_kernels
 from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
 
@@ -26,7 +26,21 @@ _CLANG = "/usr/lib/llvm-22/bin/clang"
 _ALL = 1 << 32
 _NEIGHBOURS = 64
 _SPECIAL = (
-    *(0.0, 1e-45, 2.0**-126, 2.0**-126 - 2.0**-149, 1e-20, 2.0**-24, 0.5, 1.0, 1.0 + 2.0**-23, 1.5, 2.0, 3.0, 4.0),
+    *(
+        0.0,
+        1e-45,
+        2.0**-126,
+        2.0**-126 - 2.0**-149,
+        1e-20,
+        2.0**-24,
+        0.5,
+        1.0,
+        1.0 + 2.0**-23,
+        1.5,
+        2.0,
+        3.0,
+        4.0,
+    ),
     *(7.0, 16777215.0, 16777216.0, 2.0**31, 2.0**64, 1e20, 3.4028234663852886e38, math.inf, math.nan),
 )
 
@@ -131,10 +145,14 @@ class Judge:
             arena = _Arena(self, kernel, function)
             for start in starts[thread::threads]:
                 if function.binary:
-                    self._library.draw(*arena.arguments, ctypes.c_uint64(start * stride), ctypes.c_int64(CHUNK))
+                    self._library.draw(
+                        *arena.arguments, ctypes.c_uint64(start * stride), ctypes.c_int64(CHUNK)
+                    )
                 else:
                     first = ctypes.c_uint32(start * stride)
-                    self._library.fill(arena.arguments[0], first, ctypes.c_uint32(stride), ctypes.c_int64(CHUNK))
+                    self._library.fill(
+                        arena.arguments[0], first, ctypes.c_uint32(stride), ctypes.c_int64(CHUNK)
+                    )
                 arena.judge()
             return arena.verdict
 

@@ -1,6 +1,6 @@
 """Prints the largest error of every function over all f32, and every special value that is wrong.
 
-    PYTHONPATH=build/python:test/e2e python test/accuracy/measure.py [FUNCTION...] [--target T] [--stride N]
+PYTHONPATH=build/python:test/e2e python test/accuracy/measure.py [FUNCTION...] [--target T] [--stride N]
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from judge import judge
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("functions", nargs="*", help=f"default: all of {', '.join(FUNCTIONS)}")
     parser.add_argument("--target", default="cpu", help="the compiler's target; this machine must run it")
     parser.add_argument("--stride", type=int, default=1, help="every Nth value alone")

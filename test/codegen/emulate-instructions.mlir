@@ -68,3 +68,12 @@ func.func @says_its_own(%a: f32) -> f32 attributes {tile.target = "x86-64-avx512
   %0 = math.fma %a, %a, %a : f32
   return %0 : f32
 }
+
+// In f64 it is a product and a sum.
+// CHECK-LABEL: func.func @adds_a_product_in_f64
+// CHECK-NEXT: arith.mulf {{.*}} : f64
+// CHECK-NEXT: arith.addf {{.*}} : f64
+func.func @adds_a_product_in_f64(%a: f64, %b: f64, %c: f64) -> f64 {
+  %0 = math.fma %a, %b, %c : f64
+  return %0 : f64
+}

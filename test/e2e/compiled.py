@@ -19,13 +19,10 @@ from typing import Any, TypeVar
 
 import pytest
 import tilewright
-from counted import KernelTraffic, run_instrumented
 from onnx import ModelProto
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.iree.text import from_iree
-from tilewright.module import Module
-from tilewright.pipelines import pass_text, pipeline
 from tilewright.process import Worker
+from tilewright.traffic import KernelTraffic, measure_traffic
 
 # As many as the tests' machine may have; fixed, because plans depend on it.
 THREADS = 2
@@ -72,12 +69,7 @@ class Compiled:
 
     def traffic(self) -> list[KernelTraffic]:
         """Bytes that our kernels move, measured on the instrumented build of the same plan."""
-        module = Module.parse(from_iree((self.folder / "2-preprocessing.mlir").read_text()))
-        written = {"object-path": self.folder / "counted.o", "manifest": self.folder / "manifest.json"}
-        read = {"target": self.folder / "target.json", "plan-in": self.folder / "plan.json"}
-        files = {option: str(path) for option, path in {**written, **read}.items()}
-        module.run_unrecorded(pipeline(pass_text("tilewright-cpu", {**files, "count-bytes": True})))
-        return run_instrumented(written["object-path"], written["manifest"])
+        return measure_traffic(self.folder)
 
     def _launches(self, name: str) -> Launches:
         source = (self.folder / name).read_bytes()

@@ -6,16 +6,15 @@ the instrumented build of the same plan.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import onnx
 import pytest
 from compiled import Launches, ahead, compiled
-from onnx import ModelProto, TensorProto
-from tilewright.oracle import Array, float64_reference, model_tolerance, random_inputs, relative_error
+from onnx import ModelProto
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch
 
@@ -86,17 +85,8 @@ def _run(name: str) -> _Outcome:
             reasons=[edge.reason for edge in result.program.metadata.report.edges_at_launch],
             bytes_moved=sum(kernel.loaded + kernel.stored for kernel in traffic),
             bytes_of_bindings=sum(kernel.compulsory for kernel in traffic),
-            bytes_compulsory=_compulsory(model, inputs, outputs),
+            bytes_compulsory=compulsory_bytes(model, inputs, outputs),
         )
-
-
-def _compulsory(model: ModelProto, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
-    """Each input, output and weight once. Scalars are part of the code, and integers are axes and shapes."""
-    weights = [
-        onnx.numpy_helper.to_array(w) for w in model.graph.initializer if w.data_type == TensorProto.FLOAT
-    ]
-    tensors = [*inputs, *outputs, *(w for w in weights if math.prod(w.shape) > 1)]
-    return sum(tensor.nbytes for tensor in tensors)
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ import onnx
 import pytest
 import tilewright
 from compiled import compiled
-from native import Kernel, buffer, load_kernels
 from tilewright.iree.text import from_iree
+from tilewright.kernels import Kernel, buffer, load_kernels
 from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime import missing_features

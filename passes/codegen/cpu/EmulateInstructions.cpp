@@ -2,7 +2,8 @@
 // IREE's loader cannot resolve.
 //
 // A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs from
-// rounding it once in the last bit, in cases that are about as rare as 2^-29.
+// rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum: our functions
+// use it where they have bits to spare.
 // f16 is widened and narrowed on its bits, in whole numbers where it is subnormal, and never through a subnormal f32, which
 // a runtime may flush to zero.
 // bf16 has been widened and narrowed by arithmetic on bits before. What is left of it is only moved, which LLVM does
@@ -65,15 +66,17 @@ private:
 struct EmulateFma : OpRewritePattern<math::FmaOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {
-    if (!getElementTypeOrSelf(op.getType()).isF32())
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!element.isF32() && !element.isF64())
       return failure();
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     auto wide = [&](Value value) -> Value {
-      return arith::ExtFOp::create(builder, shaped(builder.getF64Type(), op.getType()), value);
+      return element.isF64() ? value
+                             : arith::ExtFOp::create(builder, shaped(builder.getF64Type(), op.getType()), value);
     };
     Value product = arith::MulFOp::create(builder, wide(op.getA()), wide(op.getB()));
     Value sum = arith::AddFOp::create(builder, product, wide(op.getC()));
-    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), sum);
+    rewriter.replaceOp(op, element.isF64() ? sum : arith::TruncFOp::create(builder, op.getType(), sum));
     return success();
   }
 };

@@ -1,4 +1,4 @@
-"""Loads the kernels of an object file and calls them directly, with IREE's executable ABI, one workgroup after another."""
+"""Loads the kernels of an object file and calls them directly, with IREE's ABI, one workgroup after another."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
+# Of the LLVM that the kernels are compiled with.
 LINKER = "/usr/lib/llvm-22/bin/ld.lld"
 _ALIGNMENT = 64
-
-
-class _Environment(ctypes.Structure):
-    _fields_ = [("before", ctypes.c_void_p * 4), ("processor", ctypes.c_uint64 * 8)]
 
 
 class _DispatchState(ctypes.Structure):
@@ -49,7 +46,7 @@ class _WorkgroupState(ctypes.Structure):
     ]
 
 
-def buffer(size: int) -> tuple[np.ndarray, int]:
+def buffer(size: int) -> tuple[np.ndarray[Any, Any], int]:
     """Zeroed bytes, and their first aligned address."""
     storage = np.zeros(size + _ALIGNMENT, dtype=np.uint8)
     address = storage.ctypes.data
@@ -67,9 +64,8 @@ class Kernel:
     binding_bytes: Sequence[int]
     block_bytes: int
 
-    def run(self, addresses: Sequence[int], *, processor: int = 0) -> None:
-        """Runs all workgroups on bindings at these addresses, as on a processor with these feature bits."""
-        environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
+    def run(self, addresses: Sequence[int]) -> None:
+        """Runs all workgroups on bindings at these addresses."""
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         dispatch = _DispatchState(
             workgroup_count_x=self.workgroups,
@@ -81,8 +77,7 @@ class Kernel:
             workgroup = _WorkgroupState(
                 workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
             )
-            status = self.entry(ctypes.byref(environment), ctypes.byref(dispatch), ctypes.byref(workgroup))
-            if status != 0:
+            if self.entry(None, ctypes.byref(dispatch), ctypes.byref(workgroup)) != 0:
                 raise RuntimeError(f"kernel {self.name} failed in workgroup {index}")
 
 

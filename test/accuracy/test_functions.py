@@ -1,0 +1,59 @@
+"""Every function keeps its stated error on a sample of f32, and all special values are right.
+
+`measure.py` does the same for all of f32; docs/math.md has its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from functions import FUNCTIONS
+from judge import Judge, judge
+
+_STRIDE = 4099  # a prime: all exponents and signs, and low bits of every kind
+
+
+@pytest.fixture(scope="module", params=["cpu", "x86-64-v2"])
+def bench(request: pytest.FixtureRequest) -> Iterator[Judge]:
+    with judge(target=request.param) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def flushing() -> Iterator[Judge]:
+    with judge(flush=True) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_is_as_stated(bench: Judge, name: str) -> None:
+    function = FUNCTIONS[name]
+    for verdict in (bench.every(function, stride=_STRIDE, threads=1), bench.points(function)):
+        assert verdict.wrong == 0, f"{name}{verdict.wrong_at} = {verdict.wrong_got}"
+        assert verdict.worst <= function.bound, f"{name}{verdict.at} = {verdict.got}: {verdict.worst} ulp"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_flushed_denormals_do_no_harm(flushing: Judge, name: str) -> None:
+    """The runtime treats denormals as zeros; all other results are as good as without."""
+    verdict = flushing.points(FUNCTIONS[name])
+    assert verdict.wrong == 0, f"{name}{verdict.wrong_at} = {verdict.wrong_got}"
+    assert verdict.worst <= FUNCTIONS[name].bound, f"{name}{verdict.at}: {verdict.worst} ulp"
+
+
+def test_reference_agrees_with_more_digits(bench: Judge) -> None:
+    """The judge's own reference is double precision; at its worst arguments mpmath must say the same."""
+    for name in ("exp", "log1p", "sin", "pow"):
+        verdict = bench.every(FUNCTIONS[name], stride=_STRIDE * 16, threads=1)
+        assert verdict.confirmed(FUNCTIONS[name]) == pytest.approx(verdict.worst, abs=1e-3)
+
+
+@pytest.mark.parametrize(("name", "other"), [("exp", "exp2"), ("log", "sqrt")])
+def test_judge_finds_a_wrong_function(name: str, other: str) -> None:
+    """A function judged as another one fails by far, and where special values differ, there too."""
+    with judge() as bench:
+        verdict = bench.points(replace(FUNCTIONS[name], body=f"%r = math.{other} %a : f32"))
+    assert verdict.worst > 1000
+    assert bool(verdict.wrong) == (name == "log")
