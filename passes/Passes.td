@@ -320,6 +320,22 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
 // transforms/FormSubprograms: the plan carried out
 //===----------------------------------------------------------------------===//
 
+def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
+  let summary = "Lay constant operands of contractions out as the micro kernel reads them";
+  let description = [{
+    Arrives: expressions as the front end leaves them. Leaves: every contraction
+    that a register block can compute, and whose lane operand depends on weights
+    and constants alone, reading that operand as blocks of lanes, one block
+    after another, each with the reduced dims outside and its lanes inside,
+    filled up with zeros (Chimera 5: packing). Whatever order the weights came in,
+    the kernel then reads them from first to last.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let statistics = [Statistic<"packed", "packed", "operands packed">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
 def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
   let summary = "Plan which ops share a kernel, and put each kernel into a tile.subprogram";
   let description = [{

@@ -110,6 +110,9 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   ShiftMomentsOptions shift;
   shift.target = options.target;
   manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  PackWeightsOptions pack;
+  pack.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -139,4 +142,6 @@ void tilewright::registerAllPassesAndPipelines() {
   registerTransformsPasses();
   PassPipelineRegistration<CpuOptions>("tilewright-cpu",
                                        "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  PassPipelineRegistration<CpuOptions>("tilewright-cpu-codegen", "Compile a kernel module's tile programs to an object",
+                                       buildCodegen);
 }

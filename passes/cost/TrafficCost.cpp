@@ -20,6 +20,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   for (const PartWork &part : parts) {
     all.inputBytes += part.inputBytes;
     all.outputBytes += part.outputBytes;
+    all.repeatedBytes += part.repeatedBytes;
     all.blockBytes += part.blockBytes;
     all.footprintBytes = std::max(all.footprintBytes, part.footprintBytes);
     all.arithmetic += part.arithmetic;
@@ -28,9 +29,14 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
     all.workgroups += part.workgroups;
   }
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
+  // Alone in its kernel, a part of few tiles leaves cores idle in its last round.
+  if (parts.size() == 1 && parts[0].tiles > 0)
+    share = std::min(share, static_cast<double>(parts[0].tiles) /
+                                (llvm::divideCeil(parts[0].tiles, target.cores) * target.cores));
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
-  double globalSeconds = all.globalBytes() / global.bandwidth / share;
+  const MemoryLevel &shared = levelFor(target, tile::Space::global, all.inputBytes);
+  double globalSeconds = (all.globalBytes() / global.bandwidth + all.repeatedBytes / shared.bandwidth) / share;
   double blockSeconds = all.blockBytes / block.bandwidth / share;
   double computeSeconds =
       (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;

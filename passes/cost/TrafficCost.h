@@ -11,12 +11,14 @@ namespace tilewright {
 /// What one part of a kernel, or one dispatch, has to do.
 struct PartWork {
   double inputBytes = 0, outputBytes = 0; ///< of global tensors, each once: compulsory traffic
+  double repeatedBytes = 0;               ///< of global tensors, read again by further tiles: served by a cache
   double blockBytes = 0;                  ///< read and written in buffers of workgroups
   double footprintBytes = 0;              ///< of the buffers of one workgroup: which level they live in
   double arithmetic = 0;                  ///< plain operations
   double special = 0;                     ///< transcendental functions, square roots and divisions
   double barriers = 0;                    ///< at block scope, per workgroup
   int64_t workgroups = 1;
+  int64_t tiles = 0; ///< of equal work that a core takes one after another; 0: so many that they share out evenly
 
   double globalBytes() const { return inputBytes + outputBytes; }
 };

@@ -1,6 +1,7 @@
 // Scopes inside a part. Reductions hand their results over at block scope; movement is never worth a buffer. An
 // elementwise value is computed in registers by the one nest that reads it; if several do, or it leaves the kernel as
 // well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
+#include "passes/analysis/Contraction.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "llvm/ADT/SmallSet.h"
@@ -58,6 +59,8 @@ private:
       return {Scope::block, false, "a reduction: later nests read the finished tile"};
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
+    if (feedsContraction(expr))
+      return {Scope::block, false, "a contraction reads each element many times: computed once for its tile"};
     if (threadOnly)
       return {Scope::thread, true, "computed again where it is read: predicted faster than keeping it"};
     if (leaves)
@@ -74,6 +77,16 @@ private:
     if (isFullSize(tensorExpr.domainSize()) && numFullSizeSources(expr) >= 2)
       return {Scope::block, false, nests + " and it combines several tensors: one buffer instead of several"};
     return {Scope::thread, true, nests + " and it is cheap: computed again in each"};
+  }
+
+  /// Whether a contraction of the part reads it, at most through movement.
+  bool feedsContraction(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      const TensorExpr &reader = graph.exprs()[consumer];
+      return part.contains(consumer) && (reader.kind == ExprKind::contraction ||
+                                         (reader.kind == ExprKind::movement && feedsContraction(consumer)));
+    });
   }
 
   bool isFullSize(int64_t size) const { return 2 * size > largest; }
@@ -126,6 +139,28 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
   return ScopeChooser(graph, exprs, threadOnly).choose();
 }
 
+/// The dim that an innermost index runs along, whole or within blocks.
+static int64_t blockedDim(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
+}
+
+/// The micro kernel loads its lane operand by whole vectors.
+static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space) {
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    if (expr.kind != ExprKind::contraction)
+      continue;
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (!roles || root.dims[roles->lane] != space.vector)
+      return "its contraction's result does not lie along the lanes";
+    AffineMap lanes = root.accesses[roles->laneInput].map;
+    if (blockedDim(lanes.getResult(lanes.getNumResults() - 1)) != roles->lane)
+      return "the elements that its contraction multiplies with lie across the lanes";
+  }
+  return "";
+}
+
 static std::optional<PlannedPart> planWith(const TensorGraph &graph, ArrayRef<unsigned> exprs, const Target &target,
                                            bool threadOnly, std::string *reason) {
   PlannedPart part;
@@ -137,6 +172,11 @@ static std::optional<PlannedPart> planWith(const TensorGraph &graph, ArrayRef<un
   if (!space)
     return std::nullopt;
   part.space = std::move(*space);
+  if (std::string why = whyNoRegisterBlock(graph, part.space); !why.empty()) {
+    if (reason)
+      *reason = why;
+    return std::nullopt;
+  }
   int64_t bindings = part.space.inputs.size() + part.space.outputs.size();
   if (bindings > target.maxBindings) {
     if (reason)

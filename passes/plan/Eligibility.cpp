@@ -1,6 +1,7 @@
 #include "passes/plan/Eligibility.h"
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/analysis/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -67,11 +68,33 @@ Block *bodyOf(Operation *op) {
 bool isQuasiProjection(AffineMap map) {
   return llvm::all_of(map.getResults(), [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); });
 }
+
+/// A dim may also be cut into blocks.
+bool isProjectionOrPacked(AffineMap map) {
+  return llvm::all_of(map.getResults(), [](AffineExpr expr) {
+    auto cut = dyn_cast<AffineBinaryOpExpr>(expr);
+    bool isCut = cut && (expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod) &&
+                 isa<AffineDimExpr>(cut.getLHS()) && isa<AffineConstantExpr>(cut.getRHS());
+    return isCut || isa<AffineDimExpr, AffineConstantExpr>(expr);
+  });
+}
+
+/// Register blocks take plain matmuls; windows (convolutions) are IREE's.
+std::string whyNoMicroKernel(const TensorExpr &expr) {
+  if (std::string why = whyNoSumOfProducts(expr); !why.empty())
+    return why;
+  if (llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isProjectionOrPacked(access.map); }))
+    return "it reads windows";
+  if (!contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map))
+    return "both inputs, or none, change along the innermost dim of its result";
+  return "";
+}
 } // namespace
 
 std::string tilewright::whyNotEligible(const TensorExpr &expr) {
   if (expr.kind == ExprKind::contraction)
-    return "a contraction: IREE's own";
+    if (std::string why = whyNoMicroKernel(expr); !why.empty())
+      return "a contraction that is IREE's own: " + why;
   // Windows of pooling read each element many times; IREE tiles them as it does convolutions.
   if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
       llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))

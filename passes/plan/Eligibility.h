@@ -22,6 +22,8 @@ std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph);
 
 /// For every expression, whether it depends on constants and weights alone, so that IREE computes it once at load.
 std::vector<bool> computedAtLoad(const TensorGraph &graph);
+/// Whether a tensor is a weight, a constant, or the result of an expression that `computedAtLoad` names.
+bool isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, mlir::Value tensor);
 
 } // namespace tilewright
 

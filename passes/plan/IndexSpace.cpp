@@ -59,9 +59,11 @@ public:
 private:
   struct Nest {
     SmallVector<int64_t> dims, reductions;
+    bool contracts = false; ///< the nest is one contraction's alone: its loops are those of a register block
   };
 
   void place(PartRoot &root) {
+    bool contracts = graph.exprs()[root.expr].kind == ExprKind::contraction;
     SmallVector<int64_t> dims = placed(root), reductions;
     for (int64_t dim : graph.exprs()[root.expr].reductions)
       if (root.dims[dim] >= 0)
@@ -76,13 +78,13 @@ private:
       }
     for (root.nest = first; root.nest < nests.size(); ++root.nest) {
       Nest &nest = nests[root.nest];
-      if (nest.dims != dims || (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
+      if (contracts || nest.contracts || nest.dims != dims || (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       if (!reductions.empty())
         nest.reductions = reductions;
       return;
     }
-    nests.push_back({dims, reductions});
+    nests.push_back({dims, reductions, contracts});
   }
 
   static SmallVector<int64_t> placed(const PartRoot &root) {
@@ -281,6 +283,10 @@ private:
     llvm::DenseMap<int64_t, double> weight;
     for (auto [r, root] : llvm::enumerate(roots)) {
       const TensorExpr &expr = graph.exprs()[root.expr];
+      if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && expr.kind == ExprKind::contraction) {
+        weight[classes.get(r, roles->lane)] += expr.domainSize(); // register blocks have no other way
+        continue;
+      }
       for (const RootAccess &access : root.accesses)
         weigh(weight, r, access.map, access.tensor, 1);
       // Gathering is cheaper than scattering, so writing in order counts double.

@@ -7,6 +7,7 @@
 #define TILEWRIGHT_PLAN_INDEXSPACE_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/analysis/Contraction.h"
 #include "passes/analysis/TensorGraph.h"
 #include "passes/target/Target.h"
 #include "llvm/ADT/BitVector.h"
@@ -76,6 +77,9 @@ std::vector<PartRoot> collectRoots(const TensorGraph &graph, const PartChoice &p
 
 std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                          std::string *reason = nullptr);
+
+/// The roles of a contraction root's dims and accesses, if it reads two tensors as a register block can.
+std::optional<ContractionRoles> rolesOf(const TensorGraph &graph, const PartRoot &root);
 
 /// The dim a quasi-affine expression is, or -1.
 int64_t pureDim(mlir::AffineExpr expr);

@@ -50,7 +50,7 @@ private:
 
   bool isContraction(unsigned expr) const {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
-    return tensorExpr.kind == ExprKind::contraction;
+    return tensorExpr.kind == ExprKind::contraction && !whyNotEligible(tensorExpr).empty();
   }
 
   void foldConsumers(unsigned contraction) {
@@ -275,16 +275,20 @@ static bool isLoadTimeValue(Operation *op) {
   return false;
 }
 
+bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, Value tensor) {
+  Operation *definition = tensor.getDefiningOp();
+  if (!definition)
+    return false;
+  int64_t producer = graph.indexOf(definition);
+  return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
+}
+
 std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
   std::vector<bool> atLoad(graph.exprs().size());
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
     // Tensors made of nothing are cheaper made again where they are read.
     atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
-      Operation *definition = access.tensor.getDefiningOp();
-      if (!definition)
-        return false;
-      int64_t producer = graph.indexOf(definition);
-      return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
+      return isKnownAtLoad(graph, atLoad, access.tensor);
     });
   return atLoad;
 }

@@ -166,3 +166,11 @@ std::vector<PartRoot> tilewright::collectRoots(const TensorGraph &graph, const P
       roots.push_back(Collector(graph, part, expr).result);
   return roots;
 }
+
+std::optional<ContractionRoles> tilewright::rolesOf(const TensorGraph &graph, const PartRoot &root) {
+  if (root.accesses.size() != 2 || llvm::any_of(root.accesses, [](const RootAccess &access) {
+        return access.guard != IntegerSet();
+      }))
+    return std::nullopt;
+  return contractionRoles(graph.exprs()[root.expr], root.accesses[0].map, root.accesses[1].map);
+}

@@ -1,6 +1,7 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/target/MicroKernel.h"
 #include "passes/plan/Work.h"
 
 using namespace mlir;
@@ -14,6 +15,8 @@ constexpr int64_t kSmallTile = 512;                 ///< points below which a ti
 constexpr double kWorkgroupSeconds = 1e-6;          ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
+constexpr int64_t kLaneBytes = 4;        ///< of an accumulator
+constexpr double kTileSeconds = 0.2e-6;  ///< to begin a tile: its pointers, and what the caches do not hold yet
 constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
@@ -28,10 +31,14 @@ public:
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
-    if (space.vector >= 0 && isGrid(space.vector))
-      chooseVectorTile();
-    fillCacheLines();
-    growSmallTiles();
+    if (llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); })) {
+      chooseContractionTiles();
+    } else {
+      if (space.vector >= 0 && isGrid(space.vector))
+        chooseVectorTile();
+      fillCacheLines();
+      growSmallTiles();
+    }
     space.workgroups = std::min(wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint();
     space.workgroupStaged = workgroupStaged();
@@ -44,6 +51,9 @@ public:
   }
 
 private:
+  bool isContraction(const PartRoot &root) const {
+    return graph.exprs()[root.expr].kind == ExprKind::contraction;
+  }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   /// As many as the work of the part pays for, two for each core at most.
@@ -68,6 +78,75 @@ private:
       return extent;
     int64_t pieces = llvm::divideCeil(extent, limit);
     return std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, pieces), kLanes));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Contractions
+  //===--------------------------------------------------------------------===//
+
+  /// Whole register blocks. Every split of the row dim into even pieces with every number of lane blocks is predicted,
+  /// and the quickest taken; a batch dim is walked one by one.
+  void chooseContractionTiles() {
+    int64_t row = rowDim();
+    std::vector<int64_t> best;
+    double quickest = std::numeric_limits<double>::infinity();
+    for (int64_t rows : rowTiles(row))
+      for (int64_t lanes : laneTiles()) {
+        if (row >= 0)
+          space.tiles[row] = rows;
+        if (space.vector >= 0)
+          space.tiles[space.vector] = lanes;
+        double seconds = contractionSeconds();
+        if (seconds < quickest) {
+          quickest = seconds;
+          best = space.tiles;
+        }
+      }
+    space.tiles = best;
+  }
+
+  double contractionSeconds() {
+    space.footprintBytes = footprint();
+    space.workgroups = std::min(2 * target.cores, space.numTiles());
+    // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
+    double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
+    return predictKernel(workOf(graph, space), target).seconds * penalty + kTileSeconds * space.numTiles() / target.cores;
+  }
+
+  /// The place of the dim that register blocks take their rows from, if it is in the grid.
+  int64_t rowDim() const {
+    for (const PartRoot &root : space.roots)
+      if (isContraction(root))
+        if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->row >= 0)
+          if (int64_t place = root.dims[roles->row]; place >= 0 && isGrid(place))
+            return place;
+    return -1;
+  }
+
+  SmallVector<int64_t> rowTiles(int64_t row) const {
+    if (row < 0)
+      return {1};
+    SmallVector<int64_t> sizes;
+    int64_t extent = space.extents[row], block = registerBlock(target.vectorRegisters).rows;
+    for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most; pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
+      int64_t size = llvm::divideCeil(extent, pieces);
+      sizes.push_back(pieces == 1 ? extent : std::min<int64_t>(extent, llvm::alignTo(size, block)));
+      if (extent % pieces == 0 && sizes.back() != size)
+        sizes.push_back(size);
+    }
+    return sizes;
+  }
+
+  SmallVector<int64_t> laneTiles() const {
+    if (space.vector < 0 || !isGrid(space.vector))
+      return {space.vector < 0 ? 1 : space.extents[space.vector]};
+    SmallVector<int64_t> sizes;
+    int64_t extent = space.extents[space.vector];
+    int64_t block = registerBlock(target.vectorRegisters).vectors * target.vectorBytes / kLaneBytes;
+    for (int64_t blocks = 1; blocks * block < extent; blocks = blocks < 4 ? blocks + 1 : blocks + blocks / 2)
+      sizes.push_back(blocks * block);
+    sizes.push_back(extent);
+    return sizes;
   }
 
   void chooseVectorTile() {
@@ -192,7 +271,7 @@ private:
     std::vector<Access> first, again;
     for (const PartRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {
-        if (access.producer >= 0)
+        if (access.producer >= 0 || isContraction(root))
           continue;
         auto same = [&](const Access &other) {
           return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == inSpace(root, access);
@@ -251,7 +330,7 @@ private:
       for (const RootAccess &access : root.accesses) {
         int64_t own = tensorBytes(access.tensor);
         bool scalar = cast<RankedTensorType>(access.tensor.getType()).getNumElements() == 1;
-        if (access.producer >= 0 || scalar || usesGrid(root, access.map) || bytes + own > kWorkgroupStaging ||
+        if (access.producer >= 0 || isContraction(root) || scalar || usesGrid(root, access.map) || bytes + own > kWorkgroupStaging ||
             llvm::is_contained(staged, access.tensor))
           continue;
         staged.push_back(access.tensor);

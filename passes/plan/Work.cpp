@@ -45,6 +45,8 @@ public:
 
   void add() {
     for (const PartRoot &root : space.roots) {
+      if (graph.exprs()[root.expr].kind == ExprKind::contraction)
+        continue;
       for (const RootAccess &access : root.accesses)
         add(root, access.map, access.tensor);
       const TensorExpr &expr = graph.exprs()[root.expr];
@@ -89,6 +91,26 @@ private:
 };
 } // namespace
 
+/// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.
+static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  for (const PartRoot &root : space.roots) {
+    if (graph.exprs()[root.expr].kind != ExprKind::contraction)
+      continue;
+    work.tiles = space.numTiles();
+    for (const RootAccess &access : root.accesses) {
+      if (access.producer >= 0)
+        continue;
+      double times = 1;
+      for (int64_t place : space.grid) {
+        auto dim = llvm::find(root.dims, place);
+        if (dim == root.dims.end() || !access.map.isFunctionOfDim(dim - root.dims.begin()))
+          times *= llvm::divideCeil(space.extents[place], space.tiles[place]);
+      }
+      work.repeatedBytes += (times - 1) * tensorBytes(access.tensor);
+    }
+  }
+}
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
@@ -104,7 +126,8 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
       double times = std::min(1.0, points / expr.domainSize());
-      work.arithmetic += times * expr.arithmetic();
+      // A multiplication and an addition are one operation to a micro kernel.
+      work.arithmetic += times * (expr.kind == ExprKind::contraction ? expr.domainSize() : expr.arithmetic());
       work.special += times * specialOps(expr) * expr.domainSize();
     }
   }
@@ -113,6 +136,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   for (Value tensor : space.outputs)
     work.outputBytes += tensorBytes(tensor);
   work.blockBytes = bufferTraffic(graph, space);
+  addContractions(graph, space, work);
   AccessPenalty(graph, space, work).add();
   return work;
 }

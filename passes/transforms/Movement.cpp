@@ -1,5 +1,7 @@
 #include "passes/transforms/Movement.h"
 
+#include "passes/analysis/TensorExpr.h"
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -72,6 +74,8 @@ private:
     return dims;
   }
 
+  static bool contracts(ExprOp root) { return describe(root)->kind == ExprKind::contraction; }
+
   /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
   void place(ExprOp root) {
     SmallVector<int64_t> dims = sortedDims(root), reductions;
@@ -88,7 +92,8 @@ private:
       }
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
       Nest &nest = movement.nests[n];
-      if (nest.dims != dims ||
+      // A contraction's loops are those of its register block, for it alone.
+      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims ||
           (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       add(nest, n, root, reductions);
@@ -150,7 +155,8 @@ private:
       for (ExprOp root : nest.roots)
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
-          if (!isa<BlockArgument>(access.tensor))
+          // Register blocks read what a cache holds as it lies.
+          if (!isa<BlockArgument>(access.tensor) || contracts(root))
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
           if (known == accesses.end())

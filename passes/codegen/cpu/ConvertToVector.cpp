@@ -1,7 +1,7 @@
 // Level 3 to target code on the CPU: each tile program becomes one function over memrefs. The grid's tiles are shared
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -137,7 +137,8 @@ private:
       values.map(alloc.getSlice(),
                  memref::ViewOp::create(builder, loc, memrefOf(alloc.getType()), memory, offset, ValueRange()));
     } else if (auto compute = dyn_cast<ComputeOp>(op)) {
-      emitNest(builder, compute, values, shape);
+      if (!emitContraction(builder, compute, values, shape))
+        emitNest(builder, compute, values, shape);
     } else if (auto move = dyn_cast<MoveOp>(op)) {
       ComputeOp copy = copyNest(move);
       emitNest(builder, copy, values, shape);
