@@ -152,8 +152,11 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
     if (expr.kind != ExprKind::contraction)
       continue;
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
-    if (!roles || root.dims[roles->lane] != space.vector)
-      return "its contraction's result does not lie along the lanes";
+    if (!roles)
+      return "both operands of its contraction, or none, change along the innermost dim of the result";
+    int64_t lane = root.dims[roles->lane];
+    if (lane != space.vector && llvm::is_contained(space.grid, lane))
+      return "its contraction's lanes would be cut into tiles that are no whole vectors";
     AffineMap lanes = root.accesses[roles->laneInput].map;
     if (blockedDim(lanes.getResult(lanes.getNumResults() - 1)) != roles->lane)
       return "the elements that its contraction multiplies with lie across the lanes";

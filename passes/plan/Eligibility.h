@@ -17,8 +17,9 @@ int64_t specialOps(const TensorExpr &expr);
 /// Whether the op only renames the elements of a dense tensor: a reshape. IREE and we pay nothing for it.
 bool isView(const TensorExpr &expr);
 
-/// For every expression, the contraction whose dispatch IREE 3.13 makes it part of, or -1.
-std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph);
+/// For every expression, the contraction whose dispatch IREE 3.13 makes it part of, or -1; `isIrees` says which
+/// expressions are contractions that stay with IREE.
+std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph, const std::vector<bool> &isIrees);
 
 /// For every expression, whether it depends on constants and weights alone, so that IREE computes it once at load.
 std::vector<bool> computedAtLoad(const TensorGraph &graph);

@@ -16,6 +16,9 @@ constexpr double kRoughness = 1.25;
 /// Up to this many bytes waking further workers costs about what they save, so predictions are rougher still.
 constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 
+/// What contractions take is known better.
+constexpr double kRoughnessOfContractions = 1.1;
+
 double roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
 
 std::string microseconds(double seconds) {
@@ -51,11 +54,18 @@ private:
   //===--------------------------------------------------------------------===//
 
   void classify() {
-    std::vector<int64_t> folded = foldsIntoContraction(graph);
-    std::vector<bool> atLoad = computedAtLoad(graph);
+    std::vector<bool> atLoad = computedAtLoad(graph), irees(graph.exprs().size());
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       decisions.reasons[id] = whyNotEligible(expr);
-      if (!decisions.reasons[id].empty())
+      if (expr.kind != ExprKind::contraction)
+        continue;
+      if (decisions.reasons[id].empty() && !atLoad[id])
+        startPart(id);
+      irees[id] = decisions.partOf[id] < 0;
+    }
+    std::vector<int64_t> folded = foldsIntoContraction(graph, irees);
+    for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+      if (decisions.partOf[id] >= 0 || !decisions.reasons[id].empty())
         continue;
       if (atLoad[id])
         decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
@@ -138,7 +148,8 @@ private:
     double separate = secondsOf(left, both) + secondsOf(right, both), together = merged->predicted.seconds;
     bool free = isFree(left) || isFree(right);
     bool savesBytes = merged->predicted.bytes < both;
-    double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? roughness(merged->predicted.bytes) : 1);
+    double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
+    double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
     if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};

@@ -9,6 +9,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/TensorGraph.h"
+#include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
@@ -60,6 +61,8 @@ struct IndexSpace {
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
   int64_t workgroups = 1;
+  RegisterBlock block{1, 1};   ///< of contractions
+  double leastRows = 1;        ///< a block of fewer rows takes no less time: it waits for its panel of lanes
   int64_t footprintBytes = 0;  ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile

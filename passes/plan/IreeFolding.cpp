@@ -35,7 +35,8 @@ using namespace tilewright;
 namespace {
 class ContractionFolder {
 public:
-  explicit ContractionFolder(const TensorGraph &graph) : graph(graph), folded(graph.exprs().size(), -1) {
+  ContractionFolder(const TensorGraph &graph, const std::vector<bool> &isIrees)
+      : graph(graph), isIrees(isIrees), folded(graph.exprs().size(), -1) {
     for (unsigned expr = 0; expr < graph.exprs().size(); ++expr)
       if (isContraction(expr))
         foldConsumers(expr);
@@ -43,15 +44,13 @@ public:
       foldOperandMovement(expr);
   }
   const TensorGraph &graph;
+  const std::vector<bool> &isIrees;
   std::vector<int64_t> folded;
 
 private:
   using Cluster = SmallVector<unsigned>;
 
-  bool isContraction(unsigned expr) const {
-    const TensorExpr &tensorExpr = graph.exprs()[expr];
-    return tensorExpr.kind == ExprKind::contraction && !whyNotEligible(tensorExpr).empty();
-  }
+  bool isContraction(unsigned expr) const { return isIrees[expr]; }
 
   void foldConsumers(unsigned contraction) {
     Cluster cluster = {contraction};
@@ -243,8 +242,8 @@ private:
 };
 } // namespace
 
-std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph) {
-  return ContractionFolder(graph).folded;
+std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph, const std::vector<bool> &isIrees) {
+  return ContractionFolder(graph, isIrees).folded;
 }
 
 //===----------------------------------------------------------------------===//

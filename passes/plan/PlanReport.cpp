@@ -11,12 +11,15 @@ namespace {
 class Reporter {
 public:
   Reporter(const TensorGraph &graph, const Plan &plan)
-      : graph(graph), plan(plan), folded(foldsIntoContraction(graph)), atLoad(computedAtLoad(graph)),
-        kernelOf(graph.exprs().size(), -1) {
+      : graph(graph), plan(plan), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
       for (const PartPlan &part : kernel.parts)
         for (const OpPlan &op : part.ops)
           kernelOf[op.id] = k;
+    std::vector<bool> irees;
+    for (auto [id, expr] : llvm::enumerate(graph.exprs()))
+      irees.push_back(expr.kind == ExprKind::contraction && kernelOf[id] < 0);
+    folded = foldsIntoContraction(graph, irees);
   }
 
   json::Value report() const {

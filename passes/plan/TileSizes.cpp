@@ -87,6 +87,8 @@ private:
   /// Whole register blocks. Every split of the row dim into even pieces with every number of lane blocks is predicted,
   /// and the quickest taken; a batch dim is walked one by one.
   void chooseContractionTiles() {
+    space.block = registerBlock(target.vectorRegisters);
+    space.leastRows = rowsPerPanel();
     int64_t row = rowDim();
     std::vector<int64_t> best;
     double quickest = std::numeric_limits<double>::infinity();
@@ -103,6 +105,12 @@ private:
         }
       }
     space.tiles = best;
+  }
+
+  /// Rows in the time in which the outer cache of a core hands over the lanes that they are multiplied with.
+  double rowsPerPanel() const {
+    double multiplications = target.flopsPerSecond / 2, lanes = target.level(tile::Space::block).bandwidth / kLaneBytes;
+    return std::min<double>(space.block.rows, multiplications / lanes);
   }
 
   double contractionSeconds() {

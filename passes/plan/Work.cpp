@@ -91,12 +91,28 @@ private:
 };
 } // namespace
 
+/// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes anew:
+/// one with few rows takes as long as that.
+static void addMultiplications(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root,
+                               PartWork &work) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  int64_t place = roles && roles->row >= 0 ? root.dims[roles->row] : -1;
+  int64_t extent = place < 0 ? 1 : space.extents[place], tile = place < 0 ? 1 : space.tiles[place];
+  double perRow = static_cast<double>(graph.exprs()[root.expr].domainSize()) / extent;
+  auto blocksOf = [&](int64_t rows) {
+    int64_t rest = rows % space.block.rows;
+    return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
+  };
+  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
+}
+
 /// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.
 static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
+    addMultiplications(graph, space, root, work);
     for (const RootAccess &access : root.accesses) {
       if (access.producer >= 0)
         continue;
@@ -126,8 +142,8 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
       double times = std::min(1.0, points / expr.domainSize());
-      // A multiplication and an addition are one operation to a micro kernel.
-      work.arithmetic += times * (expr.kind == ExprKind::contraction ? expr.domainSize() : expr.arithmetic());
+      if (expr.kind != ExprKind::contraction)
+        work.arithmetic += times * expr.arithmetic();
       work.special += times * specialOps(expr) * expr.domainSize();
     }
   }

@@ -2,6 +2,7 @@
 // is Movement; this file carries it out: block edges become buffers, roots become the bodies of loop nests, loads and
 // stores go to bindings or buffers. Adjacent subprograms of one name are parts packed into one program.
 #include "passes/Passes.h"
+#include "passes/analysis/Contraction.h"
 #include "passes/transforms/Movement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -213,6 +214,15 @@ private:
 
   // --- nests -------------------------------------------------------------------------------------------------------
 
+  /// Where in the space the dim stands along which the register block of a contraction has its lanes.
+  static std::optional<int64_t> laneOfContraction(ExprOp root) {
+    FailureOr<TensorExpr> expr = describe(root);
+    if (failed(expr) || expr->kind != ExprKind::contraction || expr->inputs.size() != 2)
+      return std::nullopt;
+    std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
+    return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
+  }
+
   ComputeOp createCompute(OpBuilder &builder, Location loc, const Nest &nest, Accumulators &accs, Block *body) {
     SmallVector<int64_t> nestExtents, sizes, offsetDims, reductions;
     SmallVector<Value> nestOffsets;
@@ -230,6 +240,9 @@ private:
       if (dim == static_cast<int64_t>(subprogram.getVector()))
         vector = position;
     }
+    if (!nest.roots.empty())
+      if (std::optional<int64_t> lane = laneOfContraction(nest.roots.front()))
+        vector = llvm::find(nest.dims, *lane) - nest.dims.begin();
     // A nest without the vector dim of the space fills lanes with its own innermost dim.
     for (int64_t position = nest.dims.size() - 1; vector < 0 && position >= 0; --position)
       if (sizes[position] > 1)

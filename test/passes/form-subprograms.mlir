@@ -131,17 +131,17 @@ func.func @splat_constants_are_no_inputs(%x: tensor<64x64xf32>) -> tensor<64x64x
 
 // -----
 
-// Contractions, what IREE folds into them, movement alone and functions of several blocks are left as they are.
+// Contractions that no register block takes, what IREE folds into them, movement alone and functions of several blocks are left as they are.
 // CHECK-LABEL: func @leaves_contractions_and_what_folds
 // CHECK-NOT: tile.subprogram
-func.func @leaves_contractions_and_what_folds(%a: tensor<9x5xf32>, %b: tensor<5x7xf32>) -> tensor<7x9xf32> {
-  %z = arith.constant dense<0.0> : tensor<9x7xf32>
-  %e = tensor.empty() : tensor<9x7xf32>
-  %f = tensor.empty() : tensor<7x9xf32>
-  %m = linalg.matmul ins(%a, %b : tensor<9x5xf32>, tensor<5x7xf32>) outs(%z : tensor<9x7xf32>) -> tensor<9x7xf32>
-  %x = linalg.exp ins(%m : tensor<9x7xf32>) outs(%e : tensor<9x7xf32>) -> tensor<9x7xf32>
-  %t = linalg.transpose ins(%x : tensor<9x7xf32>) outs(%f : tensor<7x9xf32>) permutation = [1, 0]
-  return %t : tensor<7x9xf32>
+func.func @leaves_contractions_and_what_folds(%a: tensor<9x5xf16>, %b: tensor<5x7xf16>) -> tensor<7x9xf16> {
+  %z = arith.constant dense<0.0> : tensor<9x7xf16>
+  %e = tensor.empty() : tensor<9x7xf16>
+  %f = tensor.empty() : tensor<7x9xf16>
+  %m = linalg.matmul ins(%a, %b : tensor<9x5xf16>, tensor<5x7xf16>) outs(%z : tensor<9x7xf16>) -> tensor<9x7xf16>
+  %x = linalg.exp ins(%m : tensor<9x7xf16>) outs(%e : tensor<9x7xf16>) -> tensor<9x7xf16>
+  %t = linalg.transpose ins(%x : tensor<9x7xf16>) outs(%f : tensor<7x9xf16>) permutation = [1, 0]
+  return %t : tensor<7x9xf16>
 }
 
 // CHECK-LABEL: func @leaves_several_blocks

@@ -9,6 +9,13 @@ namespace {
 
 class EligibilityTest : public PlanFixture {
 protected:
+  /// As if all contractions were IREE's.
+  static std::vector<int64_t> foldsOf(const TensorGraph &graph) {
+    std::vector<bool> irees;
+    for (const TensorExpr &expr : graph.exprs())
+      irees.push_back(expr.kind == ExprKind::contraction);
+    return foldsIntoContraction(graph, irees);
+  }
   /// A matmul of %a and %b to %m, then `body`.
   std::vector<int64_t> foldsAfterMatmul(const std::string &body, const std::string &results) {
     graph = std::make_unique<TensorGraph>(
@@ -19,7 +26,7 @@ protected:
   %e = tensor.empty() : tensor<96x224xf32>
   %m = linalg.matmul ins(%a, %b : tensor<96x160xf32>, tensor<160x224xf32>) outs(%z : tensor<96x224xf32>) -> tensor<96x224xf32>
 )" + body + "}"));
-    return foldsIntoContraction(*graph);
+    return foldsOf(*graph);
   }
   static std::string unary(const char *result, const char *op, const char *input) {
     return std::string("  %") + result + " = linalg." + op + " ins(%" + input +
@@ -114,13 +121,13 @@ TEST_F(EligibilityTest, only_innermost_transposes_of_operands_fold) {
   %e = tensor.empty() : tensor<4x16x20xf32>
   %r = linalg.transpose ins(%b : tensor<4x20x16xf32>) outs(%e : tensor<4x16x20xf32>) permutation = [0, 2, 1]
 )"));
-  EXPECT_EQ(foldsIntoContraction(inner), (Folds{1, -1}));
+  EXPECT_EQ(foldsOf(inner), (Folds{1, -1}));
   TensorGraph outer = parse(bmm("tensor<18x4x16xf32>", "tensor<4x16x20xf32>", R"(
   %e = tensor.empty() : tensor<4x18x16xf32>
   %l = linalg.transpose ins(%a : tensor<18x4x16xf32>) outs(%e : tensor<4x18x16xf32>) permutation = [1, 0, 2]
   %r = tensor.cast %b : tensor<4x16x20xf32> to tensor<4x16x20xf32>
 )"));
-  EXPECT_EQ(foldsIntoContraction(outer), (Folds{-1, -1}));
+  EXPECT_EQ(foldsOf(outer), (Folds{-1, -1}));
 }
 
 TEST_F(EligibilityTest, special_functions_are_counted) {

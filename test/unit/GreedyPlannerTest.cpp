@@ -88,23 +88,23 @@ func.func @chain(%x: tensor<640x64xf32>) -> tensor<640x64xf32> {
 
 TEST_F(GreedyPlannerTest, leaves_with_reasons) {
   TensorGraph graph = parse(R"(
-func.func @left(%a: tensor<96x160xf32>, %b: tensor<160x224xf32>, %u: tensor<37xf64>) -> (tensor<96x224xf32>, tensor<37xf64>) {
+func.func @left(%a: tensor<96x160xf16>, %b: tensor<160x224xf16>, %u: tensor<37xf64>) -> (tensor<96x224xf16>, tensor<37xf64>) {
   %w = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
-  %z = arith.constant dense<0.0> : tensor<96x224xf32>
-  %m = linalg.matmul ins(%a, %b : tensor<96x160xf32>, tensor<160x224xf32>) outs(%z : tensor<96x224xf32>) -> tensor<96x224xf32>
-  %e = tensor.empty() : tensor<96x224xf32>
-  %r = linalg.exp ins(%m : tensor<96x224xf32>) outs(%e : tensor<96x224xf32>) -> tensor<96x224xf32>
+  %z = arith.constant dense<0.0> : tensor<96x224xf16>
+  %m = linalg.matmul ins(%a, %b : tensor<96x160xf16>, tensor<160x224xf16>) outs(%z : tensor<96x224xf16>) -> tensor<96x224xf16>
+  %e = tensor.empty() : tensor<96x224xf16>
+  %r = linalg.exp ins(%m : tensor<96x224xf16>) outs(%e : tensor<96x224xf16>) -> tensor<96x224xf16>
   %f = tensor.empty() : tensor<37xf64>
   %d = linalg.exp ins(%u : tensor<37xf64>) outs(%f : tensor<37xf64>) -> tensor<37xf64>
   %g = tensor.empty() : tensor<3xf32>
   %c = linalg.exp ins(%w : tensor<3xf32>) outs(%g : tensor<3xf32>) -> tensor<3xf32>
   %unknown = "some.op"(%c) : (tensor<3xf32>) -> tensor<3xf32>
   %unused = linalg.exp ins(%unknown : tensor<3xf32>) outs(%g : tensor<3xf32>) -> tensor<3xf32>
-  return %r, %d : tensor<96x224xf32>, tensor<37xf64>
+  return %r, %d : tensor<96x224xf16>, tensor<37xf64>
 })");
   Plan plan = planFor(graph);
   EXPECT_TRUE(plan.kernels.empty());
-  EXPECT_EQ(reasonFor(plan, 0), "a contraction: IREE's own");
+  EXPECT_EQ(reasonFor(plan, 0), "a contraction that is IREE's own: it accumulates in a type of less than 32 bits");
   EXPECT_EQ(reasonFor(plan, 1), "IREE folds it into its linalg.matmul");
   EXPECT_EQ(reasonFor(plan, 2), "math.exp in f64 has no code generation");
   EXPECT_EQ(reasonFor(plan, 3), "depends on weights and constants alone: IREE computes it once at load");

@@ -1,0 +1,168 @@
+"""Contractions in our kernels: every shape, layout and neighbour against float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from tilewright.oracle import float64_reference
+
+from benchmarks.workloads.builder import GraphBuilder, gelu_erf
+
+Shape = tuple[int, ...]
+_LAYER_NORM_EPSILON = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """left @ right, where `right` may be a weight, and either may come transposed in its two innermost dims."""
+
+    left: Shape
+    right: Shape
+    weight: bool = False
+    transpose_left: bool = False
+    transpose_right: bool = False
+
+    def build(self, *, then: str = "") -> onnx.ModelProto:
+        g = GraphBuilder("product")
+        left = g.input("left", self.left)
+        right = g.weight(self.right, fan_in=1) if self.weight else g.input("right", self.right)
+        x = g.op("Transpose", left, perm=_swapped(len(self.left))) if self.transpose_left else left
+        y = g.op("Transpose", right, perm=_swapped(len(self.right))) if self.transpose_right else right
+        shape = np.matmul(*self._reference_shapes()).shape
+        result = _following(g, g.op("MatMul", x, y), then, shape)
+        g.output(result, shape)
+        return g.build()
+
+    def _reference_shapes(self) -> tuple[np.ndarray, np.ndarray]:
+        left, right = np.empty(self.left), np.empty(self.right)
+        return (
+            left.swapaxes(-1, -2) if self.transpose_left else left,
+            right.swapaxes(-1, -2) if self.transpose_right else right,
+        )
+
+
+def _swapped(rank: int) -> list[int]:
+    return [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _following(g: GraphBuilder, x: str, then: str, shape: Shape) -> str:
+    if then == "gelu":
+        bias = g.vector(shape[-1])
+        return gelu_erf(g, g.op("Add", x, bias))
+    if then == "norm":
+        residual = g.input("residual", shape)
+        x = g.op("Add", x, residual)
+        scale, shift = g.vector(shape[-1], mean=1.0), g.vector(shape[-1])
+        return g.op("LayerNormalization", x, scale, shift, axis=-1, epsilon=_LAYER_NORM_EPSILON)
+    if then == "softmax":
+        return g.op("Softmax", x, axis=-1)
+    return x
+
+
+# Rows around the register block (6), columns around its lanes (16 and 64), single points, and tiles that do not divide.
+_SIZES = [
+    (1, 1, 1),
+    (1, 64, 7),
+    (5, 3, 17),
+    (6, 64, 64),
+    (7, 65, 63),
+    (12, 1, 128),
+    (13, 130, 200),
+    (131, 70, 96),
+]
+
+
+def _check(product: Product, *, then: str = "", threads: int = 2, ours: bool = True) -> tilewright.Program:
+
+    model = product.build(then=then)
+    program = tilewright.compile(model, threads=threads)
+    if ours:
+        left = [op.op for op in program.metadata.report.left_to_iree if "matmul" in op.op]
+        assert not left, left
+    rng = np.random.default_rng(7)
+    inputs = [rng.standard_normal(spec.shape).astype(np.float32) for spec in program.signature.inputs]
+    (got,) = program(*inputs)
+    (expected,) = float64_reference(model, inputs)
+    depth = product.left[-2 if product.transpose_left else -1]
+    # Each of the sums has `depth` roundings of terms of size one, and their number grows with its root.
+    bound = 1e-6 * max(1.0, np.sqrt(depth)) * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=bound)
+    return program
+
+
+@pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
+@pytest.mark.parametrize(("rows", "depth", "columns"), _SIZES)
+def test_matmul(rows: int, depth: int, columns: int, *, weight: bool) -> None:
+    _check(Product(left=(rows, depth), right=(depth, columns), weight=weight), ours=columns > 1)
+
+
+@pytest.mark.parametrize("then", ["gelu", "norm", "softmax"])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"), [(1, 64, 70), (7, 65, 63), (131, 70, 200), (200, 33, 768)]
+)
+def test_what_follows_is_in_the_kernel(rows: int, depth: int, columns: int, then: str) -> None:
+    program = _check(Product(left=(rows, depth), right=(depth, columns), weight=True), then=then)
+    assert len(program.kernels) == 1
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        Product(left=(3, 9, 20), right=(3, 20, 70)),
+        Product(left=(3, 9, 20), right=(20, 70), weight=True),
+        Product(left=(2, 3, 9, 20), right=(3, 20, 70)),
+        Product(left=(2, 1, 9, 20), right=(1, 3, 20, 18)),
+        Product(left=(20, 31), right=(20, 70), weight=True, transpose_left=True),
+        Product(left=(31, 20), right=(70, 20), weight=True, transpose_right=True),
+        Product(left=(4, 31, 64), right=(4, 70, 64), transpose_right=True),
+        Product(left=(20,), right=(20, 70), weight=True),
+    ],
+    ids=str,
+)
+def test_batches_and_transposes(product: Product) -> None:
+    _check(product, ours=product.weight or not product.transpose_right)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_share_tiles(threads: int) -> None:
+    _check(Product(left=(77, 96), right=(96, 330), weight=True), then="gelu", threads=threads)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-avx2", "x86-64-avx512"])
+def test_targets_have_register_blocks_of_their_own(target: str) -> None:
+    model = Product(left=(13, 65), right=(65, 75), weight=True).build(then="norm")
+    program = tilewright.compile(model, target)
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(spec.shape).astype(np.float32) for spec in program.signature.inputs]
+    (expected,) = float64_reference(model, inputs)
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_infinities_and_nan_go_where_they_must() -> None:
+    """A product with zero is NaN for an infinite factor, in its row alone; padding of packed weights adds none."""
+    g = GraphBuilder("product")
+    x = g.input("x", (9, 20))
+    g.output(g.op("MatMul", x, g.weight((20, 70), fan_in=1)), (9, 70))
+    program = tilewright.compile(g.build())
+    x_value = np.ones((9, 20), np.float32)
+    x_value[3, 5], x_value[6, 0] = np.inf, np.nan
+    (y,) = program(x_value)
+    assert np.isfinite(np.delete(y, [3, 6], axis=0)).all()
+    assert not np.isfinite(y[3]).any()
+    assert np.isnan(y[6]).all()
+
+
+def test_reading_an_input_twice() -> None:
+    """x @ x, and a contraction whose result another contraction of the same kernel may read."""
+    g = GraphBuilder("square")
+    x = g.input("x", (40, 40))
+    square = g.op("MatMul", x, x)
+    g.output(g.op("MatMul", square, x), (40, 40))
+    program = tilewright.compile(g.build())
+    value = np.random.default_rng(1).standard_normal((40, 40)).astype(np.float32) / 6
+    wide = value.astype(np.float64)
+    np.testing.assert_allclose(program(value)[0], wide @ wide @ wide, rtol=1e-4, atol=1e-5)
