@@ -49,7 +49,7 @@ def _cases() -> dict[str, Callable[[], ModelProto]]:
         cases[f"softmax-axis{axis}-{_by(shape)}"] = partial(stitch.softmax, shape, axis=axis)
         cases[f"batch-statistics-{_by(shape)}"] = partial(stitch.batch_statistics, shape)
     suites = ("stitch", "random-stitch")
-    return cases | {name: workload.build for name, workload in WORKLOADS.items() if workload.suite in suites}
+    return cases | {w.name: w.build for w in WORKLOADS.values() if w.suite in suites and not w.is_large}
 
 
 def _by(shape: Sequence[int]) -> str:
