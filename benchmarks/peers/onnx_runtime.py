@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,5 +61,7 @@ def _ort_value(array: Array, kind: str) -> onnxruntime.OrtValue:
 def _array(value: onnxruntime.OrtValue) -> Array:
     if value.data_type() != "tensor(bfloat16)":
         return np.asarray(value.numpy())
-    # numpy has no bfloat16 of its own, so the values cross as DLPack does it.
-    return np.asarray(value.to_dlpack()).view(ml_dtypes.bfloat16)
+    # As an array it cannot be had, for numpy has no bfloat16 of its own.
+    shape = value.shape()
+    bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
+    return np.frombuffer(bits, ml_dtypes.bfloat16).reshape(shape)
