@@ -6,15 +6,19 @@ python -m benchmarks.workloads bert-small -o bert-small.onnx
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import onnx
 
 from benchmarks.workloads import stitch
+from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.convolutional import CnnOptions, cnn
 from benchmarks.workloads.random_stitches import SEEDS, random_stitch
+from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
+from benchmarks.workloads.speech import ConformerOptions, conformer_block
 from benchmarks.workloads.transformers import (
     BertOptions,
     Gpt2Options,
@@ -23,21 +27,32 @@ from benchmarks.workloads.transformers import (
     gpt2_block,
     llama_block,
 )
+from benchmarks.workloads.vision import SwinOptions, VitOptions, swin, vit
 
 __all__ = [
     "WORKLOADS",
     "BertOptions",
     "CnnOptions",
+    "ConformerOptions",
+    "DienOptions",
     "Gpt2Options",
     "LlamaOptions",
+    "MmoeOptions",
+    "SwinOptions",
+    "VitOptions",
     "Workload",
     "WorkloadError",
     "bert",
     "build",
     "cnn",
+    "conformer_block",
+    "dien",
     "gpt2_block",
     "llama_block",
+    "mmoe",
     "random_stitch",
+    "swin",
+    "vit",
 ]
 
 
@@ -53,32 +68,64 @@ class Workload:
     build: Callable[[], onnx.ModelProto]
     description: str
     suite: str
+    dtype: str = "f32"
+    is_large: bool = False
+    """Too large for tests that need not measure anything."""
+
+    def in_bfloat16(self) -> Workload:
+        """The same in bfloat16; it keeps its name."""
+        return replace(self, build=lambda: to_bfloat16(self.build()), dtype="bf16")
 
 
 # Token-major activations of a transformer layer and its MLP, and a decode step.
 _ROWS = (512, 768)
 _WIDE_ROWS = (128, 3072)
+# Out of the caches, so that memory is what limits.
+_LARGE = (2048, 4096)
+# 256 MB of float32.
+_BANDWIDTH = (65536, 1024)
+_LARGE_ELEMENTS = 1 << 22
+_LARGE_MODELS = ("bert", "vit-base", "swin-t")
 
-_STITCH: tuple[tuple[str, Callable[..., onnx.ModelProto], tuple[Sequence[int], ...]], ...] = (
-    ("softmax", stitch.softmax, ((6144, 512), (77, 77, 5), (1, 50257))),
+_Shapes = tuple[Sequence[int], ...]
+_Builder = Callable[..., onnx.ModelProto]
+
+_STITCH: tuple[tuple[str, _Builder, _Shapes], ...] = (
+    ("softmax", stitch.softmax, ((6144, 512), (2048, 2048), (77, 77, 5), (1, 50257))),
     ("softmax-axis1", partial(stitch.softmax, axis=1), ((16, 197, 768),)),
-    ("masked-softmax", stitch.masked_softmax, ((1, 12, 128, 128), (77, 77, 5))),
-    ("layer-norm", stitch.layer_norm_op, (_ROWS, (197, 1027))),
+    ("masked-softmax", stitch.masked_softmax, ((6144, 512), (1, 12, 128, 128), (77, 77, 5))),
+    ("causal-softmax", stitch.causal_softmax, ((12, 512, 512),)),
+    ("layer-norm", stitch.layer_norm_op, (_ROWS, (128, 768), (512, 1024), _LARGE, (77, 321), (197, 1027))),
     ("layer-norm-decomposed", stitch.layer_norm_chain, (_ROWS, (197, 1027))),
-    ("rms-norm", stitch.rms_norm_chain, (_ROWS, (1, 4096))),
-    ("bias-residual-layer-norm", stitch.bias_residual_layer_norm, (_ROWS, (1, 128, 768))),
-    ("gelu-erf", stitch.gelu_erf_chain, (_WIDE_ROWS,)),
-    ("gelu-tanh", stitch.gelu_tanh_chain, (_WIDE_ROWS,)),
-    ("silu-product", stitch.silu_product, ((128, 1376),)),
-    ("log-softmax", stitch.log_softmax, ((1, 50257), (127, 1003))),
-    ("l2-normalise", stitch.l2_normalise, (_ROWS, (1023, 129))),
+    ("rms-norm", stitch.rms_norm_chain, (_ROWS, (1, 4096), (128, 4096), _LARGE)),
+    (
+        "bias-residual-layer-norm",
+        stitch.bias_residual_layer_norm,
+        (_ROWS, (1, 128, 768), (128, 768), (2048, 1024)),
+    ),
+    ("gelu-erf", stitch.gelu_erf_chain, (_WIDE_ROWS, _LARGE)),
+    ("gelu-tanh", stitch.gelu_tanh_chain, (_WIDE_ROWS, _LARGE)),
+    ("silu-product", stitch.silu_product, ((128, 1376), (128, 11008))),
+    ("log-softmax", stitch.log_softmax, ((128, 30522), (1, 50257), (127, 1003))),
+    ("l2-normalise", stitch.l2_normalise, (_ROWS, (1000, 128), (1023, 129))),
     ("batch-statistics", stitch.batch_statistics, ((8, 64, 28, 28), (129, 77))),
+    ("batch-statistics-nhwc", partial(stitch.batch_statistics, channel=3), ((32, 56, 56, 64),)),
+    ("transpose-cast", stitch.transpose_cast, ((12, 128, 64),)),
+    ("argmax", stitch.argmax, ((512, 30522),)),
+    ("rotary", stitch.rotary, ((32, 128, 64),)),
+)
+
+_OUT_OF_CACHE: tuple[tuple[str, _Builder, _Shapes], ...] = (
+    ("scaled-copy", stitch.scaled_copy, (_BANDWIDTH,)),
+    ("layer-norm", stitch.layer_norm_op, (_BANDWIDTH,)),
+    ("softmax", stitch.softmax, (_BANDWIDTH,)),
 )
 
 
 def _models() -> list[Workload]:
     bert_small = BertOptions(layers=2, hidden=128, heads=4, sequence=32, intermediate=512)
     grouped = LlamaOptions(key_value_heads=2)
+    batch = MmoeOptions(batch=256)
     rows: list[tuple[str, Callable[[], onnx.ModelProto], str]] = [
         ("bert", bert, "BERT-base encoder, 12 layers, sequence 128, batch 1, f32"),
         ("bert-small", partial(bert, bert_small), "BERT encoder, 2 layers, hidden 128, sequence 32"),
@@ -87,19 +134,29 @@ def _models() -> list[Workload]:
         ("llama-block-grouped", partial(llama_block, grouped), "llama-block with 2 key/value heads"),
         ("cnn", cnn, "small residual CNN, 1x3x32x32"),
         ("cnn-64", partial(cnn, CnnOptions(image=64)), "small residual CNN, 1x3x64x64"),
+        ("vit-base", vit, "ViT-base on patches of 16, 1x3x224x224"),
+        ("swin-t", swin, "Swin-T, windows of 7, 1x3x224x224"),
+        ("conformer-block", conformer_block, "one Conformer (M) block, 256 frames"),
+        ("mmoe", mmoe, "multi-gate mixture of 8 experts, batch 1"),
+        ("mmoe-256", partial(mmoe, batch), "multi-gate mixture of 8 experts, batch 256"),
+        ("dien", dien, "DIEN's attention and recurrence, unrolled over 16 steps, batch 256"),
     ]
-    return [Workload(name=name, build=build, description=text, suite="models") for name, build, text in rows]
+    return [
+        Workload(name=name, build=build, description=text, suite="models", is_large=name in _LARGE_MODELS)
+        for name, build, text in rows
+    ]
 
 
-def _stitches() -> list[Workload]:
+def _patterns(suite: str, table: Sequence[tuple[str, _Builder, _Shapes]]) -> list[Workload]:
     return [
         Workload(
             name=f"{name}-{'x'.join(map(str, shape))}",
             build=partial(builder, shape),
             description=f"{name.replace('-', ' ')} on {'x'.join(map(str, shape))}",
-            suite="stitch",
+            suite=suite,
+            is_large=math.prod(shape) > _LARGE_ELEMENTS,
         )
-        for name, builder, shapes in _STITCH
+        for name, builder, shapes in table
         for shape in shapes
     ]
 
@@ -117,7 +174,13 @@ def _random_stitches() -> list[Workload]:
 
 
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in (*_models(), *_stitches(), *_random_stitches())
+    workload.name: workload
+    for workload in (
+        *_models(),
+        *_patterns("stitch", _STITCH),
+        *_random_stitches(),
+        *_patterns("bandwidth", _OUT_OF_CACHE),
+    )
 }
 
 

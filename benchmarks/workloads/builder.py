@@ -143,6 +143,25 @@ def causal_mask(g: GraphBuilder, sequence: int) -> str:
     return g.constant(mask[None, None], "causal_mask")
 
 
+def rotary_tables(g: GraphBuilder, *, sequence: int, head_size: int, rank: int) -> tuple[str, str]:
+    """cos and sin of position * base^(-2i/head_size), the frequencies repeated in both halves: [..., seq, head]."""
+    frequency = 10000.0 ** (-np.arange(0, head_size, 2) / head_size)
+    angle = np.arange(sequence)[:, None] * np.concatenate([frequency, frequency])[None, :]
+    angle = angle.reshape([1] * (rank - 2) + [sequence, head_size])
+    return g.constant(np.cos(angle).astype(np.float32), "cos"), g.constant(
+        np.sin(angle).astype(np.float32), "sin"
+    )
+
+
+def rotate(g: GraphBuilder, x: str, cosine: str, sine: str, *, head_size: int, axis: int) -> str:
+    """x * cos + concat(-x[half:], x[:half]) * sin"""
+    half = head_size // 2
+    low = g.op("Slice", x, g.ints([0]), g.ints([half]), g.ints([axis]), g.ints([1]))
+    high = g.op("Slice", x, g.ints([half]), g.ints([np.iinfo(np.int64).max]), g.ints([axis]), g.ints([1]))
+    turned = g.op("Concat", g.op("Neg", high), low, axis=-1)
+    return g.op("Add", g.op("Mul", x, cosine), g.op("Mul", turned, sine))
+
+
 def split_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, heads: int, head_size: int) -> str:
     """[batch, sequence, heads * head_size] to [batch, heads, sequence, head_size]"""
     return g.op(

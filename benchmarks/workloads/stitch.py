@@ -10,14 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 
 from benchmarks.workloads.builder import (
     GraphBuilder,
+    causal_mask,
     gelu_erf,
     gelu_tanh,
     layer_norm,
     layer_norm_decomposed,
     rms_norm,
+    rotary_tables,
+    rotate,
 )
 
 Shape = Sequence[int]
@@ -37,6 +41,15 @@ def masked_softmax(shape: Shape) -> onnx.ModelProto:
     scaled = g.op("Mul", x, g.scalar(0.125))
     ignored = g.op("Mul", g.op("Sub", g.scalar(1.0), mask), g.scalar(float(np.finfo(np.float32).min)))
     g.output(g.op("Softmax", g.op("Add", scaled, ignored), axis=-1), shape)
+    return g.build()
+
+
+def causal_softmax(shape: Shape) -> onnx.ModelProto:
+    """Scaled scores of attention heads, [heads, sequence, sequence], plus the causal mask."""
+    g = GraphBuilder("causal_softmax")
+    scaled = g.op("Mul", g.input("x", shape), g.scalar(0.125))
+    mask = g.op("Reshape", causal_mask(g, shape[-1]), g.ints([1, shape[-1], shape[-1]]))
+    g.output(g.op("Softmax", g.op("Add", scaled, mask), axis=-1), shape)
     return g.build()
 
 
@@ -103,12 +116,12 @@ def l2_normalise(shape: Shape) -> onnx.ModelProto:
     return g.build()
 
 
-def batch_statistics(shape: Shape) -> onnx.ModelProto:
-    """Training-time batch norm over all axes but the channel axis 1: normalised value, mean and variance."""
+def batch_statistics(shape: Shape, *, channel: int = 1) -> onnx.ModelProto:
+    """Training-time batch norm over all axes but the channel axis: normalised value, mean and variance."""
     g = GraphBuilder("batch_statistics")
     x = g.input("x", shape)
-    axes = [axis for axis in range(len(shape)) if axis != 1]
-    kept = [size if axis == 1 else 1 for axis, size in enumerate(shape)]
+    axes = [axis for axis in range(len(shape)) if axis != channel]
+    kept = [size if axis == channel else 1 for axis, size in enumerate(shape)]
     mean = g.op("ReduceMean", x, axes=axes, keepdims=1)
     centred = g.op("Sub", x, mean)
     variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=axes, keepdims=1)
@@ -116,4 +129,37 @@ def batch_statistics(shape: Shape) -> onnx.ModelProto:
     g.output(g.op("Div", centred, deviation), shape)
     g.output(mean, kept)
     g.output(variance, kept)
+    return g.build()
+
+
+def argmax(shape: Shape) -> onnx.ModelProto:
+    """Greedy decoding: the index of each row's largest value."""
+    g = GraphBuilder("argmax")
+    g.output(g.op("ArgMax", g.input("x", shape), axis=-1, keepdims=0), shape[:-1], TensorProto.INT64)
+    return g.build()
+
+
+def transpose_cast(shape: Shape) -> onnx.ModelProto:
+    """Heads to tokens, scaled by an input and narrowed to float16."""
+    g = GraphBuilder("transpose_cast")
+    x, scale = g.input("x", shape), g.input("scale", [1])
+    scaled = g.op("Mul", g.op("Transpose", x, perm=[1, 0, 2]), scale)
+    g.output(
+        g.op("Cast", scaled, to=TensorProto.FLOAT16), [shape[1], shape[0], shape[2]], TensorProto.FLOAT16
+    )
+    return g.build()
+
+
+def rotary(shape: Shape) -> onnx.ModelProto:
+    """Rotary embedding of queries, [heads, sequence, head size]."""
+    g = GraphBuilder("rotary")
+    cosine, sine = rotary_tables(g, sequence=shape[1], head_size=shape[2], rank=3)
+    g.output(rotate(g, g.input("x", shape), cosine, sine, head_size=shape[2], axis=2), shape)
+    return g.build()
+
+
+def scaled_copy(shape: Shape) -> onnx.ModelProto:
+    """x * s: what a copy costs."""
+    g = GraphBuilder("scaled_copy")
+    g.output(g.op("Mul", g.input("x", shape), g.scalar(1.5)), shape)
     return g.build()

@@ -18,6 +18,8 @@ from benchmarks.workloads.builder import (
     linear,
     merge_heads,
     rms_norm,
+    rotary_tables,
+    rotate,
     split_heads,
 )
 
@@ -108,15 +110,15 @@ def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
     g = GraphBuilder("llama_block", seed=o.seed)
     shape = (o.batch, o.sequence, o.hidden)
     x = g.input("hidden_states", shape)
-    cosine, sine = _rotary_tables(g, sequence=o.sequence, head_size=head_size)
+    cosine, sine = rotary_tables(g, sequence=o.sequence, head_size=head_size, rank=4)
 
     def project(source: str, heads: int) -> str:
         flat = linear(g, source, o.hidden, heads * head_size, bias=False)
         return split_heads(g, flat, batch=o.batch, sequence=o.sequence, heads=heads, head_size=head_size)
 
     normed = rms_norm(g, x, o.hidden)
-    query = _rotate(g, project(normed, o.heads), cosine, sine, head_size=head_size)
-    key = _rotate(g, project(normed, o.key_value_heads), cosine, sine, head_size=head_size)
+    query = rotate(g, project(normed, o.heads), cosine, sine, head_size=head_size, axis=3)
+    key = rotate(g, project(normed, o.key_value_heads), cosine, sine, head_size=head_size, axis=3)
     value = project(normed, o.key_value_heads)
     if o.key_value_heads != o.heads:
         key, value = _repeat_heads(g, key, o), _repeat_heads(g, value, o)
@@ -172,23 +174,6 @@ def _conv1d(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, batch: int, s
         "Gemm", flat, g.weight((fan_in, fan_out), fan_in=fan_in), g.vector(fan_out), alpha=1.0, beta=1.0
     )
     return g.op("Reshape", product, g.ints([batch, sequence, fan_out]))
-
-
-def _rotary_tables(g: GraphBuilder, *, sequence: int, head_size: int) -> tuple[str, str]:
-    """cos and sin of position * base^(-2i/head_size), the frequencies repeated in both halves: [1, 1, seq, head]."""
-    frequency = 10000.0 ** (-np.arange(0, head_size, 2) / head_size)
-    angle = np.arange(sequence)[:, None] * np.concatenate([frequency, frequency])[None, :]
-    cosine, sine = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-    return g.constant(cosine[None, None], "cos"), g.constant(sine[None, None], "sin")
-
-
-def _rotate(g: GraphBuilder, x: str, cosine: str, sine: str, *, head_size: int) -> str:
-    """x * cos + concat(-x[half:], x[:half]) * sin"""
-    half = head_size // 2
-    low = g.op("Slice", x, g.ints([0]), g.ints([half]), g.ints([3]), g.ints([1]))
-    high = g.op("Slice", x, g.ints([half]), g.ints([np.iinfo(np.int64).max]), g.ints([3]), g.ints([1]))
-    turned = g.op("Concat", g.op("Neg", high), low, axis=-1)
-    return g.op("Add", g.op("Mul", x, cosine), g.op("Mul", turned, sine))
 
 
 def _repeat_heads(g: GraphBuilder, x: str, o: LlamaOptions) -> str:

@@ -140,7 +140,7 @@ def compare(
         if not options.iree_flags and alone.flags != (DATA_TILING,):
             # What stays with IREE may be best at the flags that IREE alone is best at: the faster of the two counts.
             say("with the flags of IREE alone")
-            same = replace(options, iree_flags=_as_extra(alone.flags))
+            same = replace(options, iree_flags=as_extra_flags(alone.flags))
             other, other_program = _ours(model, target, same, threads, iree, folder / "dump-same-flags", say)
             _prepare(other, other_program, checked)
             other.detail += f", {alone.detail}"
@@ -172,12 +172,16 @@ def _ours(
     dump = options.dump_dir or folder
     changed = replace(options, dump_dir=dump, threads=threads)
     program = compile_with(changed, model, target, progress=say)
-    text = (dump / "3-stitched.mlir").read_bytes()
-    if not program.kernels:
-        text = (dump / "2-preprocessing.mlir").read_bytes()
-    stream = iree.resume(text, "preprocessing", flags=program.metadata.iree_flags, stop="stream")
-    total = count_dispatches(stream.decode())
+    total = count_kernels(program, dump, iree)
     return _Contender("Tilewright", list, total, f"{len(program.kernels)} fused"), program
+
+
+def count_kernels(program: Program, dump: Path, iree: IreeCompiler) -> int:
+    """Kernels that a call of a program launches, IREE's own among them; `dump` is the folder it was dumped to."""
+    phase = "3-stitched.mlir" if program.kernels else "2-preprocessing.mlir"
+    flags = program.metadata.iree_flags
+    stream = iree.resume((dump / phase).read_bytes(), "preprocessing", flags=flags, stop="stream")
+    return count_dispatches(stream.decode())
 
 
 def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> None:
@@ -186,7 +190,7 @@ def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> Non
     ours.call = lambda: session(arrays, signature)
 
 
-def _as_extra(flags: Sequence[str]) -> tuple[str, ...]:
+def as_extra_flags(flags: Sequence[str]) -> tuple[str, ...]:
     """A candidate's flags as an addition to the defaults, of which data tiling is one."""
     added = tuple(flag for flag in flags if flag != DATA_TILING)
     return added if DATA_TILING in flags else (*added, f"{DATA_TILING}=false")

@@ -32,8 +32,8 @@ _RANDOM_SEEDS = range(41)
 _TABLE = op_table()
 # Without Gelu, whose constants ONNX Runtime rounds: see test_operator_without_double_kernel_is_double.
 _FLOAT32_CASES = [c for c in _TABLE if "-f32-" in c.id and "-r2" in c.id and not c.id.startswith("gelu")]
-# BERT-base takes ten seconds; bert-small has the same operators.
-_QUICK_WORKLOADS = [name for name in WORKLOADS if name != "bert"]
+# The others take seconds each, and have the same operators as smaller ones.
+_QUICK_WORKLOADS = [name for name, workload in WORKLOADS.items() if not workload.is_large]
 
 
 def _errors(model: ModelProto, inputs: list[Array]) -> list[float]:

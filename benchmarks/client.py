@@ -1,0 +1,122 @@
+"""A peer's process from outside: requests with time limits, and failures that say what happened (see `child`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tilewright.wire import read_message, write_message
+
+from benchmarks.child import Answer
+from benchmarks.peers import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class PeerError(Exception):
+    """A request that was not served; `status` is one of a row's."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Client:
+    """A process with one peer in it, started at the first request, and again at the first one after it died."""
+
+    def __init__(self, reference: str, settings: Settings, *, log: Path) -> None:
+        self._reference, self._settings, self._log = reference, settings, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.versions: dict[str, str] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ask(self, request: str, *, limit: float, **arguments: Any) -> Answer:
+        """The answer to a request that takes at most `limit` seconds."""
+        if self._process is None:
+            self._launch()
+            self.versions = self._exchange({"request": "start"}, limit)["versions"]
+        return self._exchange({"request": request, **arguments}, limit)
+
+    def stop(self) -> None:
+        """Ends the process and whatever it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _kill(process)
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.close()
+        try:
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # What was written last has no reader any more.
+
+    def _launch(self) -> None:
+        command = [sys.executable, "-m", "benchmarks.child", self._reference]
+        paths = [str(ROOT), *filter(None, sys.path)]  # It imports what this process would.
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, json.dumps(asdict(self._settings))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                start_new_session=True,  # A group of its own, so that compilers it started end with it.
+            )
+
+    def _exchange(self, request: dict[str, Any], limit: float) -> Answer:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            _kill(process)
+
+        watch = threading.Timer(limit, expire)
+        watch.start()
+        try:
+            write_message(process.stdin, request)
+            message = read_message(process.stdout)
+        except BrokenPipeError:
+            message = None
+        finally:
+            watch.cancel()
+        if message is None:
+            returned = process.wait()
+            self.stop()
+            if expired.is_set():
+                raise PeerError("timed out", f"no answer to '{request['request']}' within {limit:g} s")
+            raise PeerError("crashed", f"{_how(returned)} in '{request['request']}'")
+        answer = message[0]
+        if answer["status"] != "ok":
+            if request["request"] == "start":
+                self.stop()
+            raise PeerError(answer["status"], answer["reason"])
+        return answer
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # It is gone already.
+    process.wait()
+
+
+def _how(returned: int) -> str:
+    return f"killed by {signal.Signals(-returned).name}" if returned < 0 else f"exit status {returned}"

@@ -1,0 +1,54 @@
+"""The machine: what it is, and what it can do at most (`limits.c`, compiled and run here)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_SOURCE = Path(__file__).with_name("limits.c")
+_COMPILER = "clang-22"
+_FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-pthread")
+# Of each of the two arrays that are copied: more than any cache.
+_COPIED_BYTES = 256 << 20
+
+
+def describe() -> dict[str, Any]:
+    """Processor, cores and operating system."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def limits(folder: Path, *, threads: int) -> dict[str, float] | None:
+    """GFLOP/s of multiply-adds and GB/s of copies on so many threads; None without the compiler."""
+    program = folder / "limits"
+    try:
+        subprocess.run([_COMPILER, *_FLAGS, str(_SOURCE), "-o", str(program)], check=True)
+    except FileNotFoundError:
+        return None
+    printed = subprocess.run([program, str(threads), str(_COPIED_BYTES)], check=True, capture_output=True)
+    measured: dict[str, float] = json.loads(printed.stdout)
+    return measured
+
+
+def revision(root: Path) -> str:
+    """The checkout's commit, with a + if it has changes."""
+    described = subprocess.run(
+        ["git", "-C", str(root), "describe", "--always", "--dirty=+"], capture_output=True, text=True
+    )
+    return described.stdout.strip() or "unknown"

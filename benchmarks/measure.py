@@ -1,0 +1,283 @@
+"""Measures systems on workloads: they take turns, over several rounds, every round in fresh processes on fresh inputs.
+
+A round of a workload: every system prepares it (compiles it in the first round, loads it later), its outputs are
+checked against float64, and then all take turns until the time is up. A sample is one turn of one system. Whatever a
+system fails at is in its record, and the others go on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+from tilewright.oracle import (
+    float64_reference,
+    model_tolerance,
+    random_inputs,
+    relative_error,
+)
+from tilewright.traffic import compulsory_bytes
+
+from benchmarks import arrays
+from benchmarks.client import Client, PeerError
+from benchmarks.peers import Facts, Settings
+from benchmarks.repetition import COUNTS, NotRepeatableError, repeat
+from benchmarks.workloads import Workload
+
+SHORT_SECONDS = 2e-3
+"""Below it the fixed cost of a call counts, so the time of the kernels is measured apart."""
+
+# After one to warm up, calls fill about this time, so that the clock's resolution and a single interrupt do not matter.
+_BURST_SECONDS = 2e-3
+# Threads of some systems spin for a while after a call; whoever comes next would pay for it.
+_PAUSE_SECONDS = 4e-3
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How long and how often."""
+
+    rounds: int = 3
+    seconds: float = 3.0
+    """For the turns of a workload, all systems and rounds together."""
+    least_turns: int = 3
+    """In every round."""
+    prepare_limit: float = 180.0
+    call_limit: float = 60.0
+
+
+@dataclass
+class Record:
+    """What became of a system on a workload."""
+
+    status: str = "ok"
+    reason: str = ""
+    facts: Facts | None = None
+    max_rel_error: float | None = None
+    samples: list[dict[int, float]] = field(default_factory=list)
+    """Of every turn, the seconds of a call by the repetitions in the program."""
+    no_slope: str = ""
+    """Why there are no repetitions; empty where there are, or need not be."""
+
+    def fail(self, error: PeerError) -> None:
+        self.status, self.reason = error.status, error.reason
+
+
+@dataclass
+class Result:
+    """A workload and the records of the systems that were tried on it."""
+
+    workload: Workload
+    compulsory_bytes: int
+    records: dict[str, Record]
+    is_short: bool | None = None
+    """Whether kernels are timed apart; the first round decides."""
+
+
+def measure(
+    workloads: Sequence[Workload],
+    peers: Mapping[str, str],
+    settings: Settings,
+    plan: Plan,
+    *,
+    folder: Path,
+    say: Say,
+) -> Iterator[tuple[list[Result], dict[str, str]]]:
+    """Everything so far and the systems' versions, after every workload of every round."""
+    items = [_Item(workload, peers, folder / f"{workload.name}-{workload.dtype}") for workload in workloads]
+    versions: dict[str, str] = {}
+    for number in range(plan.rounds):
+        with ExitStack() as stack:
+            clients = {
+                name: stack.enter_context(Client(reference, settings, log=folder / f"{name}.log"))
+                for name, reference in peers.items()
+            }
+            for index, item in enumerate(items):
+                say(f"round {number + 1}/{plan.rounds}, {index + 1}/{len(items)}: {item.title}")
+                _Round(item, clients, plan, seed=number).run()
+                for client in clients.values():
+                    versions |= client.versions
+                yield [item.result for item in items if item.result is not None], versions
+
+
+class _Item:
+    """A workload with its files."""
+
+    def __init__(self, workload: Workload, peers: Mapping[str, str], folder: Path) -> None:
+        self.workload, self.folder = workload, folder
+        self.records = {name: Record() for name in peers}
+        self.result: Result | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.workload.name} {self.workload.dtype}"
+
+    def program(self, model: ModelProto, count: int) -> Path:
+        """The file of so many repetitions."""
+        path = self.folder / f"{count}.onnx"
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            onnx.save(repeat(model, count), path)
+        return path
+
+    def cache(self, system: str) -> Path:
+        path = self.folder / system
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+class _Round:
+    """One round of one workload."""
+
+    def __init__(self, item: _Item, clients: Mapping[str, Client], plan: Plan, *, seed: int) -> None:
+        self._item, self._clients, self._plan = item, clients, plan
+        self._model = item.workload.build()
+        self._inputs = random_inputs(self._model, seed)
+        self._expected = float64_reference(self._model, self._inputs)
+        self._inputs_folder = item.folder / "inputs"
+        arrays.save(self._inputs_folder, self._inputs)
+        self._calls: dict[str, dict[int, int]] = {}
+        if item.result is None:
+            size = compulsory_bytes(self._model, self._inputs, self._narrowed())
+            item.result = Result(item.workload, size, item.records)
+
+    def run(self) -> None:
+        for system in self._running():
+            self._attempt(system, self._prepare_and_check)
+        if self._is_short():
+            self._write_repetitions()
+            # Nothing is timed here, so all may compile at once. (Above, compilers try out which flags are best.)
+            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+                list(
+                    pool.map(lambda system: self._attempt(system, self._prepare_repetitions), self._running())
+                )
+            for system in self._running():
+                self._attempt(system, self._choose_calls)
+        self._take_turns()
+        for system in self._running():
+            self._attempt(system, lambda name: self._ask(name, "forget"))
+
+    def _running(self) -> list[str]:
+        return [name for name, record in self._item.records.items() if record.status == "ok"]
+
+    def _attempt(self, system: str, step: Callable[..., object], *arguments: object) -> None:
+        try:
+            step(system, *arguments)
+        except PeerError as error:
+            self._item.records[system].fail(error)
+            # It may still hold the workload, and its times are worth nothing beside those of the others.
+            self._clients[system].stop()
+
+    def _ask(self, system: str, request: str, **arguments: Any) -> dict[str, Any]:
+        return self._clients[system].ask(request, limit=self._plan.call_limit, **arguments)
+
+    # Steps of a system.
+
+    def _prepare_and_check(self, system: str) -> None:
+        record = self._item.records[system]
+        record.facts = self._prepare(system, 1)
+        folder = self._item.cache(system) / "outputs"
+        self._ask(system, "outputs", repetitions=1, folder=str(folder))
+        error = _largest_error(arrays.load(folder), self._expected)
+        record.max_rel_error = max(error, record.max_rel_error or 0.0)
+        bound = model_tolerance(self._model)
+        if not error <= bound:
+            raise PeerError("wrong", f"relative error {error:.1e} is above {bound:.0e}")
+        self._calls[system] = {1: 1}
+        self._calls[system] = self._calls_of(system)
+
+    def _is_short(self) -> bool:
+        """Whether kernels are timed apart, since some system's call is short; the first round decides."""
+        assert self._item.result is not None
+        if self._item.result.is_short is None:
+            seconds = [self._time(name)[1] for name in self._running()]
+            self._item.result.is_short = min(seconds, default=math.inf) < SHORT_SECONDS
+        return self._item.result.is_short
+
+    def _prepare_repetitions(self, system: str) -> None:
+        record = self._item.records[system]
+        if record.no_slope:
+            return
+        try:
+            for count in COUNTS[1:]:
+                if self._prepare(system, count).extra.get("merges_repetitions"):
+                    record.no_slope = "fuses repetitions"
+                    return
+        except PeerError as error:
+            if error.status in ("crashed", "timed out"):
+                raise
+            record.no_slope = error.reason
+
+    def _write_repetitions(self) -> None:
+        """Writes their files; where there can be none, that is why no system has a slope."""
+        try:
+            for count in COUNTS[1:]:
+                self._item.program(self._model, count)
+        except NotRepeatableError as error:
+            for record in self._item.records.values():
+                record.no_slope = str(error)
+
+    def _choose_calls(self, system: str) -> None:
+        if not self._item.records[system].no_slope:
+            self._calls[system] = dict.fromkeys(COUNTS, 1)
+            self._calls[system] = self._calls_of(system)
+
+    def _prepare(self, system: str, count: int) -> Facts:
+        item = self._item
+        answer = self._clients[system].ask(
+            "prepare",
+            limit=self._plan.prepare_limit,
+            model=str(item.program(self._model, count)),
+            inputs=str(self._inputs_folder),
+            repetitions=count,
+            cache=str(item.cache(system)),
+        )
+        return Facts(**answer["facts"])
+
+    def _calls_of(self, system: str) -> dict[int, int]:
+        """Of every program, the calls that fill a burst."""
+        seconds = self._time(system)
+        return {count: max(1, math.ceil(_BURST_SECONDS / max(s, 1e-7))) for count, s in seconds.items()}
+
+    def _time(self, system: str) -> dict[int, float]:
+        answer = self._ask(system, "time", calls={str(n): calls for n, calls in self._calls[system].items()})
+        return {int(count): seconds for count, seconds in answer["seconds"].items()}
+
+    # Turns.
+
+    def _take_turns(self) -> None:
+        started, turns = time.perf_counter(), 0
+        seconds = self._plan.seconds / self._plan.rounds
+        while turns < self._plan.least_turns or time.perf_counter() - started < seconds:
+            names = self._running()
+            for offset in range(len(names)):
+                time.sleep(_PAUSE_SECONDS)
+                self._attempt(names[(turns + offset) % len(names)], self._take_turn)
+            turns += 1
+
+    def _take_turn(self, system: str) -> None:
+        self._item.records[system].samples.append(self._time(system))
+
+    def _narrowed(self) -> list[arrays.Array]:
+        """Expected outputs in the model's own types."""
+        types = [o.type.tensor_type.elem_type for o in self._model.graph.output]
+        dtypes = [onnx.helper.tensor_dtype_to_np_dtype(t) for t in types]
+        return [np.asarray(y).astype(d) for y, d in zip(self._expected, dtypes, strict=True)]
+
+
+def _largest_error(outputs: Sequence[arrays.Array], expected: Sequence[arrays.Array]) -> float:
+    if len(outputs) != len(expected):
+        return math.inf
+    return max(relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True))

@@ -1,0 +1,93 @@
+"""Ours: compiled as a user does, with the better of the flags for what stays with IREE."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import tilewright
+from tilewright.compare import IREE_CANDIDATES, as_extra_flags, count_kernels
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.process import Worker
+from tilewright.program import package_version
+from tilewright.traffic import measure_traffic
+
+from benchmarks.peers import Array, Facts, Settings
+from benchmarks.peers.iree_alone import IreeProgram, quickest
+from benchmarks.peers.iree_source import import_repeated
+
+
+class Tilewright:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def versions(self) -> dict[str, str]:
+        return {"tilewright": package_version()}
+
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> IreeProgram:
+        saved, described = cache / f"{repetitions}.vmfb", cache / f"{repetitions}.facts.json"
+        if not described.exists():
+            facts = self._compile(model, inputs, repetitions, cache, saved)
+            described.write_text(json.dumps(asdict(facts)))
+        return _bound(tilewright.load(saved), inputs, Facts(**json.loads(described.read_text())))
+
+    def _compile(
+        self, model: Path, inputs: Sequence[Array], repetitions: int, cache: Path, saved: Path
+    ) -> Facts:
+        with Worker(cache) as worker:
+            iree = IreeCompiler(worker)
+            weights = cache / str(repetitions)
+            weights.mkdir()
+            imported = import_repeated(model, iree=iree, folder=weights)
+            source: str | Path = imported.source.decode() if repetitions > 1 else model
+            parameters = imported.parameters if repetitions > 1 else {}
+            best: float | None = None
+            for number, extra in enumerate(self._candidates(cache)):
+                dump = cache / f"{repetitions}-{number}"
+                try:
+                    program = self._program(source, parameters, extra, dump)
+                except tilewright.IreeError:
+                    if best is None:
+                        raise
+                    continue
+                kernels = count_kernels(program, dump, iree)
+                seconds = quickest(_bound(program, inputs, Facts()))
+                if best is None or seconds < best:
+                    best, facts = seconds, _facts(program, kernels, dump, extra)
+                    program.save(saved)
+                if kernels == len(program.kernels):
+                    break  # Flags change only what stays with IREE.
+            return facts
+
+    def _program(
+        self, source: str | Path, parameters: dict[str, Path], extra: Sequence[str], dump: Path
+    ) -> tilewright.Program:
+        return tilewright.compile(
+            source,
+            self._settings.target,
+            threads=self._settings.threads,
+            iree_flags=extra,
+            parameters=parameters,
+            dump_dir=dump,
+        )
+
+    def _candidates(self, cache: Path) -> Sequence[Sequence[str]]:
+        """Repetitions are compiled with the flags that were best for the workload itself."""
+        single = cache / "1.facts.json"
+        if single.exists():
+            return [json.loads(single.read_text())["extra"]["iree_flags"]]
+        return [as_extra_flags(flags) for flags in IREE_CANDIDATES]
+
+
+def _bound(program: tilewright.Program, inputs: Sequence[Array], facts: Facts) -> IreeProgram:
+    return IreeProgram(program.bind(*inputs), facts)
+
+
+def _facts(program: tilewright.Program, kernels: int, dump: Path, extra: Sequence[str]) -> Facts:
+    # What IREE's own kernels move is not counted, so only a program that is all ours has a sum.
+    is_all_ours = kernels == len(program.kernels)
+    moved = sum(kernel.loaded + kernel.stored for kernel in measure_traffic(dump)) if is_all_ours else None
+    detail = ", ".join([f"{len(program.kernels)} fused", *extra])
+    return Facts(kernels=kernels, bytes_moved=moved, detail=detail, extra={"iree_flags": list(extra)})

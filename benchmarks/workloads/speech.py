@@ -1,0 +1,59 @@
+"""A Conformer block: two half feed-forward layers around self-attention and a convolution module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+
+from benchmarks.workloads.attention import self_attention
+from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformerOptions:
+    """Sizes of a block; the defaults are Conformer (M) on 256 frames."""
+
+    hidden: int = 256
+    heads: int = 4
+    sequence: int = 256
+    kernel: int = 31
+    seed: int = 0
+
+
+def conformer_block(options: ConformerOptions = ConformerOptions()) -> onnx.ModelProto:
+    o = options
+    g = GraphBuilder("conformer_block", seed=o.seed)
+    shape = (1, o.sequence, o.hidden)
+    x = g.input("frames", shape)
+    x = _half_feed_forward(g, x, o.hidden)
+    normed = layer_norm(g, x, o.hidden)
+    x = g.op(
+        "Add", x, self_attention(g, normed, batch=1, sequence=o.sequence, hidden=o.hidden, heads=o.heads)
+    )
+    x = g.op("Add", x, _convolution(g, layer_norm(g, x, o.hidden), o))
+    x = _half_feed_forward(g, x, o.hidden)
+    g.output(layer_norm(g, x, o.hidden), shape)
+    return g.build()
+
+
+def _half_feed_forward(g: GraphBuilder, x: str, hidden: int) -> str:
+    inner = _silu(g, linear(g, layer_norm(g, x, hidden), hidden, 4 * hidden))
+    return g.op("Add", x, g.op("Mul", linear(g, inner, 4 * hidden, hidden), g.scalar(0.5)))
+
+
+def _silu(g: GraphBuilder, x: str) -> str:
+    return g.op("Mul", x, g.op("Sigmoid", x))
+
+
+def _convolution(g: GraphBuilder, x: str, o: ConformerOptions) -> str:
+    """Pointwise to a gated linear unit, depthwise over time, batch norm folded to an affine map, silu, pointwise."""
+    doubled = linear(g, x, o.hidden, 2 * o.hidden)
+    value, gate = g.ops("Split", doubled, g.ints([o.hidden] * 2), results=2, axis=2)
+    gated = g.op("Transpose", g.op("Mul", value, g.op("Sigmoid", gate)), perm=[0, 2, 1])
+    weight = g.weight((o.hidden, 1, o.kernel), fan_in=o.kernel)
+    pads = [o.kernel // 2] * 2
+    mixed = g.op("Conv", gated, weight, kernel_shape=[o.kernel], pads=pads, group=o.hidden)
+    frames = g.op("Transpose", mixed, perm=[0, 2, 1])
+    scaled = g.op("Add", g.op("Mul", frames, g.vector(o.hidden, mean=1.0, hint="gain")), g.vector(o.hidden))
+    return linear(g, _silu(g, scaled), o.hidden, o.hidden)

@@ -1,0 +1,347 @@
+"""The benchmark runner: it survives its peers, repeats workloads faithfully, and reports what it promises to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from tilewright.oracle import (
+    Array,
+    float64_reference,
+    model_tolerance,
+    ort_reference,
+    random_inputs,
+    relative_error,
+)
+
+from benchmarks import arrays, run
+from benchmarks.client import Client, PeerError
+from benchmarks.measure import Plan, Record, Result, measure
+from benchmarks.peers import OURS, PEERS, Facts, Settings
+from benchmarks.plot import plot
+from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
+from benchmarks.report import Report, to_markdown
+from benchmarks.rows import BEST_PEER, Row, make_rows, summarize
+from benchmarks.workloads import SwinOptions, VitOptions, Workload, stitch, swin, vit
+
+ROOT = Path(__file__).resolve().parents[2]
+_SETTINGS = Settings(threads=1)
+_QUICK = Plan(rounds=2, seconds=0.02, least_turns=1, prepare_limit=10.0, call_limit=10.0)
+_SOFTMAX = Workload(
+    name="softmax-7x13", build=partial(stitch.softmax, (7, 13)), description="softmax", suite="stitch"
+)
+
+
+@pytest.fixture(autouse=True)
+def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def _measured(peers: dict[str, str], folder: Path, *, plan: Plan = _QUICK) -> list[Result]:
+    folder.mkdir(exist_ok=True)
+    steps = measure([_SOFTMAX], peers, _SETTINGS, plan, folder=folder, say=lambda step: None)
+    return [results for results, _ in steps][-1]
+
+
+# Peers that fail.
+
+
+@pytest.mark.parametrize(
+    ("peer", "status", "reason"),
+    [
+        ("fake_peers:Crashing", "crashed", "SIGSEGV"),
+        ("fake_peers:CrashingLater", "crashed", "SIGKILL"),
+        ("fake_peers:Refusing", "unsupported", "knows no such operator"),
+        ("fake_peers:Wrong", "wrong", "relative error"),
+        ("no_such_package:Peer", "not installed", "no_such_package"),
+    ],
+)
+def test_failure_is_in_the_row_and_others_go_on(peer: str, status: str, reason: str, tmp_path: Path) -> None:
+    [result] = _measured({"failing": peer, "honest": "fake_peers:Honest"}, tmp_path)
+    failing, honest = make_rows([result])
+    assert (failing.status, failing.median_s) == (status, None)
+    assert reason in failing.reason
+    assert honest.status == "ok"
+    assert honest.turns >= _QUICK.rounds * _QUICK.least_turns
+    assert honest.median_s is not None
+
+
+def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
+    plan = Plan(rounds=1, seconds=0.02, least_turns=1, prepare_limit=3.0)
+    [result] = _measured(
+        {"hanging": "fake_peers:Hanging", "honest": "fake_peers:Honest"}, tmp_path, plan=plan
+    )
+    hanging, honest = make_rows([result])
+    assert (hanging.status, honest.status) == ("timed out", "ok")
+    assert "within 3 s" in hanging.reason
+
+
+def test_peer_without_repetitions_is_timed_by_calls(tmp_path: Path) -> None:
+    [result] = _measured({"single": "fake_peers:NotRepeating", "honest": "fake_peers:Honest"}, tmp_path)
+    single, honest = make_rows([result])
+    assert (single.status, single.kernel_s, single.reason) == ("ok", None, "too long")
+    assert single.median_s is not None
+    assert honest.kernel_s is not None
+
+
+def test_client_starts_again_after_a_crash(tmp_path: Path) -> None:
+    with Client("fake_peers:Crashing", _SETTINGS, log=tmp_path / "log") as client:
+        for _ in range(2):
+            arrays.save(tmp_path, [])
+            with pytest.raises(PeerError, match="SIGSEGV"):
+                client.ask("prepare", limit=10.0, model="", inputs=str(tmp_path), repetitions=1, cache="")
+
+
+# Repetitions.
+
+
+def _evaluated(model: onnx.ModelProto, inputs: list[Array]) -> list[Array]:
+    names = [value.name for value in model.graph.input]
+    return [np.asarray(y) for y in ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        partial(stitch.softmax, (5, 7)),
+        partial(stitch.masked_softmax, (3, 5)),
+        partial(stitch.silu_product, (3, 5)),
+        partial(stitch.rotary, (2, 3, 8)),
+    ],
+)
+def test_repetition_is_composition(build: Callable[[], onnx.ModelProto]) -> None:
+    model = build()
+    inputs = random_inputs(model, 0)
+    [last] = _evaluated(repeat(model, 3), inputs)
+    value = inputs[0]
+    for _ in range(3):
+        [value] = _evaluated(model, [value, *inputs[1:]])
+    np.testing.assert_allclose(last, value, rtol=1e-6, atol=1e-7)
+
+
+def test_outputs_that_are_not_read_are_outputs_of_every_repetition() -> None:
+    """bias-residual-layer-norm feeds both of its outputs back; batch statistics only the first of three."""
+    model = stitch.batch_statistics((5, 3, 2))
+    inputs = random_inputs(model, 0)
+    outputs = _evaluated(repeat(model, 2), inputs)
+    first = _evaluated(model, inputs)
+    second = _evaluated(model, [first[0]])
+    expected = [*first[1:], *second]
+    assert len(outputs) == len(expected)
+    for actual, wanted in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_link_depends_on_the_last_repetition_and_changes_nothing() -> None:
+    model = stitch.transpose_cast((3, 5, 4))
+    inputs = random_inputs(model, 0)
+    repeated = repeat(model, 3)
+    [expected] = _evaluated(model, inputs)
+    for output in _evaluated(repeated, inputs):
+        np.testing.assert_array_equal(output, expected)
+    producers = {name: node for node in repeated.graph.node for name in node.output}
+    waiting, reached = [repeated.graph.output[-1].name], set()
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting += [i for i in producers[name].input if i not in reached] if name in producers else []
+    assert {output.name for output in repeated.graph.output} <= reached
+
+
+def test_workload_that_cannot_be_repeated_says_so() -> None:
+    with pytest.raises(NotRepeatableError, match="no output fits an input"):
+        repeat(stitch.argmax((3, 5)), 4)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_repeated_model_is_valid(count: int) -> None:
+    model = repeat(stitch.gelu_erf_chain((3, 5)), count)
+    onnx.checker.check_model(model, full_check=True)
+    assert sum(map(is_barrier, model.graph.node)) == count - 1
+
+
+# Real peers, at a small size.
+
+
+def _prepared(peer: str, model: onnx.ModelProto, count: int, folder: Path) -> tuple[list[Array], Facts]:
+    """Outputs of a workload and the facts of `count` repetitions."""
+    inputs = random_inputs(model, 0)
+    arrays.save(folder / "inputs", inputs)
+    facts = Facts()
+    with Client(PEERS[peer], _SETTINGS, log=folder / "log") as client:
+        (folder / "cache").mkdir()
+        for repetitions in sorted({1, count}):
+            path = folder / f"{repetitions}.onnx"
+            onnx.save(repeat(model, repetitions), path)
+            arguments = {"model": str(path), "inputs": str(folder / "inputs"), "cache": str(folder / "cache")}
+            try:
+                answer = client.ask("prepare", limit=300.0, repetitions=repetitions, **arguments)
+            except PeerError as error:
+                if error.status == "not installed":
+                    pytest.skip(f"{peer} is not installed: {error.reason}")
+                raise
+            facts = Facts(**answer["facts"])
+        client.ask("outputs", limit=60.0, repetitions=1, folder=str(folder / "outputs"))
+    return arrays.load(folder / "outputs"), facts
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_peer_is_right(peer: str, tmp_path: Path) -> None:
+    model = stitch.bias_residual_layer_norm((5, 37))
+    outputs, _ = _prepared(peer, model, 1, tmp_path)
+    expected = float64_reference(model, random_inputs(model, 0))
+    for actual, wanted in zip(outputs, expected, strict=True):
+        assert relative_error(actual, wanted) <= model_tolerance(model)
+
+
+@pytest.mark.parametrize(
+    "peer", [peer for peer in PEERS if peer != "onnxruntime"]
+)  # It has no bfloat16 softmax.
+def test_peer_is_right_in_bfloat16(peer: str, tmp_path: Path) -> None:
+    model = _SOFTMAX.in_bfloat16().build()
+    [actual], _ = _prepared(peer, model, 1, tmp_path)
+    [wanted] = float64_reference(model, random_inputs(model, 0))
+    assert relative_error(actual, wanted) <= model_tolerance(model)
+
+
+@pytest.mark.parametrize("peer", ["tilewright", "iree"])
+def test_compilers_keep_repetitions_apart(peer: str, tmp_path: Path) -> None:
+    _, facts = _prepared(peer, stitch.gelu_erf_chain((64, 96)), 4, tmp_path)
+    assert facts.kernels == 4
+
+
+# Rows and reports.
+
+
+def _samples(*, fixed: float, kernel: float) -> list[dict[int, float]]:
+    return [{count: fixed + count * kernel for count in COUNTS} for _ in range(5)]
+
+
+def _result() -> Result:
+    records = {
+        OURS: Record(samples=_samples(fixed=4e-6, kernel=10e-6), facts=Facts(kernels=1), max_rel_error=1e-7),
+        "fast": Record(samples=_samples(fixed=30e-6, kernel=5e-6), facts=Facts()),
+        "slow": Record(samples=_samples(fixed=2e-6, kernel=40e-6), facts=Facts()),
+        "broken": Record(status="crashed", reason="killed by SIGSEGV | at once"),
+    }
+    return Result(_SOFTMAX, compulsory_bytes=728, records=records, is_short=True)
+
+
+def test_kernels_are_timed_apart_from_the_fixed_cost() -> None:
+    ours, fast, _, _ = make_rows([_result()])
+    assert ours.median_s == pytest.approx(14e-6)
+    assert ours.kernel_s == pytest.approx(10e-6)
+    assert (ours.ratio_of, ours.best_peer, fast.best_peer) == ("kernel", "fast", "fast")
+    assert ours.ratio_to_best_peer == pytest.approx(2.0)
+    assert fast.ratio_to_best_peer == pytest.approx(1.0)
+
+
+def test_long_calls_are_compared_whole() -> None:
+    result = _result()
+    result.is_short = False
+    ours, *_ = make_rows([result])
+    assert (ours.ratio_of, ours.best_peer) == ("call", "fast")
+    assert ours.ratio_to_best_peer == pytest.approx(14 / 35)
+
+
+def test_summary_has_the_strongest_peer_first() -> None:
+    best, *peers = summarize([_result()], [OURS, "slow", "fast", "broken"])
+    assert (best.system, best.ours_loses) == (BEST_PEER, 1)
+    assert best.ours_over_it == pytest.approx(2.0)
+    assert [mean.system for mean in peers] == ["fast", "slow", "broken"]
+    assert (peers[-1].workloads, peers[-1].failed, peers[-1].ours_over_it) == (0, 1, None)
+
+
+def _report() -> Report:
+    return Report(
+        date="2026-01-01",
+        command="benchmarks/run.py stitch",
+        machine={"processor": "x", "cores": 2, "memory_gib": 1.0, "system": "Linux", "python": "3.11"},
+        limits={"fma_gflops": 1.0, "copy_gb_per_s": 2.0, "copy_non_temporal_gb_per_s": 3.0},
+        versions={"onnx": "1"},
+        settings={"threads": 1},
+        rows=make_rows([_result()]),
+        summary=summarize([_result()], list(_result().records)),
+    )
+
+
+def test_report_is_json_with_every_promised_field() -> None:
+    report = json.loads(json.dumps(_report().to_json(), allow_nan=False))
+    assert set(report) == {
+        *("date", "command", "machine", "limits", "versions", "settings", "rows", "summary"),
+    }
+    assert all(set(row) == {field.name for field in fields(Row)} for row in report["rows"])
+
+
+def test_markdown_shows_losses_and_failures() -> None:
+    text = to_markdown(_report())
+    assert "| softmax-7x13 f32 | 2.00 [2.00, 2.00] | kernel | fast | 10.0 | 5.0 |" in text
+    assert "| broken | crashed | killed by SIGSEGV \\| at once | softmax-7x13 f32 |" in text
+
+
+def test_plot_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    plot(_report(), tmp_path / "plot.svg")
+    assert "softmax-7x13" in (tmp_path / "plot.svg").read_text()
+
+
+def test_document_explains_every_field() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    explained = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert {field.name for field in fields(Row)} == explained
+
+
+def _blocks_of_document() -> list[str]:
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_workload_of_the_document_is_valid() -> None:
+    names: dict[str, Callable[[tuple[int, int]], onnx.ModelProto]] = {}
+    exec(_blocks_of_document()[0], names)
+    onnx.checker.check_model(names["hard_swish"]((3, 5)), full_check=True)
+
+
+def test_peer_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "peer_of_document.py").write_text(_blocks_of_document()[1])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    [row] = make_rows(_measured({"reference": "peer_of_document:OnnxReference"}, tmp_path / "run"))
+    assert (row.status, row.reason) == ("ok", "")
+
+
+# The command line, and workloads that are too large to be tested whole.
+
+
+def test_unknown_names_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["stitch", "--peers", "nobody"]) == 2
+    assert run.main(["models", "--workloads", "nothing*"]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2
+    assert all(line.startswith("error: ") for line in errors)
+
+
+def test_suite_has_both_types_and_the_random_stitches() -> None:
+    chosen = run.select(["stitch"], dtypes=["f32", "bf16"], pattern="*")
+    assert sum(w.name.startswith("random-stitch-") and w.dtype == "bf16" for w in chosen) == 50
+    assert {w.dtype for w in chosen if w.name == "softmax-6144x512"} == {"f32", "bf16"}
+
+
+_SMALL_VIT = VitOptions(layers=1, hidden=32, heads=2, image=32, patch=8, classes=5)
+_SMALL_SWIN = SwinOptions(depths=(2, 2), heads=(2, 4), hidden=16, image=56, classes=5)
+
+
+@pytest.mark.parametrize("build", [partial(vit, _SMALL_VIT), partial(swin, _SMALL_SWIN)])
+def test_small_vision_model_is_valid_and_matches_float64(build: Callable[[], onnx.ModelProto]) -> None:
+    model = build()
+    onnx.checker.check_model(model, full_check=True)
+    inputs = random_inputs(model, 0)
+    for actual, wanted in zip(ort_reference(model, inputs), float64_reference(model, inputs), strict=True):
+        assert relative_error(actual, wanted) <= model_tolerance(model)
