@@ -35,8 +35,9 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
                                 (llvm::divideCeil(parts[0].tiles, target.cores) * target.cores));
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
-  const MemoryLevel &shared = levelFor(target, tile::Space::global, all.inputBytes);
-  double globalSeconds = (all.globalBytes() / global.bandwidth + all.repeatedBytes / shared.bandwidth) / share;
+  // Weights of other kernels come between: a shared cache that could hold this kernel's own does not keep them.
+  const MemoryLevel &memory = target.level(tile::Space::global);
+  double globalSeconds = (all.globalBytes() / global.bandwidth + all.repeatedBytes / memory.bandwidth) / share;
   double blockSeconds = all.blockBytes / block.bandwidth / share;
   double computeSeconds =
       (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;

@@ -11,7 +11,7 @@ namespace tilewright {
 /// What one part of a kernel, or one dispatch, has to do.
 struct PartWork {
   double inputBytes = 0, outputBytes = 0; ///< of global tensors, each once: compulsory traffic
-  double repeatedBytes = 0;               ///< of global tensors, read again by further tiles: served by a cache
+  double repeatedBytes = 0;               ///< of global tensors, read again by further tiles
   double blockBytes = 0;                  ///< read and written in buffers of workgroups
   double footprintBytes = 0;              ///< of the buffers of one workgroup: which level they live in
   double arithmetic = 0;                  ///< plain operations

@@ -58,9 +58,13 @@ private:
   /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
   std::string nameOf(ArrayRef<unsigned> members) const {
     llvm::SetVector<StringRef> reduced, special, plain;
+    bool contracts = false;
     for (unsigned part : members)
       for (unsigned id : decisions.parts[part]->choice.exprs) {
         const TensorExpr &expr = graph.exprs()[id];
+        contracts |= expr.kind == ExprKind::contraction;
+        if (expr.kind == ExprKind::contraction)
+          continue;
         expr.op->walk([&](Operation *op) {
           StringRef name = op->getName().getStringRef(), dialect = op->getName().getDialectNamespace();
           if ((dialect != "arith" && dialect != "math") || op->hasTrait<OpTrait::ConstantLike>())
@@ -71,6 +75,8 @@ private:
         });
       }
     llvm::SmallVector<StringRef> words;
+    if (contracts)
+      words.push_back("contract");
     if (!reduced.empty())
       words.push_back("reduce");
     for (StringRef word : llvm::concat<const StringRef>(reduced, special, plain))
@@ -105,6 +111,8 @@ private:
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
+    if (expr.kind == ExprKind::contraction)
+      plan.microKernel = "fma-" + std::to_string(part.space.block.rows) + "x" + std::to_string(part.space.block.vectors);
     plan.tilings.push_back(tilingOf(part, root->dims));
     return plan;
   }

@@ -26,9 +26,10 @@ public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width)
       : expr(expr), access(expr.inputs[roles.laneInput]), lane(roles.lane), width(width) {}
 
-  /// The operand can be packed if its dims are dims of the contraction.
+  /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
-    return llvm::all_of(access.map.getResults(), [](AffineExpr index) { return isa<AffineDimExpr>(index); });
+    return llvm::all_of(access.map.getResults(),
+                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
   }
 
   Value pack(OpBuilder &builder) const {
@@ -85,7 +86,8 @@ private:
   Positions sourceOrder() const {
     Positions positions;
     for (auto [position, index] : llvm::enumerate(access.map.getResults())) {
-      int64_t dim = cast<AffineDimExpr>(index).getPosition();
+      auto known = dyn_cast<AffineDimExpr>(index);
+      int64_t dim = known ? static_cast<int64_t>(known.getPosition()) : -1;
       if (dim == lane)
         positions.lane = position;
       else
@@ -141,19 +143,28 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
       return;
     TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
     std::vector<bool> atLoad = computedAtLoad(graph);
+    // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
+    SmallVector<const TensorExpr *> chosen;
     for (const TensorExpr &expr : graph.exprs())
-      packOperand(graph, atLoad, expr, *known);
+      if (hasConstantLanes(graph, atLoad, expr))
+        chosen.push_back(&expr);
+    for (const TensorExpr *expr : chosen)
+      pack(*expr, *known);
   }
 
-  void packOperand(const TensorGraph &graph, const std::vector<bool> &atLoad, const TensorExpr &expr,
-                   const Target &known) {
+  static bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, const TensorExpr &expr) {
     if (expr.kind != ExprKind::contraction || !isa<linalg::LinalgOp>(expr.op) || !whyNotEligible(expr).empty())
-      return;
+      return false;
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    const TensorAccess &access = expr.inputs[roles.laneInput];
+    Value lanes = expr.inputs[roles.laneInput].tensor;
+    return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
+  }
+
+  void pack(const TensorExpr &expr, const Target &known) {
+    ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
     Packing packing(expr, roles, registerBlock(known.vectorRegisters).vectors * known.vectorBytes / bytes);
-    if (!isKnownAtLoad(graph, atLoad, access.tensor) || constantElement(access.tensor) || !packing.isPossible())
+    if (!packing.isPossible())
       return;
     OpBuilder builder(expr.op);
     Value packed = packing.pack(builder);

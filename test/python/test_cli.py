@@ -127,7 +127,7 @@ def test_run_compares_with_its_peers(model_path: Path) -> None:
     result = invoke("run", model_path, "--compare", "--seconds", "0.1", "--threads", "1", "--json")
     assert result.exit_code == 0, result.output
     rows = {row["name"]: row for row in json.loads(result.stdout)["rows"]}
-    assert rows["Tilewright"]["kernels"] >= 2
+    assert rows["Tilewright"]["kernels"] >= 1
     assert rows["IREE alone"]["kernels"] >= 2
     for row in rows.values():
         assert row["seconds"] > 0
