@@ -1,6 +1,6 @@
 """Prints the largest error of every function over all f32, and every special value that is wrong.
 
-PYTHONPATH=build/python:test/e2e python test/accuracy/measure.py [FUNCTION...] [--target T] [--stride N]
+PYTHONPATH=build/python:. python test/accuracy/measure.py [FUNCTION...] [--target T] [--stride N]
 """
 
 from __future__ import annotations

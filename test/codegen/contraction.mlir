@@ -1,0 +1,87 @@
+// RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx512 --canonicalize --cse | FileCheck %s
+// RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx2 --canonicalize --cse \
+// RUN:   | FileCheck %s --check-prefix=AVX2
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#packed = affine_map<(m, n, k)[s0, s1, s2] -> (n floordiv 64, k, n mod 64)>
+#acc = affine_map<(m, n, k)[s0, s1, s2] -> (m, n - s1)>
+#plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#across = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
+
+// Six rows by four vectors are carried around the reduction; 13 rows are two such blocks and one row.
+// CHECK-LABEL: func.func @packed
+// CHECK: scf.for {{.*}} step %c6
+// CHECK:   scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, {{.*}}) {
+// CHECK-COUNT-4: vector.load {{.*}} vector<16xf32>
+// CHECK-COUNT-24: math.fma
+// CHECK-NOT: math.fma
+// CHECK:   scf.yield
+// CHECK-COUNT-24: vector.store
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK-COUNT-4: math.fma
+// CHECK-NOT: math.fma
+// AVX2-LABEL: func.func @packed
+// AVX2: scf.for
+// AVX2-COUNT-2: vector.load {{.*}} vector<8xf32>
+// AVX2-COUNT-12: math.fma
+tile.program @packed outputs 1 {
+^bb0(%a: !tile.slice<13x20xf32, global>, %b: !tile.slice<2x20x64xf32, global>, %y: !tile.slice<13x128xf32, global>):
+  tile.parallel [128] tiles [64] workgroups 1 {
+  tile.walk {
+  ^bb0(%j: index):
+    %c = tile.alloc at 0 : !tile.slice<13x64xf32, block>
+    tile.compute [13, 128, 20] sizes [13, 64, 20] offsets [1] (%j) vector 1 reduce [2]
+        into (%c : !tile.slice<13x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<13x20xf32, global> -> f32
+      %v = tile.load %b at #packed : !tile.slice<2x20x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// Lanes past the end of 50 columns are masked, in loads and in stores.
+// CHECK-LABEL: func.func @tail
+// CHECK: vector.constant_mask [2]
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+tile.program @tail outputs 1 {
+^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<20x50xf32, global>, %y: !tile.slice<6x50xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [6, 50, 20] sizes [6, 50, 20] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<6x50xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
+      %v = tile.load %b at #plain : !tile.slice<20x50xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// Elements across the lanes are no register block's: a loop nest gathers them.
+// CHECK-LABEL: func.func @across
+// CHECK-NOT: math.fma
+// CHECK: vector.gather
+tile.program @across outputs 1 {
+^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<64x20xf32, global>, %y: !tile.slice<6x64xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [6, 64, 20] sizes [6, 64, 20] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<6x64xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
+      %v = tile.load %b at #across : !tile.slice<64x20xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -1,0 +1,53 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=x86-64-avx512}))' \
+// RUN:   --split-input-file | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=x86-64-avx2}))' \
+// RUN:   --split-input-file | FileCheck %s --check-prefix=AVX2
+// RUN: not tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=pdp11}))' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: pdp11
+
+// Columns come in blocks of 64 lanes (four registers), the last filled up with zeros; the reduced dim is inside a block.
+// CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d1, d0 * 64 + d2)>
+// CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2, d1 mod 64)>
+// CHECK-LABEL: func @columns
+// CHECK: %[[PAD:.*]] = tensor.pad %{{.*}} low[0, 0] high[0, 58]
+// CHECK: %[[W:.*]] = linalg.generic {indexing_maps = [#[[$FROM]], {{.*}} ins(%[[PAD]] : tensor<5x128xf32>) {{.*}}tensor<2x5x64xf32>
+// CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[$PACKED]], {{.*}} ins(%arg0, %[[W]]
+// AVX2-LABEL: func @columns
+// AVX2: tensor<5x5x16xf32>
+func.func @columns(%a: tensor<9x5xf32>) -> tensor<9x70xf32> {
+  %v = arith.constant dense_resource<weights> : tensor<5x70xf32>
+  %z = arith.constant dense<0.0> : tensor<9x70xf32>
+  %m = linalg.matmul ins(%a, %v : tensor<9x5xf32>, tensor<5x70xf32>) outs(%z : tensor<9x70xf32>) -> tensor<9x70xf32>
+  return %m : tensor<9x70xf32>
+}
+
+// -----
+
+// Rows of a transposed weight are its lanes.
+// CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d0 * 64 + d2, d1)>
+// CHECK-LABEL: func @transposed
+// CHECK-NOT: tensor.pad
+// CHECK: linalg.generic {indexing_maps = [#[[$FROM]], {{.*}}tensor<2x5x64xf32>
+func.func @transposed(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
+  %w = arith.constant dense_resource<weights> : tensor<128x5xf32>
+  %z = arith.constant dense<0.0> : tensor<9x128xf32>
+  %m = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
+      ins(%a, %w : tensor<9x5xf32>, tensor<128x5xf32>) outs(%z : tensor<9x128xf32>) -> tensor<9x128xf32>
+  return %m : tensor<9x128xf32>
+}
+
+// -----
+
+// What is computed in each call stays as it is, and so does what no register block computes.
+// CHECK-LABEL: func @leaves
+// CHECK: linalg.matmul ins(%arg0, %arg1
+// CHECK: linalg.matmul ins(%arg2, %{{.*}} : tensor<9x5xf16>
+func.func @leaves(%a: tensor<9x5xf32>, %b: tensor<5x70xf32>, %h: tensor<9x5xf16>) -> (tensor<9x70xf32>, tensor<9x70xf16>) {
+  %w = arith.constant dense_resource<weights> : tensor<5x70xf16>
+  %z = arith.constant dense<0.0> : tensor<9x70xf32>
+  %y = arith.constant dense<0.0> : tensor<9x70xf16>
+  %m = linalg.matmul ins(%a, %b : tensor<9x5xf32>, tensor<5x70xf32>) outs(%z : tensor<9x70xf32>) -> tensor<9x70xf32>
+  %n = linalg.matmul ins(%h, %w : tensor<9x5xf16>, tensor<5x70xf16>) outs(%y : tensor<9x70xf16>) -> tensor<9x70xf16>
+  return %m, %n : tensor<9x70xf32>, tensor<9x70xf16>
+}
