@@ -61,7 +61,7 @@ private:
         continue;
       if (decisions.reasons[id].empty() && !atLoad[id])
         startPart(id);
-      irees[id] = decisions.partOf[id] < 0;
+      irees[id] = decisions.partOf[id] < 0 && !atLoad[id];
     }
     std::vector<int64_t> folded = foldsIntoContraction(graph, irees);
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {

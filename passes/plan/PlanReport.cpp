@@ -18,7 +18,7 @@ public:
           kernelOf[op.id] = k;
     std::vector<bool> irees;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-      irees.push_back(expr.kind == ExprKind::contraction && kernelOf[id] < 0);
+      irees.push_back(expr.kind == ExprKind::contraction && kernelOf[id] < 0 && !atLoad[id]);
     folded = foldsIntoContraction(graph, irees);
   }
 

@@ -145,8 +145,8 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     std::vector<bool> atLoad = computedAtLoad(graph);
     // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
     SmallVector<const TensorExpr *> chosen;
-    for (const TensorExpr &expr : graph.exprs())
-      if (hasConstantLanes(graph, atLoad, expr))
+    for (auto [id, expr] : llvm::enumerate(graph.exprs()))
+      if (!atLoad[id] && hasConstantLanes(graph, atLoad, expr))
         chosen.push_back(&expr);
     for (const TensorExpr *expr : chosen)
       pack(*expr, *known);

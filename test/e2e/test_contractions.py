@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from onnx import TensorProto
 from tilewright.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
@@ -166,3 +167,23 @@ def test_reading_an_input_twice() -> None:
     value = np.random.default_rng(1).standard_normal((40, 40)).astype(np.float32) / 6
     wide = value.astype(np.float64)
     np.testing.assert_allclose(program(value)[0], wide @ wide @ wide, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.BFLOAT16, TensorProto.FLOAT16], ids=["bf16", "f16"])
+@pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
+def test_narrow_types_accumulate_in_f32(dtype: int, *, weight: bool) -> None:
+    """Within one rounding of the stored result, whatever the depth."""
+    rows, depth, columns = 13, 700, 75
+    narrow = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    rng = np.random.default_rng(5)
+    left, right = (rng.standard_normal(shape).astype(narrow) for shape in ((rows, depth), (depth, columns)))
+    g = GraphBuilder("narrow")
+    x = g.input("x", (rows, depth), dtype)
+    y = g.constant(right) if weight else g.input("y", (depth, columns), dtype)
+    g.output(g.op("MatMul", x, y), (rows, columns), dtype)
+    program = tilewright.compile(g.build())
+    assert not [op for op in program.metadata.report.left_to_iree if "matmul" in op.op]
+    (got,) = program(left, *([] if weight else [right]))
+    exact = left.astype(np.float64) @ right.astype(np.float64)
+    step = 2.0 ** -np.finfo(np.float16).nmant if dtype == TensorProto.FLOAT16 else 2.0**-7
+    np.testing.assert_allclose(got.astype(np.float64), exact, rtol=step / 2 + 1e-4, atol=1e-4)

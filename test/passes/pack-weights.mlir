@@ -51,3 +51,17 @@ func.func @leaves(%a: tensor<9x5xf32>, %b: tensor<5x70xf32>, %h: tensor<9x5xf16>
   %n = linalg.matmul ins(%h, %w : tensor<9x5xf16>, tensor<5x70xf16>) outs(%y : tensor<9x70xf16>) -> tensor<9x70xf16>
   return %m, %n : tensor<9x70xf32>, tensor<9x70xf16>
 }
+
+// -----
+
+// A product of constants is computed once, by IREE, as it is.
+// CHECK-LABEL: func @of_constants
+// CHECK-NOT: floordiv
+// CHECK: linalg.matmul
+func.func @of_constants() -> tensor<9x70xf32> {
+  %a = arith.constant dense_resource<rows> : tensor<9x5xf32>
+  %w = arith.constant dense_resource<weights> : tensor<5x70xf32>
+  %z = arith.constant dense<0.0> : tensor<9x70xf32>
+  %m = linalg.matmul ins(%a, %w : tensor<9x5xf32>, tensor<5x70xf32>) outs(%z : tensor<9x70xf32>) -> tensor<9x70xf32>
+  return %m : tensor<9x70xf32>
+}
