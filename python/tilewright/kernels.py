@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
-# Of the LLVM that the kernels are compiled with.
 LINKER = "/usr/lib/llvm-22/bin/ld.lld"
 _ALIGNMENT = 64
+
+
+class _Environment(ctypes.Structure):
+    _fields_ = [("before", ctypes.c_void_p * 4), ("processor", ctypes.c_uint64 * 8)]
 
 
 class _DispatchState(ctypes.Structure):
@@ -46,7 +49,7 @@ class _WorkgroupState(ctypes.Structure):
     ]
 
 
-def buffer(size: int) -> tuple[np.ndarray[Any, Any], int]:
+def buffer(size: int) -> tuple[np.ndarray, int]:
     """Zeroed bytes, and their first aligned address."""
     storage = np.zeros(size + _ALIGNMENT, dtype=np.uint8)
     address = storage.ctypes.data
@@ -64,8 +67,9 @@ class Kernel:
     binding_bytes: Sequence[int]
     block_bytes: int
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Runs all workgroups on bindings at these addresses."""
+    def run(self, addresses: Sequence[int], *, processor: int = 0) -> None:
+        """Runs all workgroups on bindings at these addresses, as on a processor with these feature bits."""
+        environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         dispatch = _DispatchState(
             workgroup_count_x=self.workgroups,
@@ -77,7 +81,8 @@ class Kernel:
             workgroup = _WorkgroupState(
                 workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
             )
-            if self.entry(None, ctypes.byref(dispatch), ctypes.byref(workgroup)) != 0:
+            status = self.entry(ctypes.byref(environment), ctypes.byref(dispatch), ctypes.byref(workgroup))
+            if status != 0:
                 raise RuntimeError(f"kernel {self.name} failed in workgroup {index}")
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
-from compiled import compiled
+from compiled import Compiled, compiled
 from tilewright.iree.text import from_iree
 from tilewright.kernels import Kernel, buffer, load_kernels
 from tilewright.module import Module
@@ -29,6 +29,7 @@ from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime import missing_features
 
 from benchmarks.workloads import stitch
+from benchmarks.workloads.builder import GraphBuilder
 
 TARGETS = ("x86-64-avx512", "x86-64-avx2", "x86-64-v2")
 # IREE's cpu_data.h: SSE3 to SSE4.2; AVX, FMA, F16C, AVX2; AVX-512 F, CD, VL, DQ, BW.
@@ -59,17 +60,20 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
     e = np.exp(x.astype(np.float64))
     folder = tmp_path_factory.mktemp("variants")
     with compiled(stitch.softmax((ROWS, COLUMNS)), target=",".join(TARGETS)) as result:
-        module = Module.parse(from_iree((result.folder / "2-preprocessing.mlir").read_text()))
-        files = {"object-path": folder / "kernels.o", "manifest": folder / "manifest.json"}
-        options: dict[str, Any] = {name: str(path) for name, path in files.items()}
-        options |= {
-            "target": TARGETS[0],
-            "variants": TARGETS[1:],
-            "plan-in": str(result.folder / "plan.json"),
-        }
-        module.run_unrecorded(pipeline(pass_text("tilewright-cpu", options)))
-        (kernel,) = load_kernels(files["object-path"], files["manifest"])
-        yield Case(result.program, files["object-path"], kernel, x, e / e.sum(axis=-1, keepdims=True))
+        kernel = kernel_of(result, folder)
+        expected = e / e.sum(axis=-1, keepdims=True)
+        yield Case(result.program, folder / "kernels.o", kernel, x, expected)
+
+
+def kernel_of(result: Compiled, folder: Path) -> Kernel:
+    """The only kernel of a program, alone."""
+    module = Module.parse(from_iree((result.folder / "2-preprocessing.mlir").read_text()))
+    files = {"object-path": folder / "kernels.o", "manifest": folder / "manifest.json"}
+    options: dict[str, Any] = {name: str(path) for name, path in files.items()}
+    options |= {"target": TARGETS[0], "variants": TARGETS[1:], "plan-in": str(result.folder / "plan.json")}
+    module.run_unrecorded(pipeline(pass_text("tilewright-cpu", options)))
+    (kernel,) = load_kernels(files["object-path"], files["manifest"])
+    return kernel
 
 
 def call(case: Case, *, processor: int) -> Array:
@@ -85,6 +89,26 @@ def test_each_variant_gives_the_right_numbers(case: Case, target: str) -> None:
     if missing_features(tilewright.Target.lookup(target).features):
         pytest.skip(f"this machine cannot run {target}")
     np.testing.assert_allclose(call(case, processor=BITS[target]), case.expected, rtol=1e-6)
+
+
+def test_packed_weights_serve_each_variant(tmp_path: Path) -> None:
+    """They are packed for the widest: in panels of 64 columns, the last filled up."""
+    g = GraphBuilder("product")
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 65), (65, 150)))
+    g.output(g.op("MatMul", g.input("x", x.shape), g.constant(w)), (13, 150))
+    packed = np.pad(w, ((0, 0), (0, 42))).reshape(65, 3, 64).transpose(1, 0, 2).copy()
+    with compiled(g.build(), target=",".join(TARGETS)) as result:
+        kernel = kernel_of(result, tmp_path)
+        assert kernel.binding_bytes[:2] == [x.nbytes, packed.nbytes]
+        for target in TARGETS:
+            if missing_features(tilewright.Target.lookup(target).features):
+                continue
+            storage, address = buffer(13 * 150 * 4)
+            kernel.run([x.ctypes.data, packed.ctypes.data, address], processor=BITS[target])
+            start = address - storage.ctypes.data
+            y = storage[start : start + 13 * 150 * 4].view(np.float32).reshape(13, 150)
+            np.testing.assert_allclose(y, x.astype(np.float64) @ w, rtol=1e-4, atol=1e-4, err_msg=target)
 
 
 def test_a_processor_between_two_variants_takes_the_narrower(case: Case) -> None:

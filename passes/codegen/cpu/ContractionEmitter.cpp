@@ -80,9 +80,10 @@ public:
         element(compute.getBodyBlock().getArgument(0).getType()),
         lanes(shape.bytes * 8 / element.getIntOrFloatBitWidth()),
         block(registerBlock(shape.registers)), indices(compute.getExtents().size()), offsets(indices) {
-    // Tiles of whole blocks: an index along the lanes is a whole number of blocks, so that packed layouts simplify.
+    // An index along the lanes counts panels where tiles are whole ones, so that packed layouts simplify.
+    panel = std::max(width(), packedWidth());
     int64_t size = compute.getSizes()[contraction.lane];
-    aligned = size % (lanes * block.vectors) == 0 || size == compute.getExtents()[contraction.lane];
+    aligned = size % panel == 0 || size == compute.getExtents()[contraction.lane];
   }
 
   bool canEmit() {
@@ -101,6 +102,17 @@ public:
 
 private:
   int64_t width() const { return lanes * block.vectors; }
+
+  /// The block of lanes that the operand was packed in, for the widest variant; 1: it was not packed.
+  int64_t packedWidth() {
+    AffineMap map = contraction.lanes.getMap();
+    AffineExpr index = map.getResult(map.getNumResults() - 1);
+    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+    if (!cut || index.getKind() != AffineExprKind::Mod)
+      return 1;
+    int64_t size = cast<AffineConstantExpr>(cut.getRHS()).getValue();
+    return size % width() == 0 ? size : 1;
+  }
   SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
   AffineMap accumulatorMap() { return cast<AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
 
@@ -117,15 +129,20 @@ private:
 
   /// Lane blocks outside, row blocks inside: the lane operand's panel stays in the cache.
   void emitLaneBlocks() {
-    forBlocks(contraction.lane, width(), [&](Value start, int64_t count) {
+    forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
       indices[contraction.lane] =
-          aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(width())).getResult() : start;
-      if (contraction.row < 0)
-        return emitKernel(1, count);
-      forBlocks(contraction.row, block.rows, [&](Value row, int64_t rows) {
-        indices[contraction.row] = row;
-        emitKernel(rows, count);
-      });
+          aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
+      for (firstLane = 0; firstLane < count; firstLane += width())
+        emitRowBlocks(std::min(width(), count - firstLane));
+    });
+  }
+
+  void emitRowBlocks(int64_t count) {
+    if (contraction.row < 0)
+      return emitKernel(1, count);
+    forBlocks(contraction.row, block.rows, [&](Value row, int64_t rows) {
+      indices[contraction.row] = row;
+      emitKernel(rows, count);
     });
   }
 
@@ -264,7 +281,7 @@ private:
       if (dim == contraction.row)
         place = place + row;
       if (dim == contraction.lane)
-        place = (aligned ? place * width() : place) + lane;
+        place = (aligned ? place * panel : place) + (lane + firstLane);
       dims.push_back(place);
     }
     return simplifyAffineExpr(expr.replaceDims(dims), indices.size(), indices.size());
@@ -312,7 +329,9 @@ private:
   Type element; ///< of the accumulator
   int64_t lanes;
   RegisterBlock block;
-  bool aligned; ///< the index along the lanes counts blocks
+  int64_t panel;         ///< lanes that the loop along them advances by: one register block, or several of a packed panel
+  int64_t firstLane = 0; ///< of the current register block in its panel
+  bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
 };
 } // namespace
