@@ -298,6 +298,21 @@ def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
                     Statistic<"numKept", "kept", "producers kept, each with a missed remark">];
 }
 
+def ApplyNumerics : Pass<"tile-apply-numerics", "::tilewright::tile::SubprogramOp"> {
+  let summary = "Make the roundings and freedoms of a subprogram's numerics explicit in its bodies";
+  let description = [{
+    Arrives: expressions whose bodies compute with bf16 and f16 as such. Leaves:
+    arithmetic in f32 alone, with an `arith.truncf` after each operation that
+    rounds and an `arith.extf` where a stored value is read. Where `numerics`
+    relaxes roundings, one that only arithmetic of the same body reads is gone;
+    the `unrounded` edges are `tile-compose`'s to carry out. Where math is fast,
+    divisions allow reciprocals (`arcp`). A subprogram without `numerics` is
+    taken as relaxed and fast. See test/passes/apply-numerics.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numLeftOut", "left-out", "roundings left out inside bodies">];
+}
+
 //===----------------------------------------------------------------------===//
 // plan
 //===----------------------------------------------------------------------===//
@@ -360,6 +375,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     Option<"policy", "policy", "std::string", "\"greedy\"", "how to plan: greedy">,
     Option<"takeSingles", "take-singles", "bool", "true", "take what IREE would run as one dispatch too">,
     Option<"pack", "pack", "bool", "true", "pack small independent parts into one kernel">,
+    Option<"numerics", "numerics", "std::string", "\"default\"",
+           "what kernels may do to numbers: default, or strict: every rounding as in the graph">,
     Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan to carry out instead of planning">,
     Option<"planOut", "plan-out", "std::string", "\"\"", "write the plan as JSON">,
     Option<"report", "report", "std::string", "\"\"", "write what was built, and why, as JSON">];

@@ -45,6 +45,8 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
   Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
   Option<std::string> manifest{*this, "manifest", llvm::cl::desc("write the kernels' signatures as JSON")};
+  Option<std::string> numerics{*this, "numerics", llvm::cl::init("default"),
+                               llvm::cl::desc("default, or strict: every rounding to bf16 and f16 as in the graph")};
   Option<int64_t> cores{*this, "cores", llvm::cl::desc("hardware threads to plan for; 0: the target's"),
                         llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
@@ -109,17 +111,20 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  if (options.numerics != "strict")
+    manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   PackWeightsOptions pack;
   pack.target = options.target;
   manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
+  form.numerics = options.numerics;
   form.planIn = options.planIn;
   form.planOut = options.planOut;
   form.report = options.report;
   manager.addPass(createFormSubprograms(form));
+  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
   manager.addPass(createVerifyPlanned());

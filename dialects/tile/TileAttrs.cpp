@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -32,5 +33,14 @@ LogicalResult TilingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   }
   if (!seen.all())
     return emitError() << "A2: order must be a permutation of the " << sizes.size() << " dims";
+  return success();
+}
+
+LogicalResult NumericsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, Roundings, Math,
+                                   ArrayRef<StringAttr> forms) {
+  llvm::SmallDenseSet<StringAttr> seen;
+  for (StringAttr form : forms)
+    if (form.empty() || !seen.insert(form).second)
+      return emitError() << "A3: each form must have a name and stand once, not '" << form.getValue() << "'";
   return success();
 }

@@ -49,6 +49,38 @@ def Tile_TilingAttr : AttrDef<Tile_Dialect, "Tiling"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_Roundings : I32EnumAttr<"Roundings", "what becomes of roundings to bf16 and f16 between two operations", [
+    I32EnumAttrCase<"kept", 0>, I32EnumAttrCase<"relaxed", 1>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_Math : I32EnumAttr<"Math", "how divisions and functions are computed", [
+    I32EnumAttrCase<"accurate", 0>, I32EnumAttrCase<"fast", 1>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_NumericsAttr : AttrDef<Tile_Dialect, "Numerics"> {
+  let mnemonic = "numerics";
+  let summary = "what a kernel may do to the numbers of the graph that it was made from";
+  let description = [{
+    With `kept` every operation on bf16 and f16 rounds its result as the graph
+    says; with `relaxed` a rounding may be left out, never added. `fast` math may
+    divide by a number that many elements share as a multiplication by its
+    reciprocal. `forms` names the algebra that was put in place of the graph's
+    own. What a reduction accumulates in, and in which order, stands on its
+    expression; which edges hand their values over without a rounding, on the
+    connects. Constraint: (A3) forms are not empty and named once.
+  }];
+  let parameters = (ins
+    EnumParameter<Tile_Roundings>:$roundings,
+    EnumParameter<Tile_Math>:$math,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$forms);
+  let assemblyFormat = "`<` $roundings `,` $math (`,` `forms` `=` `[` $forms^ `]`)? `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {
   let mnemonic = "target";
   let summary = "a target of the table, with the fields that override it";

@@ -98,9 +98,13 @@ LogicalResult SubprogramOp::verify() {
 }
 
 LogicalResult SubprogramOp::verifyRegions() {
-  for (Operation &op : getBody().front())
+  bool kept = getNumerics() && getNumerics()->getRoundings() == Roundings::kept;
+  for (Operation &op : getBody().front()) {
     if (!isa<ExprOp, ConnectOp, YieldOp>(op))
       return op.emitOpError("S6: a subprogram holds tile.expr, tile.connect and its terminator only");
+    if (auto connect = dyn_cast<ConnectOp>(op); connect && connect.getUnrounded() && kept)
+      return connect.emitOpError("S8: an unrounded edge where the subprogram's numerics keep roundings");
+  }
   return success();
 }
 
@@ -155,6 +159,33 @@ static LogicalResult verifyResult(ExprOp op, unsigned i) {
   return success();
 }
 
+/// Whether values of `type` can be kept in an accumulator: it has the type, or a wider one of floats.
+static bool accumulates(Type accumulator, Type type) {
+  return accumulator == type || (isa<FloatType>(accumulator) && isa<FloatType>(type) &&
+                                 accumulator.getIntOrFloatBitWidth() > type.getIntOrFloatBitWidth());
+}
+
+static LogicalResult verifyBody(ExprOp op) {
+  SmallVector<Type> elements, yielded;
+  for (Value input : op.getInputs())
+    elements.push_back(getElementTypeOrSelf(input.getType()));
+  for (Type type : op.getResultTypes())
+    yielded.push_back(getElementTypeOrSelf(type));
+  Block &body = op.getBodyBlock();
+  TypeRange arguments(body.getArgumentTypes());
+  if (op.isReduction() && arguments.size() == elements.size() + yielded.size())
+    for (auto [type, accumulator] : llvm::zip(yielded, arguments.take_back(yielded.size())))
+      type = accumulates(accumulator, type) ? accumulator : type;
+  if (op.isReduction())
+    llvm::append_range(elements, yielded);
+  if (arguments != TypeRange(elements))
+    return op.emitOpError("E5: body arguments must be the input elements, then the accumulators");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().getTypes() != TypeRange(yielded))
+    return op.emitOpError("E5: the body must yield one element per result");
+  return success();
+}
+
 LogicalResult ExprOp::verify() {
   ArrayRef<int64_t> domain = getDomain();
   if (llvm::any_of(domain, [](int64_t extent) { return extent <= 0; }) ||
@@ -173,20 +204,10 @@ LogicalResult ExprOp::verify() {
   if (getInits().size() != (isReduction() ? getNumResults() : 0))
     return emitOpError("E4: a reduction has an init per result, other expressions have none");
 
-  SmallVector<Type> elements;
-  for (Value input : getInputs())
-    elements.push_back(getElementTypeOrSelf(input.getType()));
-  SmallVector<Type> results;
-  for (Type type : getResultTypes())
-    results.push_back(getElementTypeOrSelf(type));
-  if (isReduction())
-    llvm::append_range(elements, results);
-  Block &body = getBodyBlock();
-  if (body.getArgumentTypes() != TypeRange(elements))
-    return emitOpError("E5: body arguments must be the input elements, then the accumulators");
-  auto yield = dyn_cast<YieldOp>(body.getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(results))
-    return emitOpError("E5: the body must yield one element per result");
+  if (failed(verifyBody(*this)))
+    return failure();
+  if (getInOrder() && !isReduction())
+    return emitOpError("E8: nothing is accumulated in order");
   if (std::optional<ArrayRef<int64_t>> dims = getDims()) {
     auto parent = dyn_cast<SubprogramOp>((*this)->getParentOp());
     int64_t rank = parent ? parent.getExtents().size() : std::numeric_limits<int32_t>::max();
@@ -213,6 +234,9 @@ LogicalResult ConnectOp::verify() {
   if (getScope() >= Scope::launch)
     return emitOpError("C1: a ") << stringifyScope(getScope())
                                  << " edge leaves the subprogram; it cannot be connected inside";
+  Type element = getElementTypeOrSelf(getValue().getType());
+  if (getUnrounded() && (getScope() != Scope::thread || !(element.isBF16() || element.isF16())))
+    return emitOpError("C2: only bf16 and f16 values are handed over unrounded, at scope thread");
   return success();
 }
 

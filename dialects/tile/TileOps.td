@@ -30,18 +30,21 @@ def Tile_SubprogramOp : Tile_Op<"subprogram", [IsolatedFromAbove, SingleBlock]> 
     extent unless it is the vector dim of a packed space; (S6) ops inside are
     `tile.expr`, `tile.connect` and the terminator; (S7) `streamed` names
     results, which are written past the caches because no cache can hold them
-    until they are read. Adjacent subprograms of one name are parts packed side
+    until they are read; (S8) where `numerics` keeps roundings no connect is
+    unrounded. Without `numerics` nothing is promised that the bodies do not
+    say. Adjacent subprograms of one name are parts packed side
     by side into one kernel.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$sym_name,
     DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, DenseI64ArrayAttr:$grid,
     I64Attr:$vector, I64Attr:$workgroups, OptionalAttr<Tile_TargetAttr>:$target,
-    OptionalAttr<DenseI64ArrayAttr>:$streamed);
+    OptionalAttr<DenseI64ArrayAttr>:$streamed, OptionalAttr<Tile_NumericsAttr>:$numerics);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `(` $inputs `)` `extents` $extents `tiles` $tiles `grid` $grid `vector` $vector
-    `workgroups` $workgroups (`target` $target^)? (`streamed` $streamed^)? attr-dict `:` functional-type($inputs, $results) $body
+    `workgroups` $workgroups (`target` $target^)? (`streamed` $streamed^)?
+    (`numerics` $numerics^)? attr-dict `:` functional-type($inputs, $results) $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -52,11 +55,14 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
   let description = [{
     Souffle's TE (section 3). The body computes one point of `domain`; its
     arguments are the input elements at `maps` (quasi-affine in the domain's
-    dims), then, for a reduction, the accumulators, which start at `inits`. An
+    dims), then, for a reduction, the accumulators, which start at `inits`; one
+    may be wider than the result, which is then rounded once, at the end. An
     input with a guard is read only where its integer set holds, and is zero
     elsewhere; that is what pad and concat become (the body chooses with
     `tile.within`). Without `reduce` the expression is *one-relies-on-one*.
     `dims` places each dim in the index space of the enclosing subprogram.
+    `in_order` forbids that points are accumulated in another order than the
+    domain's, its last dim fastest; sums and products may be regrouped otherwise.
 
     Constraints: (E1) one map, and one guard or unit, per input, over as many
     dims as the domain, with as many results as the input's rank; (E2) every
@@ -64,20 +70,22 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     projected permutations (zeros allowed for unit dims) that use every
     parallel dim and no reduced one, and give exactly the result's shape;
     (E4) a reduction has an init per result, other expressions none; (E5) body
-    arguments are the input elements then the accumulators, and its terminator
-    yields one element per result; (E6) `dims` has one entry per domain dim,
+    arguments are the input elements then the accumulators, of the results'
+    types or wider floats, and its terminator yields one element per result, or
+    the next value of each accumulator; (E6) `dims` has one entry per domain dim,
     without repetition: a dim of the index space of the same extent, or -1
-    for a dim of extent 1 that needs no place; (E7) a tiling has one size per domain dim.
+    for a dim of extent 1 that needs no place; (E7) a tiling has one size per domain dim;
+    (E8) only reductions are in order.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$domain,
     DenseI64ArrayAttr:$reductions, AffineMapArrayAttr:$maps, ArrayAttr:$guards,
-    AffineMapArrayAttr:$result_maps, ArrayAttr:$inits, OptionalAttr<DenseI64ArrayAttr>:$dims,
-    OptionalAttr<ArrayAttr>:$tilings);
+    AffineMapArrayAttr:$result_maps, ArrayAttr:$inits, UnitAttr:$in_order,
+    OptionalAttr<DenseI64ArrayAttr>:$dims, OptionalAttr<ArrayAttr>:$tilings);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `domain` $domain `reduce` $reductions `(` $inputs `)` `maps` $maps `guards` $guards
-    `into` $result_maps `inits` $inits (`dims` $dims^)? (`tilings` $tilings^)?
+    `into` $result_maps `inits` $inits (`in_order` $in_order^)? (`dims` $dims^)? (`tilings` $tilings^)?
     attr-dict `:` functional-type($inputs, $results) $body
   }];
   let hasVerifier = 1;
@@ -96,13 +104,15 @@ def Tile_ConnectOp : Tile_Op<"connect", [Pure, AllTypesMatch<["value", "result"]
   let description = [{
     Welder's SetConnect (section 3.2). `thread` means that the consumer computes
     the producer's element itself (`recompute`) or finds it in its own register
-    (`reuse`); `block` that the tile stays in a buffer of the workgroup. There
+    (`reuse`); `block` that the tile stays in a buffer of the workgroup. `unrounded`
+    hands a bf16 or f16 value over as it is before its rounding. There
     are no `launch` and `host` connects: those edges leave the subprogram.
-    Constraint: (C1) the scope is inside a kernel.
+    Constraints: (C1) the scope is inside a kernel; (C2) only bf16 and f16
+    values are unrounded, at scope `thread`.
   }];
-  let arguments = (ins AnyRankedTensor:$value, Tile_ScopeAttr:$scope, UnitAttr:$recompute);
+  let arguments = (ins AnyRankedTensor:$value, Tile_ScopeAttr:$scope, UnitAttr:$recompute, UnitAttr:$unrounded);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$value $scope (`recompute` $recompute^)? attr-dict `:` type($value)";
+  let assemblyFormat = "$value $scope (`recompute` $recompute^)? (`unrounded` $unrounded^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

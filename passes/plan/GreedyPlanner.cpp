@@ -45,7 +45,7 @@ public:
     pack();
     leaveLoneDispatches();
     orderKernels();
-    return writePlan(graph, target, options.policy, decisions);
+    return writePlan(graph, target, options.policy, options.numerics, decisions);
   }
 
 private:
@@ -404,6 +404,6 @@ private:
 
 Plan tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options) {
   if (graph.exprs().empty())
-    return Plan{target.name, options.policy, {}, {}, {}, {}};
+    return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}};
   return GreedyPlanner(graph, target, options, *graph.exprs().front().op->getBlock()).run();
 }

@@ -11,6 +11,7 @@ namespace tilewright {
 
 struct PlanOptions {
   std::string policy = "greedy";
+  NumericsMode numerics = NumericsMode::standard;
   /// Take what IREE alone would run as one dispatch too, if it has arithmetic.
   bool takeSingles = true;
   /// Put small independent parts into one kernel.

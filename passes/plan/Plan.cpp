@@ -17,6 +17,17 @@ std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult resu
   return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
 }
 
+llvm::StringRef tilewright::stringify(NumericsMode mode) {
+  return mode == NumericsMode::strict ? "strict" : "default";
+}
+
+std::optional<NumericsMode> tilewright::symbolizeNumericsMode(StringRef name) {
+  for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict})
+    if (name == stringify(mode))
+      return mode;
+  return std::nullopt;
+}
+
 static std::string list(const std::vector<int64_t> &values) {
   return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
 }
@@ -30,6 +41,8 @@ static void printPart(const PartPlan &part, raw_ostream &os) {
       os << " root dims " << list(op.dims);
     if (!op.numerics.accumulation.empty())
       os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", regrouped" : "");
+    if (op.numerics.roundingsRemoved > 0)
+      os << " without " << op.numerics.roundingsRemoved << " roundings";
     os << "\n";
   }
   for (const TensorPlan &tensor : part.tensors)
@@ -38,7 +51,7 @@ static void printPart(const PartPlan &part, raw_ostream &os) {
 }
 
 void Plan::print(raw_ostream &os) const {
-  os << "plan target " << target << " policy " << policy << "\n";
+  os << "plan target " << target << " policy " << policy << " numerics " << stringify(numerics) << "\n";
   for (const KernelPlan &kernel : kernels) {
     os << "kernel " << kernel.name;
     for (const CostTerm &term : kernel.predicted)
@@ -49,7 +62,8 @@ void Plan::print(raw_ostream &os) const {
   }
   for (const EdgePlan &edge : edges) {
     os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "
-       << tile::stringifyScope(edge.scope) << (edge.recompute ? " recompute" : "") << ": " << edge.reason;
+       << tile::stringifyScope(edge.scope) << (edge.recompute ? " recompute" : "")
+       << (edge.unrounded ? " unrounded" : "") << ": " << edge.reason;
     if (!edge.wouldChange.empty())
       os << "; would change: " << edge.wouldChange;
     os << "\n";

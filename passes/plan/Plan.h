@@ -37,17 +37,23 @@ struct TensorPlan {
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
 
+/// What a plan may do to numbers. `standard`: leave out roundings to bf16 and f16, accumulate them in f32, use algebra
+/// and divisions that cost a unit in the last place. `strict`: round, accumulate and divide as the graph says.
+enum class NumericsMode { standard, strict };
+llvm::StringRef stringify(NumericsMode mode); ///< "default", "strict"
+std::optional<NumericsMode> symbolizeNumericsMode(llvm::StringRef name);
+
 /// What fusing and forming an op does to its numbers.
 struct Numerics {
-  std::string accumulation;      ///< type of the accumulator, empty when nothing is reduced
-  bool reassociates = false;     ///< sums are regrouped over lanes
-  int64_t roundingsRemoved = 0;  ///< roundings to a storage type that the original graph has and the kernel has not
+  std::string accumulation;      ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
+  bool reassociates = false;     ///< sums and products are regrouped over lanes and loops, against the order of the domain
+  int64_t roundingsRemoved = 0;  ///< roundings to bf16 or f16 that the graph has and the op has not, per result element
 };
 
 struct OpPlan {
   unsigned id;              ///< index in the tensor graph of the block
   std::string op;           ///< op name, for the reader
-  std::string form;         ///< "as-is" today; see architecture section 1 for the others
+  std::string form = "as-is"; ///< which algebra; see architecture section 1
   Numerics numerics;
   bool root = false;        ///< computed by a loop nest of its own (FusionStitching's sub-roots)
   std::vector<int64_t> dims;///< place of each domain dim in the part's index space; roots only
@@ -75,6 +81,7 @@ struct EdgePlan {
   unsigned producer, result, consumer, input;
   tile::Scope scope = tile::Scope::launch;
   bool recompute = false;
+  bool unrounded = false;   ///< a bf16 or f16 value is handed over as it is before its rounding
   std::string reason;       ///< why this scope, or why no inner one
   int64_t bytes = 0;        ///< predicted traffic of the edge at its scope
   double seconds = 0;
@@ -89,6 +96,7 @@ struct LeftOp {
 
 struct Plan {
   std::string target, policy;
+  NumericsMode numerics = NumericsMode::standard;
   std::vector<KernelPlan> kernels;  ///< in launch order
   std::vector<std::vector<unsigned>> streams; ///< indices into kernels; one stream today
   std::vector<EdgePlan> edges;

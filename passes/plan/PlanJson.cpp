@@ -80,6 +80,7 @@ json::Value write(const EdgePlan &edge) {
   return json::Object{{"producer", edge.producer}, {"result", edge.result},
                       {"consumer", edge.consumer}, {"input", edge.input},
                       {"scope", tile::stringifyScope(edge.scope)}, {"recompute", edge.recompute},
+                      {"unrounded", edge.unrounded},
                       {"reason", edge.reason}, {"bytes", edge.bytes},
                       {"seconds", edge.seconds}, {"wouldChange", edge.wouldChange}};
 }
@@ -93,6 +94,7 @@ json::Value tilewright::toJson(const Plan &plan) {
   return json::Object{
       {"target", plan.target},
       {"policy", plan.policy},
+      {"numerics", stringify(plan.numerics)},
       {"kernels", list(plan.kernels, [](const KernelPlan &kernel) { return write(kernel); })},
       {"streams", list(plan.streams, [](const std::vector<unsigned> &stream) { return json::Array(stream); })},
       {"edges", list(plan.edges, [](const EdgePlan &edge) { return write(edge); })},
@@ -192,6 +194,17 @@ static bool fromJSON(const json::Value &value, TensorPlan &out, json::Path path)
       .required("lifetime", out.lifetime).optional("layout", out.layout).finish();
 }
 
+static bool fromJSON(const json::Value &value, NumericsMode &out, json::Path path) {
+  auto text = value.getAsString();
+  auto mode = text ? symbolizeNumericsMode(*text) : std::nullopt;
+  if (!mode) {
+    path.report("expected one of default, strict");
+    return false;
+  }
+  out = *mode;
+  return true;
+}
+
 static bool fromJSON(const json::Value &value, Numerics &out, json::Path path) {
   return ObjectReader(value, path).optional("accumulation", out.accumulation)
       .optional("reassociates", out.reassociates).optional("roundingsRemoved", out.roundingsRemoved).finish();
@@ -217,8 +230,8 @@ static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path)
 static bool fromJSON(const json::Value &value, EdgePlan &out, json::Path path) {
   return ObjectReader(value, path).required("producer", out.producer).required("result", out.result)
       .required("consumer", out.consumer).required("input", out.input).required("scope", out.scope)
-      .optional("recompute", out.recompute).optional("reason", out.reason).optional("bytes", out.bytes)
-      .optional("seconds", out.seconds).optional("wouldChange", out.wouldChange).finish();
+      .optional("recompute", out.recompute).optional("unrounded", out.unrounded).optional("reason", out.reason)
+      .optional("bytes", out.bytes).optional("seconds", out.seconds).optional("wouldChange", out.wouldChange).finish();
 }
 
 static bool fromJSON(const json::Value &value, LeftOp &out, json::Path path) {
@@ -228,8 +241,8 @@ static bool fromJSON(const json::Value &value, LeftOp &out, json::Path path) {
 
 static bool fromJSON(const json::Value &value, Plan &out, json::Path path) {
   return ObjectReader(value, path).optional("target", out.target).optional("policy", out.policy)
-      .required("kernels", out.kernels).optional("streams", out.streams).required("edges", out.edges)
-      .optional("left", out.left).finish();
+      .optional("numerics", out.numerics).required("kernels", out.kernels).optional("streams", out.streams)
+      .required("edges", out.edges).optional("left", out.left).finish();
 }
 } // namespace tilewright
 

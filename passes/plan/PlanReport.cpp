@@ -1,7 +1,10 @@
 #include "passes/plan/PlanReport.h"
 
+#include "passes/analysis/Rounding.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/IndexSpace.h"
+#include "passes/plan/PlanNumerics.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -46,6 +49,7 @@ public:
                                   {"operations", graph.exprs()[op.id].arithmetic()},
                                   {"dispatch", isDispatch(op.id)}});
     return json::Object{{"target", plan.target},          {"policy", plan.policy},
+                        {"numerics", stringify(plan.numerics)},
                         {"kernels", std::move(kernels)},  {"edges_at_launch", std::move(launches)},
                         {"left_to_iree", std::move(left)}, {"coverage", coverage()}};
   }
@@ -75,6 +79,23 @@ private:
     return bytes;
   }
 
+  /// What a kernel does to an op's numbers, in the words of the plan; `stored` is the type that results are rounded to.
+  json::Value numerics(const OpPlan &op) const {
+    std::string stored;
+    llvm::raw_string_ostream os(stored);
+    llvm::interleaveComma(graph.exprs()[op.id].op->getResultTypes(), os,
+                          [&](Type type) { os << getElementTypeOrSelf(type); });
+    const TensorExpr &expr = graph.exprs()[op.id];
+    return json::Object{{"form", op.form},
+                        {"stored", stored},
+                        {"sums", !expr.oneReliesOnOne() && llvm::any_of(combiningKinds(expr), isSumOrProduct)},
+                        {"accumulation", op.numerics.accumulation},
+                        {"reassociates", op.numerics.reassociates},
+                        {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
+                        {"roundings_removed", op.numerics.roundingsRemoved},
+                        {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
+  }
+
   json::Value kernel(unsigned k) const {
     const KernelPlan &entry = plan.kernels[k];
     json::Array ops, parts, edges, predicted;
@@ -84,7 +105,7 @@ private:
       for (const OpPlan &op : part.ops) {
         ids.push_back(op.id);
         ops.push_back(json::Object{{"id", op.id}, {"op", op.op}, {"loc", location(op.id)}, {"bytes", bytesOf(op.id)},
-                                   {"root", op.root}});
+                                   {"root", op.root}, {"numerics", numerics(op)}});
       }
       parts.push_back(json::Object{{"ops", std::move(ids)},
                                    {"dims", json::Array(part.extents)},
@@ -100,6 +121,7 @@ private:
                                      {"to", edge.consumer},
                                      {"scope", tile::stringifyScope(edge.scope)},
                                      {"recompute", edge.recompute},
+                                     {"unrounded", edge.unrounded},
                                      {"reason", edge.reason}});
     for (const CostTerm &term : entry.predicted)
       predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});

@@ -2,7 +2,7 @@
 // wrong, with its place; together they are the contract between whoever plans and the rewrites.
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/Partition.h"
-#include "passes/plan/Plan.h"
+#include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -114,6 +114,19 @@ private:
       return "scope thread out of a reduction";
     if (edge.recompute && edge.scope != tile::Scope::thread)
       return "only thread edges recompute";
+    if (edge.unrounded)
+      return checkUnrounded(edge);
+    return "";
+  }
+
+  std::string checkUnrounded(const EdgePlan &edge) const {
+    if (plan.numerics == NumericsMode::strict)
+      return "strict numerics hand nothing over unrounded";
+    if (edge.scope != tile::Scope::thread)
+      return "only thread edges are unrounded";
+    if (!mayStayUnrounded(graph, {edge.producer, edge.result, edge.consumer, edge.input}))
+      return "it is no bf16 or f16 value, or its reader needs it as it is stored: moved, compared, or rounded to "
+             "integers";
     return "";
   }
 
@@ -228,6 +241,8 @@ private:
     for (const LevelTiling &tiling : entry.tilings)
       if (tiling.sizes.size() != expr.domain.size() || tiling.order.size() != expr.domain.size())
         return "a tiling must have one size and one place per domain dim";
+    if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
+      return why;
     return root ? checkDims(part, expr, entry.dims) : "";
   }
 

@@ -1,11 +1,12 @@
 // The decisions of a planner, written down as a Plan.
 #include "passes/plan/WritePlan.h"
 
-#include "mlir/IR/TypeUtilities.h"
+#include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <numeric>
+#include <tuple>
 
 using namespace mlir;
 using namespace tilewright;
@@ -13,13 +14,14 @@ using namespace tilewright;
 namespace {
 class PlanWriter {
 public:
-  PlanWriter(const TensorGraph &graph, const Target &target, const Decisions &decisions)
-      : graph(graph), target(target), decisions(decisions) {}
+  PlanWriter(const TensorGraph &graph, const Target &target, NumericsMode numerics, const Decisions &decisions)
+      : graph(graph), target(target), numerics(numerics), decisions(decisions) {}
 
   Plan write(StringRef policy) const {
     Plan plan;
     plan.target = target.name;
     plan.policy = policy.str();
+    plan.numerics = numerics;
     llvm::StringMap<unsigned> names;
     for (const SmallVector<unsigned> &members : decisions.kernels) {
       KernelPlan &entry = plan.kernels.emplace_back(emitKernel(members));
@@ -103,11 +105,10 @@ private:
     OpPlan plan;
     plan.id = id;
     plan.op = opName(id);
-    plan.form = "as-is";
+    plan.form = formOf(expr);
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
-    if (!expr.oneReliesOnOne())
-      plan.numerics = numericsOf(part, expr, root->dims);
+    plan.numerics = decideNumerics(expr, numerics, plan.root && regroups(part, expr, root->dims));
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
@@ -127,17 +128,25 @@ private:
     return tiling;
   }
 
-  static Numerics numericsOf(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
-    Type element = getElementTypeOrSelf(expr.op->getResult(0).getType());
-    Numerics numerics;
-    bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-    llvm::raw_string_ostream(numerics.accumulation) << (narrow ? Float32Type::get(element.getContext()) : element);
-    numerics.reassociates = isa<FloatType>(element) && part.space.vector >= 0 &&
-                            llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == part.space.vector; });
-    if (narrow)
-      for (int64_t dim : expr.reductions)
-        numerics.roundingsRemoved += expr.domain[dim] - 1;
-    return numerics;
+  /// Whether terms of a root's sums are added in another order than the domain's: lanes share them, or what the
+  /// innermost of several loops adds is kept apart.
+  static bool regroups(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
+    if (expr.kind == ExprKind::contraction)
+      return false;
+    auto loops = llvm::count_if(expr.reductions, [&](int64_t dim) { return expr.domain[dim] > 1; });
+    return loops > 1 || reducesLanes(part, expr, dims);
+  }
+
+  /// Whether the dim that fills the lanes of a root's nest is reduced: the space's, or without it the nest's innermost.
+  static bool reducesLanes(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
+    int64_t lanes = part.space.vector;
+    if (!llvm::is_contained(dims, lanes)) {
+      lanes = -1;
+      for (int64_t place : dims)
+        if (place >= 0 && part.space.tiles[place] > 1)
+          lanes = std::max(lanes, place);
+    }
+    return lanes >= 0 && llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == lanes; });
   }
 
   void emitTensors(const PlannedPart &part, unsigned firstInput, PartPlan &plan) const {
@@ -164,13 +173,17 @@ private:
 
   EdgePlan emitEdge(unsigned index) const {
     const TensorEdge &edge = graph.edges()[index];
-    EdgePlan plan{edge.producer, edge.result, edge.consumer, edge.input, tile::Scope::launch, false, "", 0, 0, ""};
+    EdgePlan plan;
+    std::tie(plan.producer, plan.result, plan.consumer, plan.input) =
+        std::tie(edge.producer, edge.result, edge.consumer, edge.input);
     int64_t bytes = tensorBytes(graph.exprs()[edge.producer].op->getResult(edge.result));
     int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
     if (from >= 0 && from == to) {
       const EdgeChoice &choice = decisions.parts[from]->edges.find(index)->second;
       plan.scope = choice.scope;
       plan.recompute = choice.recompute;
+      plan.unrounded = numerics == NumericsMode::standard && choice.scope == tile::Scope::thread &&
+                       mayStayUnrounded(graph, edge) && isRounded(graph, edge);
       plan.reason = choice.reason;
       plan.bytes = choice.scope == tile::Scope::block ? 2 * bytes : 0;
       plan.seconds = plan.bytes / target.level(tile::Space::block).bandwidth;
@@ -205,11 +218,12 @@ private:
 
   const TensorGraph &graph;
   const Target &target;
+  NumericsMode numerics;
   const Decisions &decisions;
 };
 } // namespace
 
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy,
-                           const Decisions &decisions) {
-  return PlanWriter(graph, target, decisions).write(policy);
+                           NumericsMode numerics, const Decisions &decisions) {
+  return PlanWriter(graph, target, numerics, decisions).write(policy);
 }

@@ -20,7 +20,8 @@ struct Decisions {
   std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
 };
 
-Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, const Decisions &decisions);
+Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
+               const Decisions &decisions);
 
 } // namespace tilewright
 

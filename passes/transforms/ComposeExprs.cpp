@@ -22,6 +22,7 @@ struct Inlining {
   unsigned input;
   tile::ExprOp producer;
   unsigned result;
+  bool unrounded; ///< the producer's element is wanted as it is before its rounding
 };
 
 /// Points of the consumer's domain at which the input is read, at most.
@@ -71,7 +72,8 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
         }
         continue;
       }
-      Inlining inlining{static_cast<unsigned>(i), producer, cast<OpResult>(tensor).getResultNumber()};
+      Inlining inlining{static_cast<unsigned>(i), producer, cast<OpResult>(tensor).getResultNumber(),
+                        connect && connect.getUnrounded()};
       StringRef reason = planned ? "" : duplicates(inlining, consumer);
       if (reason.empty())
         return inlining;
@@ -88,7 +90,8 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
     bool failed = false;
     while (std::optional<Inlining> inlining = next(consumer, failed)) {
       OpBuilder builder(consumer);
-      tile::ExprOp fused = inlineProducer(builder, consumer, inlining->input, inlining->producer, inlining->result);
+      tile::ExprOp fused = inlineProducer(builder, consumer, inlining->input, inlining->producer, inlining->result,
+                                          inlining->unrounded);
       consumer->replaceAllUsesWith(fused);
       consumer.erase();
       consumer = fused;

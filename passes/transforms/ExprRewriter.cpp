@@ -4,6 +4,7 @@
 
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/transforms/ExprBuilder.h"
+#include "passes/transforms/Roundings.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -237,7 +238,7 @@ Value inlineElement(OpBuilder &builder, ExprInputs &inputs, tile::ExprOp consume
 } // namespace
 
 tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned input, tile::ExprOp producer,
-                            unsigned producerResult) {
+                            unsigned producerResult, bool unrounded) {
   Location loc = consumer.getLoc();
   auto body = std::make_unique<Block>();
   ExprInputs inputs(*body);
@@ -253,13 +254,24 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
     mapping.map(source.getArgument(i),
                 i == input ? inlineElement(inBody, inputs, consumer, i, producer, producerResult)
                            : inputs.add(consumer.getInputs()[i], consumer.getInputMap(i), consumer.getGuard(i), loc));
-  for (Operation &op : source)
-    inBody.clone(op, mapping);
+  SmallVector<Operation *> extensions;
+  for (Operation &op : source) {
+    Operation *copy = inBody.clone(op, mapping);
+    if (unrounded && isa<arith::ExtFOp>(op) && op.getOperand(0) == source.getArgument(input))
+      extensions.push_back(copy);
+  }
   eraseDead(*body);
   inputs.eraseUnused();
+  llvm::erase_if(extensions, [&](Operation *extension) {
+    return llvm::none_of(*body, [&](Operation &live) { return &live == extension; });
+  });
 
   tile::ExprOp fused = buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(),
                              consumer.getReductions(), consumer.getResultMaps(), consumer.getInits(), std::move(body));
+  // Who may be given the closer value is asked of a body that has its place in a reduction.
+  llvm::for_each(extensions, leaveOutRounding);
+  eraseDead(fused.getBodyBlock());
+  fused.setInOrder(consumer.getInOrder());
   fused.setDimsAttr(consumer.getDimsAttr());
   fused.setTilingsAttr(consumer.getTilingsAttr());
   fused->setDiscardableAttrs(consumer->getDiscardableAttrDictionary());

@@ -16,9 +16,10 @@ mlir::FailureOr<tile::ExprOp> raise(mlir::OpBuilder &builder, const TensorExpr &
 
 /// Vertical transformation (Souffle 6.2): a copy of `consumer` that computes the elements of input `input` itself,
 /// from the inputs of its one-relies-on-one producer, by composing maps and guards. Always exact. The producer stays.
-/// Inputs that become equal (same tensor, map, guard) are merged.
+/// Inputs that become equal (same tensor, map, guard) are merged. With `unrounded` f32 arithmetic of the consumer gets
+/// the element as it is before the producer rounds it to bf16 or f16.
 tile::ExprOp inlineProducer(mlir::OpBuilder &builder, tile::ExprOp consumer, unsigned input, tile::ExprOp producer,
-                            unsigned producerResult);
+                            unsigned producerResult, bool unrounded = false);
 
 } // namespace tilewright
 

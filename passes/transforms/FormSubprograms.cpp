@@ -5,12 +5,16 @@
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/Partition.h"
+#include "passes/analysis/Rounding.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
 #include "passes/transforms/ExprRewriter.h"
+#include "passes/transforms/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -103,7 +107,7 @@ public:
     auto subprogram = tile::SubprogramOp::create(
         builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
         part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
-        streamed(builder, outputs));
+        streamed(builder, outputs), numerics(builder));
     Block &body = subprogram.getBody().emplaceBlock();
     for (Value input : inputs)
       values[input] = body.addArgument(input.getType(), input.getLoc());
@@ -132,6 +136,24 @@ private:
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
   }
 
+  tile::NumericsAttr numerics(OpBuilder &builder) const {
+    bool strict = plan.numerics == NumericsMode::strict;
+    llvm::SetVector<StringAttr> forms;
+    for (const OpPlan &op : part.ops)
+      if (op.form != "as-is")
+        forms.insert(builder.getStringAttr(op.form));
+    return tile::NumericsAttr::get(builder.getContext(), strict ? tile::Roundings::kept : tile::Roundings::relaxed,
+                                   strict ? tile::Math::accurate : tile::Math::fast, forms.getArrayRef());
+  }
+
+  /// Accumulators of the type, and in the order, that the plan says.
+  static void applyNumerics(tile::ExprOp expr, const OpPlan &op, const TensorExpr &original) {
+    for (auto [i, type] : llvm::enumerate(accumulationTypes(op.numerics)))
+      if (isNarrowFloat(getElementTypeOrSelf(expr.getResult(i).getType())) && type == "f32")
+        widenAccumulator(expr, i, Float32Type::get(expr.getContext()));
+    expr.setInOrder(!op.numerics.reassociates && llvm::any_of(combiningKinds(original), isSumOrProduct));
+  }
+
   LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
     const TensorExpr &expr = graph.exprs()[op.id];
     SmallVector<Value> tensors;
@@ -142,6 +164,8 @@ private:
     if (failed(raised))
       return expr.op->emitError("tile: cannot be raised into kernel '") << kernel.name << "': " << reason;
     dropUnitDims(*raised, expr);
+    if (raised->isReduction())
+      applyNumerics(*raised, op, expr);
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
@@ -157,20 +181,21 @@ private:
     const EdgePlan *edge = plan.edge(consumer, input);
     if (!edge || !choice.contains(edge->producer))
       return value ? value : tensor; // a splat constant becomes a scalar of the body
-    auto key = std::tuple(consumer, value, edge->scope, edge->recompute);
+    auto key = std::tuple(consumer, value, edge->scope, edge->recompute, edge->unrounded);
     Value &connected = connects[key];
     if (!connected)
       connected = tile::ConnectOp::create(
           builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
           tile::ScopeAttr::get(builder.getContext(), edge->scope),
-          edge->recompute ? builder.getUnitAttr() : UnitAttr());
+          edge->recompute ? builder.getUnitAttr() : UnitAttr(), edge->unrounded ? builder.getUnitAttr() : UnitAttr());
     return connected;
   }
 
   struct KeyLess {
     template <typename Key> bool operator()(const Key &a, const Key &b) const {
       auto plain = [](const Key &key) {
-        return std::tuple(std::get<0>(key), std::get<1>(key).getAsOpaquePointer(), std::get<2>(key), std::get<3>(key));
+        return std::tuple(std::get<0>(key), std::get<1>(key).getAsOpaquePointer(), std::get<2>(key), std::get<3>(key),
+                          std::get<4>(key));
       };
       return plain(a) < plain(b);
     }
@@ -183,7 +208,7 @@ private:
   llvm::DenseMap<Value, Value> &made;
   PartChoice choice;
   llvm::DenseMap<Value, Value> values;
-  std::map<std::tuple<unsigned, Value, tile::Scope, bool>, Value, KeyLess> connects;
+  std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
 };
 
 /// Puts the block into an order in which the ops of each kernel stand together.
@@ -282,9 +307,13 @@ private:
     options.policy = policy;
     options.takeSingles = takeSingles;
     options.pack = pack;
+    options.numerics = *symbolizeNumericsMode(numerics);
     FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options) : readPlan(function);
     if (failed(plan))
       return failure();
+    if (plan->numerics != options.numerics)
+      return function.emitError("illegal plan: made with numerics '")
+             << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
@@ -311,6 +340,8 @@ private:
   LogicalResult run() {
     if (policy != "greedy")
       return getOperation().emitError("unknown policy '") << policy << "'; known policies: greedy";
+    if (!symbolizeNumericsMode(numerics))
+      return getOperation().emitError("unknown numerics '") << numerics << "'; choose default or strict";
     llvm::Expected<Target> found = lookupTarget(target);
     if (!found)
       return getOperation().emitError(llvm::toString(found.takeError()));
@@ -336,7 +367,7 @@ private:
   LogicalResult writeEmpty() {
     Block none;
     TensorGraph graph = TensorGraph::build(none);
-    return write(getOperation(), graph, Plan{target, policy, {}, {}, {}, {}});
+    return write(getOperation(), graph, Plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}});
   }
 
   LogicalResult write(Operation *op, const TensorGraph &graph, const Plan &plan) {

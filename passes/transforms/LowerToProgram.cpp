@@ -3,6 +3,7 @@
 // stores go to bindings or buffers. Adjacent subprograms of one name are parts packed into one program.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/transforms/Movement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,47 +21,6 @@ namespace tilewright {
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
-
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-/// The combiner of accumulator `arg` if the body is `arg <op> value` for an op that may be regrouped over lanes.
-static std::optional<vector::CombiningKind> combiningKind(BlockArgument arg, Value yielded) {
-  Operation *op = yielded.getDefiningOp();
-  if (!op || op->getNumOperands() != 2 || !arg.hasOneUse() || !llvm::is_contained(op->getOperands(), Value(arg)) ||
-      !yielded.hasOneUse())
-    return std::nullopt;
-  using Kind = vector::CombiningKind;
-  return llvm::TypeSwitch<Operation *, std::optional<Kind>>(op)
-      .Case<arith::AddFOp, arith::AddIOp>([](auto) { return Kind::ADD; })
-      .Case<arith::MulFOp, arith::MulIOp>([](auto) { return Kind::MUL; })
-      .Case<arith::MaximumFOp>([](auto) { return Kind::MAXIMUMF; })
-      .Case<arith::MinimumFOp>([](auto) { return Kind::MINIMUMF; })
-      .Case<arith::MaxNumFOp>([](auto) { return Kind::MAXNUMF; })
-      .Case<arith::MinNumFOp>([](auto) { return Kind::MINNUMF; })
-      .Case<arith::MaxSIOp>([](auto) { return Kind::MAXSI; })
-      .Case<arith::MinSIOp>([](auto) { return Kind::MINSI; })
-      .Case<arith::MaxUIOp>([](auto) { return Kind::MAXUI; })
-      .Case<arith::MinUIOp>([](auto) { return Kind::MINUI; })
-      .Case<arith::AndIOp>([](auto) { return Kind::AND; })
-      .Case<arith::OrIOp>([](auto) { return Kind::OR; })
-      .Case<arith::XOrIOp>([](auto) { return Kind::XOR; })
-      .Default([](auto) { return std::nullopt; });
-}
-
-/// Sums and products of f16 and bf16 are accumulated in f32 and rounded once at the end.
-static Type accumulatorType(Type type, std::optional<vector::CombiningKind> kind) {
-  bool narrow = isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32;
-  bool sums = kind == vector::CombiningKind::ADD || kind == vector::CombiningKind::MUL;
-  return narrow && sums ? Float32Type::get(type.getContext()) : type;
-}
-
-static TypedAttr convertInit(Attribute init, Type type) {
-  if (auto value = dyn_cast<FloatAttr>(init))
-    return FloatAttr::get(type, value.getValueAsDouble());
-  return cast<TypedAttr>(init);
-}
 
 //===----------------------------------------------------------------------===//
 // One subprogram
@@ -352,7 +312,9 @@ private:
       for (auto [i, yielded] : llvm::enumerate(yield.getValues())) {
         BlockArgument arg = source.getArgument(numInputs + i);
         kinds.push_back(combiningKind(arg, yielded));
-        mapping.map(arg, body->addArgument(accumulatorType(arg.getType(), kinds.back()), arg.getLoc()));
+        if (root.getInOrder() && isa<FloatType>(arg.getType()) && isSumOrProduct(kinds.back()))
+          kinds.back() = std::nullopt;
+        mapping.map(arg, body->addArgument(arg.getType(), arg.getLoc()));
       }
     SmallVector<AffineExpr> place, symbols;
     for (int64_t dim : placeOf(root))
@@ -382,19 +344,7 @@ private:
       mapping.map(within.getResult(), value);
       return;
     }
-    // A combiner whose accumulator was widened works on widened values.
-    Operation *copy = builder.clone(op, mapping);
-    for (auto [operand, original] : llvm::zip(copy->getOpOperands(), op.getOperands())) {
-      Type type = operand.get().getType();
-      if (type == original.getType())
-        continue;
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPoint(copy);
-      for (OpOperand &other : copy->getOpOperands())
-        if (other.get().getType() != type)
-          other.set(arith::ExtFOp::create(builder, op.getLoc(), type, other.get()));
-      copy->getResult(0).setType(type);
-    }
+    builder.clone(op, mapping);
   }
 
   SmallVector<AffineExpr> resultIndex(ExprOp root, unsigned result, bool inBuffer) {
@@ -437,7 +387,7 @@ private:
     assert((buffer || !outputs.empty()) && "a dead reduction was not removed");
     accs.slices.push_back(buffer ? buffer : outputBinding(outputs.front()));
     accs.maps.push_back(toNest(resultIndex(root, i, static_cast<bool>(buffer)), nest));
-    accs.inits.push_back(convertInit(root.getInits()[i], yielded.getType()));
+    accs.inits.push_back(root.getInits()[i]);
     accs.kinds.push_back(kind ? vector::stringifyCombiningKind(*kind).str() : "none");
     accs.yields.push_back(yielded);
     for (unsigned output : ArrayRef(outputs).drop_front(buffer ? 0 : 1))

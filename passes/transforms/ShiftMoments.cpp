@@ -4,6 +4,7 @@
 // and LeVeque, "Algorithms for computing the sample variance", 1983). Where x fits the workgroup's memory the two-pass
 // form stays: it is more exact, and reads x once as well.
 #include "passes/Passes.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -151,6 +152,7 @@ private:
           Value second = arith::AddFOp::create(at, loc, square, values[3]);
           linalg::YieldOp::create(at, loc, ValueRange{first, second});
         });
+    moments->setAttr(kFormAttr, builder.getStringAttr("two-moment variance"));
     return moments.getResults();
   }
 

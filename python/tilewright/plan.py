@@ -62,11 +62,14 @@ class TensorPlan:
 
 @dataclass
 class Numerics:
-    """What fusing and forming an op does to its numbers."""
+    """What fusing and forming an op does to its numbers; see docs/numerics.md."""
 
     accumulation: str = ""
+    """Type of the accumulator, one per result ("f32, i64"); "" where nothing is reduced."""
     reassociates: bool = False
+    """Sums and products are regrouped over lanes."""
     roundings_removed: int = 0
+    """Roundings to bf16 or f16 that the model has and the op has not, per element of its result."""
 
 
 @dataclass
@@ -115,6 +118,8 @@ class EdgePlan:
     input: int
     scope: str
     recompute: bool = False
+    unrounded: bool = False
+    """A bf16 or f16 value is handed over as it is before its rounding."""
     reason: str = ""
     bytes: int = 0
     seconds: float = 0.0
@@ -136,6 +141,7 @@ class Plan:
 
     target: str
     policy: str
+    numerics: str = "default"
     kernels: list[KernelPlan] = field(default_factory=list)
     streams: list[list[int]] = field(default_factory=list)
     edges: list[EdgePlan] = field(default_factory=list)
@@ -184,7 +190,9 @@ class Plan:
 
 
 def _lines(plan: Plan) -> list[str]:
-    lines = [f"plan for {plan.target} by {plan.policy}: {len(plan.kernels)} kernels"]
+    lines = [
+        f"plan for {plan.target} by {plan.policy}, {plan.numerics} numerics: {len(plan.kernels)} kernels"
+    ]
     for kernel in plan.kernels:
         terms = ", ".join(f"{t.name} {t.value:.4g} {t.unit}" for t in kernel.predicted)
         lines.append(f"  {kernel.name} ({terms})")

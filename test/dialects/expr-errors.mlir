@@ -224,3 +224,26 @@ func.func @e7_rank(%x: tensor<4x5xf32>) {
   }
   return
 }
+
+// -----
+
+// An accumulator may be wider than the result, not narrower.
+func.func @e5_narrow_accumulator(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{E5: body arguments must be the input elements, then the accumulators}}
+  %r = tile.expr domain [4, 5] reduce [1] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i)>] inits [0.0 : f16] : (tensor<4x5xf32>) -> tensor<4xf32> {
+  ^bb0(%v: f32, %acc: f16):
+    tile.yield %acc : f16
+  }
+  return
+}
+
+// -----
+
+func.func @e8_nothing_accumulated(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{E8: nothing is accumulated in order}}
+  %r = tile.expr domain [4, 5] reduce [] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i, j)>] inits [] in_order : (tensor<4x5xf32>) -> tensor<4x5xf32> {
+  ^bb0(%v: f32):
+    tile.yield %v : f32
+  }
+  return
+}

@@ -46,6 +46,28 @@ func.func @planned_graph(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
   return %r : tensor<6x35xf32>
 }
 
+// CHECK-LABEL: func @numerics
+func.func @numerics(%x: tensor<6x35xbf16>) -> tensor<6xbf16> {
+  // CHECK: workgroups 1 numerics <relaxed, fast, forms = ["two-moment variance"]>
+  %r = tile.subprogram "n" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
+      numerics <relaxed, fast, forms = ["two-moment variance"]> : (tensor<6x35xbf16>) -> tensor<6xbf16> {
+  ^bb0(%a: tensor<6x35xbf16>):
+    // CHECK: tile.connect %{{.*}} <thread> unrounded : tensor<6x35xbf16>
+    %c = tile.connect %a <thread> unrounded : tensor<6x35xbf16>
+    // CHECK: inits [0.000000e+00 : f32] in_order dims [0, 1] : (tensor<6x35xbf16>) -> tensor<6xbf16>
+    %s = tile.expr domain [6, 35] reduce [1] (%c) maps [#id] guards [unit] into [#row] inits [0.0 : f32] in_order
+        dims [0, 1] : (tensor<6x35xbf16>) -> tensor<6xbf16> {
+    // CHECK: ^bb0(%{{.*}}: bf16, %{{.*}}: f32):
+    ^bb0(%v: bf16, %acc: f32):
+      %w = arith.extf %v : bf16 to f32
+      %n = arith.addf %w, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.yield %s : tensor<6xbf16>
+  }
+  return %r : tensor<6xbf16>
+}
+
 // CHECK-LABEL: module @kernels
 module @kernels {
   // CHECK: tile.program @k outputs 1 target <"cpu">

@@ -94,7 +94,7 @@ func.func @scale(%x: tensor<9x35xf32>, %g: tensor<35xf32>) -> tensor<9x35xf32> {
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// A sum of f16 is accumulated in f32 and rounded when it is stored.
+// A sum of f16 with a wider accumulator is rounded when it is stored.
 // CHECK-LABEL: tile.program @narrow_sum
 // CHECK: tile.compute {{.*}} inits [0.000000e+00 : f32] kinds ["add"]
 // CHECK: ^bb0(%[[ACC:.*]]: f32)
@@ -105,15 +105,40 @@ func.func @narrow_sum(%x: tensor<6x35xf16>) -> tensor<6xf16> {
   %r = tile.subprogram "narrow_sum" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
       : (tensor<6x35xf16>) -> tensor<6xf16> {
   ^bb0(%a: tensor<6x35xf16>):
-    %s = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0.0 : f16]
+    %s = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0.0 : f32]
         dims [0, 1] : (tensor<6x35xf16>) -> tensor<6xf16> {
-    ^bb0(%v: f16, %acc: f16):
-      %n = arith.addf %v, %acc : f16
-      tile.yield %n : f16
+    ^bb0(%v: f16, %acc: f32):
+      %w = arith.extf %v : f16 to f32
+      %n = arith.addf %w, %acc : f32
+      tile.yield %n : f32
     }
     tile.yield %s : tensor<6xf16>
   }
   return %r : tensor<6xf16>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// What is summed in order is no combination that lanes could share; a maximum is the same in any order.
+// CHECK-LABEL: tile.program @in_order
+// CHECK: tile.compute {{.*}} kinds ["none", "maximumf"]
+func.func @in_order(%x: tensor<6x35xf16>) -> (tensor<6xf16>, tensor<6xf16>) {
+  %r:2 = tile.subprogram "in_order" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
+      : (tensor<6x35xf16>) -> (tensor<6xf16>, tensor<6xf16>) {
+  ^bb0(%a: tensor<6x35xf16>):
+    %s:2 = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row, #row]
+        inits [0.0 : f16, 0xFC00 : f16] in_order dims [0, 1] : (tensor<6x35xf16>) -> (tensor<6xf16>, tensor<6xf16>) {
+    ^bb0(%v: f16, %acc: f16, %max: f16):
+      %n = arith.addf %v, %acc : f16
+      %m = arith.maximumf %v, %max : f16
+      tile.yield %n, %m : f16, f16
+    }
+    tile.yield %s#0, %s#1 : tensor<6xf16>, tensor<6xf16>
+  }
+  return %r#0, %r#1 : tensor<6xf16>, tensor<6xf16>
 }
 
 // -----

@@ -186,6 +186,81 @@ TEST_F(PlanTest, refuses_tilings_of_another_rank) {
   expectIllegal("a tiling must have one size and one place per domain dim");
 }
 
+/// Numerics on bf16: a rounding between two ops of the kernel, and a sum.
+class NumericsPlanTest : public PlanTest {
+protected:
+  enum : unsigned { product, reduction };
+
+  void planFor(NumericsMode mode) {
+    graph = std::make_unique<TensorGraph>(parse(R"(
+func.func @dot(%x: tensor<37x53xbf16>) -> tensor<37xbf16> {
+  %zero = arith.constant dense<0.0> : tensor<37xbf16>
+  %e = tensor.empty() : tensor<37x53xbf16>
+  %p = linalg.exp ins(%x : tensor<37x53xbf16>) outs(%e : tensor<37x53xbf16>) -> tensor<37x53xbf16>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<37x53xbf16>) outs(%zero : tensor<37xbf16>) dimensions = [1]
+  return %s : tensor<37xbf16>
+})"));
+    PlanOptions options;
+    options.numerics = mode;
+    plan = makePlan(*graph, target, options);
+    ASSERT_EQ(plan.kernels.size(), 1u);
+    ASSERT_EQ(plan.verify(*graph), "");
+  }
+
+  void expectRoundTrip() {
+    llvm::Expected<Plan> again = planFromJson(toJson(plan));
+    ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
+    EXPECT_EQ(json(plan), json(*again));
+    EXPECT_EQ(again->numerics, plan.numerics);
+    EXPECT_EQ(again->verify(*graph), "");
+  }
+};
+
+TEST_F(NumericsPlanTest, default_sums_in_f32_and_leaves_roundings_out) {
+  planFor(NumericsMode::standard);
+  EXPECT_TRUE(edge(reduction, 0).unrounded);
+  EXPECT_EQ(op(reduction).numerics.accumulation, "f32");
+  EXPECT_TRUE(op(reduction).numerics.reassociates);
+  EXPECT_EQ(op(reduction).numerics.roundingsRemoved, 52);
+  expectRoundTrip();
+}
+TEST_F(NumericsPlanTest, strict_sums_and_rounds_as_the_graph) {
+  planFor(NumericsMode::strict);
+  EXPECT_FALSE(edge(reduction, 0).unrounded);
+  EXPECT_EQ(op(reduction).numerics.accumulation, "bf16");
+  EXPECT_FALSE(op(reduction).numerics.reassociates);
+  EXPECT_EQ(op(reduction).numerics.roundingsRemoved, 0);
+  expectRoundTrip();
+}
+TEST_F(NumericsPlanTest, refuses_relaxed_entries_under_strict_numerics) {
+  planFor(NumericsMode::standard);
+  plan.numerics = NumericsMode::strict;
+  expectIllegal("strict numerics hand nothing over unrounded");
+  edge(reduction, 0).unrounded = false;
+  expectIllegal("strict numerics accumulate bf16 as the graph does, not in f32");
+  op(reduction).numerics.accumulation = "bf16";
+  expectIllegal("strict numerics add bf16 in the order of the graph");
+}
+TEST_F(NumericsPlanTest, refuses_numerics_that_are_not_the_ops) {
+  planFor(NumericsMode::standard);
+  op(reduction).numerics.roundingsRemoved = 51;
+  expectIllegal("leaves out 52 roundings per element, not 51");
+  op(reduction).numerics.accumulation = "f64";
+  expectIllegal("cannot accumulate bf16 in f64");
+  op(reduction).form = "online softmax";
+  expectIllegal("has the form 'as-is', not 'online softmax'");
+  op(product).numerics.accumulation = "f32";
+  expectIllegal("accumulates nothing");
+}
+TEST_F(PlanTest, refuses_unrounded_edges_of_wide_values) {
+  edge(exp, 0).unrounded = true;
+  expectIllegal("it is no bf16 or f16 value");
+}
+TEST_F(PlanTest, json_refuses_unknown_numerics) {
+  EXPECT_EQ(readError(R"({"kernels": [], "edges": [], "numerics": "exact"})"),
+            "expected one of default, strict at plan.numerics");
+}
+
 const char *chainSource = R"(
 func.func @chain(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %e = tensor.empty() : tensor<64x64xf32>
@@ -201,7 +276,7 @@ TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
   TensorGraph chain = parse(chainSource);
   Plan cyclic;
   cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}}}, {}});
-  cyclic.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, "", 0, 0, ""});
+  cyclic.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, false, "", 0, 0, ""});
   EXPECT_EQ(cyclic.verify(chain), "the partition is cyclic: kernel 'k' depends on an op outside it that depends on it "
                                   "in turn");
 }
@@ -211,7 +286,7 @@ TEST_F(PlanTest, refuses_kernels_listed_before_what_they_need) {
   PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
   Plan swapped;
   swapped.kernels = {{"b", {second}, {}}, {"a", {first}, {}}};
-  swapped.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, "", 0, 0, ""});
+  swapped.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
   EXPECT_EQ(swapped.verify(chain), "kernel 'b' is listed before kernel 'a', on which it depends");
 }
 
@@ -226,7 +301,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
   Plan packed;
   packed.kernels = {{"k", {first, second}, {}}};
-  packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, "", 0, 0, ""});
+  packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
   EXPECT_NE(packed.verify(two).find("parts of one kernel must not depend on each other"), std::string::npos);
 }
 
@@ -247,7 +322,7 @@ func.func @transposed(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 })");
   Plan across;
   across.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {1, 64}, {0}, 1, 1, {}}}, {}});
-  across.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, "", 0, 0, ""});
+  across.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, false, "", 0, 0, ""});
   EXPECT_EQ(across.verify(transposed), "kernel 'k' part 0: op 1: reads op 0 across tiles of grid dim 0");
 }
 } // namespace

@@ -479,6 +479,9 @@ private:
         builder.clone(op, operands);
       for (Value result : op.getResults())
         values.map(result, operands.lookup(result));
+      // LLVM would take estimates of reciprocals that are off by more than the last place.
+      if (isa<arith::DivFOp>(op))
+        operands.lookup(op.getResult(0)).getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::none);
     }
   }
 
@@ -487,9 +490,11 @@ private:
     return op.getIn().getDefiningOp<IndexOp>() && vectorised.lookup(op);
   }
 
-  /// Whether all lanes, and further iterations, divide by one number.
+  /// Whether all lanes, and further iterations, divide by one number, and may multiply by its reciprocal.
   bool dividesByUniform(Operation &op) {
-    if (!isa<arith::DivFOp>(op) || !vectorised.lookup(&op) || !(op.getResult(0).getType().isF32() || op.getResult(0).getType().isF64()))
+    auto division = dyn_cast<arith::DivFOp>(op);
+    if (!division || !bitEnumContainsAll(division.getFastmath(), arith::FastMathFlags::arcp) ||
+        !vectorised.lookup(&op) || !(op.getResult(0).getType().isF32() || op.getResult(0).getType().isF64()))
       return false;
     auto known = varies.find(op.getOperand(1));
     return known == varies.end() || !known->second.test(vectorDim);

@@ -1,0 +1,45 @@
+// What a subprogram's numerics attribute says, written into the bodies of its expressions: roundings become ops that
+// later passes neither add nor lose, and freedoms become flags of the operations that have them. Upstream's emulation
+// of narrow floats would leave out every rounding inside one body, whatever was fused into it and unseen by the plan.
+#include "passes/Passes.h"
+#include "passes/transforms/ExprBuilder.h"
+#include "passes/transforms/Roundings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_APPLYNUMERICS
+#include "passes/Passes.h.inc"
+
+namespace {
+struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
+  using ApplyNumericsBase::ApplyNumericsBase;
+
+  /// Leaves out what need not be rounded between two operations of one body.
+  void relax(Block &body) {
+    SmallVector<arith::ExtFOp> extensions(body.getOps<arith::ExtFOp>());
+    numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
+  }
+
+  static void allowReciprocals(Block &body) {
+    for (auto division : body.getOps<arith::DivFOp>())
+      division.setFastmath(division.getFastmath() | arith::FastMathFlags::arcp);
+  }
+
+  void runOnOperation() override {
+    tile::NumericsAttr numerics = getOperation().getNumericsAttr();
+    for (auto expr : getOperation().getBody().getOps<tile::ExprOp>()) {
+      Block &body = expr.getBodyBlock();
+      widenArithmetic(body);
+      if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
+        relax(body);
+      if (!numerics || numerics.getMath() == tile::Math::fast)
+        allowReciprocals(body);
+      eraseDead(body);
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

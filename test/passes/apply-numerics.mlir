@@ -1,0 +1,85 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile.subprogram(tile-apply-numerics)))' --split-input-file | FileCheck %s
+
+#id = affine_map<(i) -> (i)>
+
+// Where roundings are kept, each operation extends what it reads and rounds what it gives; divisions stay divisions.
+// CHECK-LABEL: func @rounds_after_each_operation
+// CHECK: ^bb0(%[[A:.*]]: bf16, %[[B:.*]]: bf16):
+// CHECK-DAG: %[[AW:.*]] = arith.extf %[[A]] : bf16 to f32
+// CHECK-DAG: %[[BW:.*]] = arith.extf %[[B]] : bf16 to f32
+// CHECK: %[[M:.*]] = arith.mulf %[[AW]], %[[BW]] : f32
+// CHECK: %[[MR:.*]] = arith.truncf %[[M]] : f32 to bf16
+// CHECK: %[[MW:.*]] = arith.extf %[[MR]] : bf16 to f32
+// CHECK: %[[D:.*]] = arith.divf %[[MW]], %[[BW]] : f32
+// CHECK: %[[DR:.*]] = arith.truncf %[[D]] : f32 to bf16
+// CHECK: tile.yield %[[DR]] : bf16
+func.func @rounds_after_each_operation(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -> tensor<7xbf16> {
+  %r = tile.subprogram "k" (%x, %y) extents [7] tiles [7] grid [0] vector 0 workgroups 1 numerics <kept, accurate>
+      : (tensor<7xbf16>, tensor<7xbf16>) -> tensor<7xbf16> {
+  ^bb0(%s: tensor<7xbf16>, %t: tensor<7xbf16>):
+    %e = tile.expr domain [7] reduce [] (%s, %t) maps [#id, #id] guards [unit, unit] into [#id] inits [] dims [0]
+        : (tensor<7xbf16>, tensor<7xbf16>) -> tensor<7xbf16> {
+    ^bb0(%a: bf16, %b: bf16):
+      %m = arith.mulf %a, %b : bf16
+      %d = arith.divf %m, %b : bf16
+      tile.yield %d : bf16
+    }
+    tile.yield %e : tensor<7xbf16>
+  }
+  return %r : tensor<7xbf16>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Relaxed, only what is stored is rounded. Fast math may divide by a reciprocal.
+// CHECK-LABEL: func @rounds_once
+// CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK-NOT: arith.truncf
+// CHECK: %[[D:.*]] = arith.divf %[[M]], %{{.*}} fastmath<arcp> : f32
+// CHECK: %[[DR:.*]] = arith.truncf %[[D]] : f32 to bf16
+// CHECK: tile.yield %[[DR]] : bf16
+func.func @rounds_once(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -> tensor<7xbf16> {
+  %r = tile.subprogram "k" (%x, %y) extents [7] tiles [7] grid [0] vector 0 workgroups 1 numerics <relaxed, fast>
+      : (tensor<7xbf16>, tensor<7xbf16>) -> tensor<7xbf16> {
+  ^bb0(%s: tensor<7xbf16>, %t: tensor<7xbf16>):
+    %e = tile.expr domain [7] reduce [] (%s, %t) maps [#id, #id] guards [unit, unit] into [#id] inits [] dims [0]
+        : (tensor<7xbf16>, tensor<7xbf16>) -> tensor<7xbf16> {
+    ^bb0(%a: bf16, %b: bf16):
+      %m = arith.mulf %a, %b : bf16
+      %d = arith.divf %m, %b : bf16
+      tile.yield %d : bf16
+    }
+    tile.yield %e : tensor<7xbf16>
+  }
+  return %r : tensor<7xbf16>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// What rounds to integers, and what is compared with another value, needs the value as the graph has it.
+// CHECK-LABEL: func @keeps_roundings_that_decide
+// CHECK: %[[M:.*]] = arith.mulf
+// CHECK: %[[MR:.*]] = arith.truncf %[[M]] : f32 to f16
+// CHECK: %[[MW:.*]] = arith.extf %[[MR]] : f16 to f32
+// CHECK: arith.cmpf oeq, %[[MW]]
+// CHECK: math.floor %[[MW]]
+func.func @keeps_roundings_that_decide(%x: tensor<7xf16>, %y: tensor<7xf16>) -> (tensor<7xi1>, tensor<7xf16>) {
+  %r:2 = tile.subprogram "k" (%x, %y) extents [7] tiles [7] grid [0] vector 0 workgroups 1 numerics <relaxed, fast>
+      : (tensor<7xf16>, tensor<7xf16>) -> (tensor<7xi1>, tensor<7xf16>) {
+  ^bb0(%s: tensor<7xf16>, %t: tensor<7xf16>):
+    %e:2 = tile.expr domain [7] reduce [] (%s, %t) maps [#id, #id] guards [unit, unit] into [#id, #id] inits [] dims [0]
+        : (tensor<7xf16>, tensor<7xf16>) -> (tensor<7xi1>, tensor<7xf16>) {
+    ^bb0(%a: f16, %b: f16):
+      %m = arith.mulf %a, %b : f16
+      %c = arith.cmpf oeq, %m, %b : f16
+      %f = math.floor %m : f16
+      tile.yield %c, %f : i1, f16
+    }
+    tile.yield %e#0, %e#1 : tensor<7xi1>, tensor<7xf16>
+  }
+  return %r#0, %r#1 : tensor<7xi1>, tensor<7xf16>
+}

@@ -1,0 +1,27 @@
+// RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 cores=2})' | FileCheck %s --check-prefixes=CHECK,DEFAULT
+// RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 cores=2 numerics=strict})' | FileCheck %s --check-prefixes=CHECK,STRICT
+// RUN: not tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{numerics=exact})' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: error: unknown numerics 'exact'; choose default or strict
+
+// By default a sum of bf16 is accumulated in f32 and its terms come unrounded; strictly it is the graph's sum in the
+// graph's order.
+// CHECK-LABEL: func @sum_of_products
+// DEFAULT: numerics <relaxed, fast>
+// STRICT: numerics <kept, accurate>
+// DEFAULT: tile.connect %{{.*}} <thread>{{.*}} unrounded
+// STRICT-NOT: unrounded
+// DEFAULT: inits [0.000000e+00 : f32] dims
+// DEFAULT: ^bb0(%{{.*}}: bf16, %[[ACC:.*]]: f32):
+// DEFAULT: arith.addf %[[ACC]], %{{.*}} : f32
+// STRICT: inits [0.000000e+00 : bf16] in_order dims
+// STRICT: ^bb0(%{{.*}}: bf16, %[[ACC:.*]]: bf16):
+// STRICT: arith.addf %[[ACC]], %{{.*}} : bf16
+func.func @sum_of_products(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -> tensor<37xbf16> {
+  %zero = arith.constant dense<0.0> : tensor<37xbf16>
+  %e = tensor.empty() : tensor<37x1027xbf16>
+  %p = linalg.mul ins(%x, %y : tensor<37x1027xbf16>, tensor<37x1027xbf16>)
+                  outs(%e : tensor<37x1027xbf16>) -> tensor<37x1027xbf16>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<37x1027xbf16>) outs(%zero : tensor<37xbf16>) dimensions = [1]
+  return %s : tensor<37xbf16>
+}
