@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
 from tilewright.errors import InputError, OutputError, PassError, TilewrightError
-from tilewright.options import CompileOptions
+from tilewright.options import CompileOptions, NumericsMode
 
 if TYPE_CHECKING:
     from tilewright.compare import Comparison
@@ -94,6 +94,13 @@ def _compiling(command: Command) -> Command:
             "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
         ),
         click.option("--strict", is_flag=True, help="Fail instead of leaving kernels out."),
+        click.option(
+            "--numerics",
+            type=click.Choice(get_args(NumericsMode)),
+            default="default",
+            show_default=True,
+            help="What kernels may do to numbers; strict: round and accumulate exactly as the model says.",
+        ),
         click.option("--entry", help="The function to compile, for MLIR with several."),
         click.option(
             "--parameters",
@@ -112,6 +119,7 @@ def _compiling(command: Command) -> Command:
         plan: Path | None,
         dump_dir: Path | None,
         strict: bool,
+        numerics: NumericsMode,
         entry: str | None,
         parameters: tuple[str, ...],
         **keywords: Any,
@@ -122,6 +130,7 @@ def _compiling(command: Command) -> Command:
             plan=plan,
             dump_dir=dump_dir,
             strict=strict,
+            numerics=numerics,
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
         )

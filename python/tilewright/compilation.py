@@ -33,7 +33,7 @@ from tilewright.errors import IreeError, OutputError
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
-from tilewright.options import CompileOptions
+from tilewright.options import CompileOptions, NumericsMode
 from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program
@@ -57,6 +57,7 @@ def compile(
     dump_dir: str | os.PathLike[str] | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
     strict: bool = False,
+    numerics: NumericsMode = "default",
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
@@ -74,6 +75,8 @@ def compile(
         dump_dir: Folder for every intermediate form.
         plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
         strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
+        numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
+            f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
         entry: Which function is the program, for MLIR with several.
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         progress: Called with the name of every step.
@@ -84,6 +87,7 @@ def compile(
         dump_dir=Path(dump_dir) if dump_dir is not None else None,
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
         strict=strict,
+        numerics=numerics,
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
     )
@@ -202,6 +206,7 @@ def _stitch(
             targets=targets,
             directory=folder,
             plan=options.plan,
+            numerics=options.numerics,
             dump_dir=options.dump_dir,
         )
     except UnreadableError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tilewright.plan import CostTerm
-from tilewright.report import Kernel, LaunchEdge
+from tilewright.report import Kernel, LaunchEdge, NumericsReport
 from tilewright.runtime import missing_features
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def explain_text(metadata: Metadata) -> str:
     """What was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
-    lines = [f"{metadata.entry} for target {metadata.target}, {metadata.threads} threads"]
+    numerics = f", {report.numerics} numerics" if report.kernels else ""
+    lines = [f"{metadata.entry} for target {metadata.target}, {metadata.threads} threads{numerics}"]
     if metadata.variants:
         lines.append(_variants(metadata))
     lines += [f"note: {note}" for note in metadata.notes]
@@ -65,8 +66,40 @@ def _kernel(kernel: Kernel) -> list[str]:
     lines += [f"    {part}" for part in kernel.parts]
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
     lines += [f"    edges inside: {handed}"]
+    lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]
     return lines
+
+
+def _numerics(kernel: Kernel) -> list[str]:
+    """What the kernel does to the model's numbers, a clause for each kind of thing."""
+    ops = [op.numerics for op in kernel.ops]
+    forms = dict.fromkeys(op.form for op in ops if op.form != "as-is")
+    clauses = [f"{form} instead of the model's algebra" for form in forms]
+    reductions = Counter(_accumulation(op) for op in ops if op.sums)
+    clauses += [f"{count} x {reduction}" for reduction, count in reductions.items()]
+    if within := [op.roundings_removed for op in ops if op.roundings_removed]:
+        clauses.append(f"{_roundings(sum(within))} left out inside ops, counted per element of their results")
+    stored = {op.id: op.numerics.stored for op in kernel.ops}
+    unrounded = {(edge.producer, stored.get(edge.producer, "")) for edge in kernel.edges if edge.unrounded}
+    for kind, count in Counter(kind for _, kind in unrounded).items():
+        clauses.append(f"{_roundings(count)} to {kind} left out between ops, where values stay in f32")
+    if divisions := sum(op.reciprocals for op in ops):
+        clauses.append(
+            f"{divisions} x division, by a reciprocal where lanes share the divisor (within 1.5 ulp)"
+        )
+    return clauses
+
+
+def _accumulation(op: NumericsReport) -> str:
+    rounded = f", rounded once to {op.stored}" if op.stored != op.accumulation else ""
+    regrouped = ", terms regrouped over lanes" if op.reassociates else ""
+    fused = ", products added unrounded (FMA)" if op.fused_multiply_add else ""
+    return f"accumulated in {op.accumulation}{rounded}{regrouped}{fused}"
+
+
+def _roundings(count: int) -> str:
+    return f"{count} rounding{'s' if count != 1 else ''}"
 
 
 def _edge(edge: LaunchEdge) -> tuple[str, str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError
 
 if TYPE_CHECKING:
     from tilewright.plan import Plan
+
+NumericsMode: TypeAlias = Literal["default", "strict"]
+"""What kernels may do to numbers: "strict" rounds, accumulates and divides exactly as the model says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,8 @@ class CompileOptions:
     """A plan to carry out instead of making one."""
     strict: bool = False
     """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
+    numerics: NumericsMode = "default"
+    """What kernels may do to numbers; see docs/numerics.md."""
     entry: str | None = None
     """Which function is the program, for MLIR input with several."""
     parameters: Mapping[str, Path] = field(default_factory=dict)
@@ -37,3 +42,5 @@ class CompileOptions:
             raise CompileError(
                 f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
             )
+        if self.numerics not in get_args(NumericsMode):
+            raise CompileError(f"numerics='{self.numerics}' is unknown", hint="choose 'default' or 'strict'")

@@ -11,6 +11,28 @@ from tilewright.plan import CostTerm
 
 
 @dataclass(frozen=True)
+class NumericsReport:
+    """What a kernel does to an op's numbers."""
+
+    form: str = "as-is"
+    """Which algebra stands for the model's own; "as-is": none."""
+    stored: str = ""
+    """Element types of the results."""
+    sums: bool = False
+    """Reduces with sums or products, whose rounding depends on the accumulator and the order; extrema are exact."""
+    accumulation: str = ""
+    """Types of the accumulators, one per result; "" where nothing is reduced."""
+    reassociates: bool = False
+    """Sums and products are regrouped over lanes."""
+    fused_multiply_add: bool = False
+    """Products are added to their sum unrounded."""
+    roundings_removed: int = 0
+    """Roundings to bf16 or f16 left out, per element of the result."""
+    reciprocals: bool = False
+    """Dividing by a number that many elements share may be multiplying by its reciprocal."""
+
+
+@dataclass(frozen=True)
 class OpReport:
     """An op inside a kernel; `location` is its name in the model where that is known."""
 
@@ -21,6 +43,7 @@ class OpReport:
     """What it would move in a kernel of its own."""
     is_root: bool
     """Has a loop nest of its own; other ops are computed where they are read."""
+    numerics: NumericsReport = NumericsReport()
 
     def __str__(self) -> str:
         return f"{self.op}#{self.id}" + (f" ({self.location})" if self.location else "")
@@ -35,6 +58,8 @@ class EdgeReport:
     scope: str
     recompute: bool
     reason: str
+    unrounded: bool = False
+    """A bf16 or f16 value is handed over as it is before its rounding."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +138,8 @@ class Report:
     edges_at_launch: tuple[LaunchEdge, ...] = ()
     left_to_iree: tuple[LeftOp, ...] = ()
     coverage: Mapping[str, int] = field(default_factory=dict)
+    numerics: str = "default"
+    """What kernels were allowed to do to numbers."""
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -133,6 +160,7 @@ class Report:
                 for op in raw.get("left_to_iree", ())
             ),
             coverage=raw.get("coverage", {}),
+            numerics=raw.get("numerics", "default"),
             raw=raw,
         )
 
@@ -140,9 +168,20 @@ class Report:
 def _kernel(raw: Mapping[str, Any]) -> Kernel:
     return Kernel(
         name=raw["name"],
-        ops=tuple(OpReport(o["id"], o["op"], _place(o["loc"]), o["bytes"], o["root"]) for o in raw["ops"]),
+        ops=tuple(
+            OpReport(
+                o["id"],
+                o["op"],
+                _place(o["loc"]),
+                o["bytes"],
+                o["root"],
+                NumericsReport(**o.get("numerics", {})),
+            )
+            for o in raw["ops"]
+        ),
         edges=tuple(
-            EdgeReport(e["from"], e["to"], e["scope"], e["recompute"], e["reason"]) for e in raw["edges"]
+            EdgeReport(e["from"], e["to"], e["scope"], e["recompute"], e["reason"], e.get("unrounded", False))
+            for e in raw["edges"]
         ),
         parts=tuple(
             PartReport(tuple(p["ops"]), tuple(p["dims"]), tuple(p["tiles"]), p["workgroups"])

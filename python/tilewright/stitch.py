@@ -18,6 +18,7 @@ from typing import Any
 from tilewright.errors import CompileError, ModelError, PassError, PlanError
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.module import Module, write_reproducer
+from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.plan import Plan
 from tilewright.process import Worker, WorkerDied
@@ -47,6 +48,7 @@ def stitch(
     targets: Sequence[Target],
     directory: Path,
     plan: Plan | Path | None = None,
+    numerics: NumericsMode = "default",
     dump_dir: Path | None = None,
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
@@ -64,6 +66,7 @@ def stitch(
         "report": directory / "report.json",
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    options["numerics"] = numerics
     options["variants"] = [str(file) for file in files[1:]]
     if dump_dir is not None:
         options["dump-assembly"] = str(dump_dir / "kernels.s")

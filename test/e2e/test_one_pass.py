@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 import tilewright
 
@@ -11,8 +12,7 @@ from benchmarks.workloads.builder import GraphBuilder
 _SHAPE = (5, 47, 43, 70)  # 2.8 MB; channels are not a multiple of a vector
 
 
-@pytest.fixture(scope="module")
-def program() -> tilewright.Program:
+def _model() -> onnx.ModelProto:
     g = GraphBuilder("batch_statistics")
     x = g.input("x", _SHAPE)
     axes, kept = [0, 1, 2], [1, 1, 1, _SHAPE[-1]]
@@ -21,7 +21,12 @@ def program() -> tilewright.Program:
     variance = g.op("ReduceMean", g.op("Mul", difference, difference), axes=axes, keepdims=1)
     g.output(mean, kept)
     g.output(variance, kept)
-    return tilewright.compile(g.build(), threads=1)
+    return g.build()
+
+
+@pytest.fixture(scope="module")
+def program() -> tilewright.Program:
+    return tilewright.compile(_model(), threads=1)
 
 
 def test_it_is_one_kernel_that_reads_once(program: tilewright.Program) -> None:
@@ -55,3 +60,8 @@ def test_nan_stays(program: tilewright.Program) -> None:
     x[2, 3, 4, 5] = np.nan
     for y in program(x):
         np.testing.assert_array_equal(np.isnan(y.ravel()), np.arange(_SHAPE[-1]) == 5)
+
+
+def test_the_other_algebra_is_declared_and_strictly_not_used(program: tilewright.Program) -> None:
+    assert "two-moment variance instead of the model's algebra" in program.explain()
+    assert "two-moment" not in tilewright.compile(_model(), threads=1, numerics="strict").explain()
