@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 import tilewright
+from click.testing import CliRunner
+from tilewright.cli import cli
+from tilewright.errors import CompileError, PlanError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -298,3 +302,25 @@ def test_strict_divides_in_f32_as_well() -> None:
     np.testing.assert_array_equal(strict, quotient)
     exact = x.astype(np.float64) / d.astype(np.float64)[:, None]
     assert np.max(np.abs(default - exact) / np.spacing(quotient)) <= 1.5
+
+
+def test_a_plan_is_carried_out_in_its_own_mode() -> None:
+    case = _case("softmax", "bf16")
+    text = case.graph.text(case.graph.steps[-1][0])
+    with pytest.raises(PlanError, match="made with numerics 'strict', carried out with 'default'"):
+        tilewright.compile(text, threads=1, plan=case.strict.plan)
+    again = tilewright.compile(text, threads=1, plan=case.strict.plan, numerics="strict")
+    assert again.plan == case.strict.plan
+
+
+def test_unknown_numerics_are_refused() -> None:
+    with pytest.raises(CompileError, match="numerics='exact' is unknown"):
+        tilewright.compile("", numerics="exact")  # type: ignore[arg-type]
+
+
+def test_the_command_line_has_it_too(tmp_path: Path) -> None:
+    graph = softmax("f16")
+    (tmp_path / "softmax.mlir").write_text(graph.text(graph.steps[-1][0]))
+    ran = CliRunner().invoke(cli, ["explain", str(tmp_path / "softmax.mlir"), "--numerics", "strict"])
+    assert ran.exit_code == 0, ran.output
+    assert "strict numerics" in ran.output
