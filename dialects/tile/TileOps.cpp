@@ -208,6 +208,8 @@ LogicalResult ExprOp::verify() {
     return failure();
   if (getInOrder() && !isReduction())
     return emitOpError("E8: nothing is accumulated in order");
+  if (getMicroKernel() && (!isReduction() || getInputs().size() != 2 || getNumResults() != 1))
+    return emitOpError("E9: a micro kernel computes a reduction of one result over two inputs");
   if (std::optional<ArrayRef<int64_t>> dims = getDims()) {
     auto parent = dyn_cast<SubprogramOp>((*this)->getParentOp());
     int64_t rank = parent ? parent.getExtents().size() : std::numeric_limits<int32_t>::max();

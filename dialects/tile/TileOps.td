@@ -75,12 +75,14 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     the next value of each accumulator; (E6) `dims` has one entry per domain dim,
     without repetition: a dim of the index space of the same extent, or -1
     for a dim of extent 1 that needs no place; (E7) a tiling has one size per domain dim;
-    (E8) only reductions are in order.
+    (E8) only reductions are in order; (E9) only a reduction of one result over two inputs
+    has a micro kernel, which computes it in a loop nest of its own.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$domain,
     DenseI64ArrayAttr:$reductions, AffineMapArrayAttr:$maps, ArrayAttr:$guards,
     AffineMapArrayAttr:$result_maps, ArrayAttr:$inits, UnitAttr:$in_order,
-    OptionalAttr<DenseI64ArrayAttr>:$dims, OptionalAttr<ArrayAttr>:$tilings);
+    OptionalAttr<DenseI64ArrayAttr>:$dims, OptionalAttr<ArrayAttr>:$tilings,
+    OptionalAttr<StrAttr>:$micro_kernel);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -235,13 +237,16 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
     Constraints: (K1) extents and sizes are of one length, sizes positive and no
     larger than extents; (K2) offsets and offset_dims match; (K3) one map, init
     and kind per accumulator, and body arguments that match; (K4) maps of
-    accumulators use no reduced dim; (K5) the vector dim is a dim or -1.
+    accumulators use no reduced dim; (K5) the vector dim is a dim or -1. Where
+    `micro_kernel` names one and the body is a sum of products that it computes,
+    that is how it is computed.
   }];
   let arguments = (ins Variadic<Index>:$offsets, Variadic<Tile_SliceType>:$accs,
     DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$offset_dims,
     DenseI64ArrayAttr:$reductions, I64Attr:$vector,
     DefaultValuedAttr<AffineMapArrayAttr, "{}">:$acc_maps, DefaultValuedAttr<ArrayAttr, "{}">:$inits,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$kinds);
+    DefaultValuedAttr<StrArrayAttr, "{}">:$kinds,
+    OptionalAttr<StrAttr>:$micro_kernel);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $extents `sizes` $sizes `offsets` $offset_dims `(` $offsets `)` `vector` $vector

@@ -274,6 +274,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
   fused.setInOrder(consumer.getInOrder());
   fused.setDimsAttr(consumer.getDimsAttr());
   fused.setTilingsAttr(consumer.getTilingsAttr());
+  fused.setMicroKernelAttr(consumer.getMicroKernelAttr());
   fused->setDiscardableAttrs(consumer->getDiscardableAttrDictionary());
   return fused;
 }

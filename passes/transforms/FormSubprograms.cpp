@@ -166,6 +166,8 @@ private:
     dropUnitDims(*raised, expr);
     if (raised->isReduction())
       applyNumerics(*raised, op, expr);
+    if (!op.microKernel.empty())
+      raised->setMicroKernel(op.microKernel);
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))

@@ -177,10 +177,14 @@ private:
   /// Where in the space the dim stands along which the register block of a contraction has its lanes.
   static std::optional<int64_t> laneOfContraction(ExprOp root) {
     FailureOr<TensorExpr> expr = describe(root);
-    if (failed(expr) || expr->kind != ExprKind::contraction || expr->inputs.size() != 2)
+    if (!root.getMicroKernel() || failed(expr) || expr->inputs.size() != 2)
       return std::nullopt;
     std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
     return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
+  }
+
+  static StringAttr microKernelOf(const Nest &nest) {
+    return nest.roots.empty() ? StringAttr() : ExprOp(nest.roots.front()).getMicroKernelAttr();
   }
 
   ComputeOp createCompute(OpBuilder &builder, Location loc, const Nest &nest, Accumulators &accs, Block *body) {
@@ -210,7 +214,8 @@ private:
     SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
     auto compute = ComputeOp::create(builder, loc, nestOffsets, accs.slices, nestExtents, sizes, offsetDims, reductions,
                                      vector, builder.getAffineMapArrayAttr(accs.maps),
-                                     builder.getArrayAttr(accs.inits), builder.getStrArrayAttr(kinds));
+                                     builder.getArrayAttr(accs.inits), builder.getStrArrayAttr(kinds),
+                                     microKernelOf(nest));
     compute.getBody().push_back(body);
     return compute;
   }

@@ -1,7 +1,5 @@
 #include "passes/transforms/Movement.h"
 
-#include "passes/analysis/TensorExpr.h"
-
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -74,7 +72,7 @@ private:
     return dims;
   }
 
-  static bool contracts(ExprOp root) { return describe(root)->kind == ExprKind::contraction; }
+  static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
 
   /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
   void place(ExprOp root) {

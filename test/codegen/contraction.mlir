@@ -31,7 +31,7 @@ tile.program @packed outputs 1 {
   ^bb0(%j: index):
     %c = tile.alloc at 0 : !tile.slice<13x64xf32, block>
     tile.compute [13, 128, 20] sizes [13, 64, 20] offsets [1] (%j) vector 1 reduce [2]
-        into (%c : !tile.slice<13x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] {
+        into (%c : !tile.slice<13x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<13x20xf32, global> -> f32
       %v = tile.load %b at #packed : !tile.slice<2x20x64xf32, global> -> f32
@@ -53,7 +53,7 @@ tile.program @tail outputs 1 {
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
     tile.compute [6, 50, 20] sizes [6, 50, 20] offsets [] () vector 1 reduce [2]
-        into (%y : !tile.slice<6x50xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] {
+        into (%y : !tile.slice<6x50xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
       %v = tile.load %b at #plain : !tile.slice<20x50xf32, global> -> f32
@@ -74,7 +74,7 @@ tile.program @across outputs 1 {
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
     tile.compute [6, 64, 20] sizes [6, 64, 20] offsets [] () vector 1 reduce [2]
-        into (%y : !tile.slice<6x64xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] {
+        into (%y : !tile.slice<6x64xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
       %v = tile.load %b at #across : !tile.slice<64x20xf32, global> -> f32

@@ -247,3 +247,14 @@ func.func @e8_nothing_accumulated(%x: tensor<4x5xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @e9_no_contraction(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{E9: a micro kernel computes a reduction of one result over two inputs}}
+  %r = tile.expr domain [4, 5] reduce [1] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i)>] inits [0.0 : f32] {micro_kernel = "fma-6x4"} : (tensor<4x5xf32>) -> tensor<4xf32> {
+  ^bb0(%v: f32, %acc: f32):
+    tile.yield %acc : f32
+  }
+  return
+}

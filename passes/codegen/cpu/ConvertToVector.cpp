@@ -137,7 +137,7 @@ private:
       values.map(alloc.getSlice(),
                  memref::ViewOp::create(builder, loc, memrefOf(alloc.getType()), memory, offset, ValueRange()));
     } else if (auto compute = dyn_cast<ComputeOp>(op)) {
-      if (!emitContraction(builder, compute, values, shape))
+      if (!compute.getMicroKernel() || !emitContraction(builder, compute, values, shape))
         emitNest(builder, compute, values, shape);
     } else if (auto move = dyn_cast<MoveOp>(op)) {
       ComputeOp copy = copyNest(move);
@@ -165,7 +165,7 @@ private:
     auto compute = ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(),
                                      type.getShape(), ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1,
                                      builder.getAffineMapArrayAttr({}), builder.getArrayAttr({}),
-                                     builder.getStrArrayAttr({}));
+                                     builder.getStrArrayAttr({}), StringAttr());
     compute.getBody().push_back(body);
     return compute;
   }
