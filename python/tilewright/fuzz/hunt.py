@@ -97,10 +97,8 @@ class Judge:
         return answer
 
 
-def hunt(
-    seeds: Sequence[int], *, target: str, jobs: int, progress: Callable[[Outcome, int], None]
-) -> Outcome:
-    """Judges all seeds; `progress` is called with what is known so far, and how many seeds that is."""
+def hunt(seeds: Sequence[int], *, target: str, jobs: int, progress: Callable[[Outcome], None]) -> Outcome:
+    """Judges all seeds; `progress` is called with what is known so far."""
     outcome = Outcome()
     local = threading.local()
     judges: list[Judge] = []
@@ -119,7 +117,7 @@ def hunt(
             try:
                 for part in pool.map(judged, batches):
                     outcome.add(part)
-                    progress(outcome, len(outcome.verdicts))
+                    progress(outcome)
             finally:
                 pool.shutdown(cancel_futures=True)
                 for judge in judges:

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 
 from tilewright import worker
+from tilewright.fuzz import hostile
 from tilewright.fuzz.graphs import random_graph
 from tilewright.fuzz.judge import judge, operators
 
@@ -32,7 +33,7 @@ def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     return {"verdict": verdicts["model"].to_json()}, b""
 
 
-worker.HANDLERS |= {"judge_seeds": judge_seeds, "judge_model": judge_model}
+worker.HANDLERS |= {"judge_seeds": judge_seeds, "judge_model": judge_model, "feed": hostile.answer_feed}
 
 if __name__ == "__main__":
     worker.main()
