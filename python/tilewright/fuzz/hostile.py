@@ -118,10 +118,9 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
         compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1)
     except TilewrightError as error:
         message = str(error)
+        outcome = "several lines" if "\n" in message else "refused"
         if "bug in Tilewright" in message:
             outcome = "crash"
-        else:
-            outcome = "several lines" if "\n" in message else "refused"
     except Exception as error:
         outcome, message = "internal error", f"{type(error).__name__}: {error}"
     else:

@@ -55,12 +55,12 @@ _BYTE_MUTATIONS = (_flip_bytes, _truncate, _repeat_bytes, _append_garbage)
 
 def _a_node(model: ModelProto, rng: np.random.Generator) -> onnx.NodeProto:
     nodes = model.graph.node
-    return nodes[int(rng.integers(len(nodes)))]
+    return nodes[int(rng.integers(len(nodes)))]  # type: ignore[no-any-return]
 
 
 def _a_value(model: ModelProto, rng: np.random.Generator) -> onnx.ValueInfoProto:
     values = [*model.graph.input, *model.graph.output]
-    return values[int(rng.integers(len(values)))]
+    return values[int(rng.integers(len(values)))]  # type: ignore[no-any-return]
 
 
 def _a_size(rng: np.random.Generator) -> int:

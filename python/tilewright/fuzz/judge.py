@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,17 @@ def _skeleton(message: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Expected:
+class Expected:
+    """Inputs of a model, and what it makes of them in float64."""
+
     inputs: list[Array]
     outputs: list[Array]
     tolerance: float
+
+    @staticmethod
+    def of(model: ModelProto, seed: int) -> Expected:
+        inputs = random_inputs(model, seed)
+        return Expected(inputs, float64_reference(model, inputs), model_tolerance(model))
 
 
 def judge(
@@ -81,43 +88,36 @@ def judge(
 ) -> dict[str, Verdict]:
     """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise."""
     verdicts: dict[str, Verdict] = {}
-    expected: dict[str, _Expected] = {}
+    expected: dict[str, Expected] = {}
     for name, model in models.items():
         try:
-            inputs = random_inputs(model, seeds[name])
-            expected[name] = _Expected(inputs, float64_reference(model, inputs), model_tolerance(model))
+            expected[name] = Expected.of(model, seeds[name])
         except Exception as error:
             verdicts[name] = Verdict(kind="oracle", message=_one_line(error))
     judged = {name: models[name] for name in expected}
-    if judged:
-        try:
-            verdicts |= _compare(judged, expected, target=target, dump_dir=dump_dir)
-        except Exception as error:
-            failure = Verdict(kind="error", message=_one_line(error))
-            verdicts |= dict.fromkeys(judged, failure)
-    return verdicts
+    if not judged:
+        return verdicts
+    try:
+        program = compile(merge(judged), target, threads=THREADS, strict=True, dump_dir=dump_dir)
+        outputs = program(*(array for part in expected.values() for array in part.inputs))
+        return verdicts | compare(expected, outputs, program.metadata.report)
+    except Exception as error:
+        return verdicts | dict.fromkeys(judged, Verdict(kind="error", message=_one_line(error)))
 
 
-def _compare(
-    models: Mapping[str, ModelProto],
-    expected: Mapping[str, _Expected],
-    *,
-    target: str,
-    dump_dir: Path | None,
-) -> dict[str, Verdict]:
-    program = compile(merge(models), target, threads=THREADS, strict=True, dump_dir=dump_dir)
-    outputs = iter(program(*(array for name in models for array in expected[name].inputs)))
-    coverage = Coverage.of(program.metadata.report)
+def compare(expected: Mapping[str, Expected], outputs: Sequence[Array], report: Report) -> dict[str, Verdict]:
+    """The verdict on each part of a merged model, of which these are the outputs."""
+    coverage = Coverage.of(report)
+    rest = iter(outputs)
     verdicts = {}
-    for name in models:
-        errors = [relative_error(next(outputs), y64) for y64 in expected[name].outputs]
-        worst, limit = max(errors), expected[name].tolerance
-        wrong = not worst <= limit
+    for name, part in expected.items():
+        worst = max(relative_error(next(rest), y64) for y64 in part.outputs)
+        wrong = not worst <= part.tolerance
         verdicts[name] = Verdict(
             kind="wrong numbers" if wrong else "passed",
-            message=f"{worst:.1e} from float64, at most {limit:.1e}" if wrong else "",
+            message=f"{worst:.1e} from float64, at most {part.tolerance:.1e}" if wrong else "",
             error=worst,
-            tolerance=limit,
+            tolerance=part.tolerance,
             taken=coverage.taken[name],
             eligible=coverage.eligible[name],
         )
