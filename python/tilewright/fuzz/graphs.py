@@ -1,6 +1,6 @@
-"""Random graphs: from 4 to about 20 nodes, 1 to 3 outputs, every node consumed or an output.
+"""Random graphs: from 4 to about 20 nodes, 1 to 6 outputs, every node consumed or an output.
 
-Every graph begins with operators that are drawn evenly from all pairs of operator and type, one on each of its inputs,
+Every graph begins with operators that are drawn evenly from all pairs of operator and type, two on each of its inputs,
 so that in many graphs every pair occurs often; what follows is drawn by weight.
 """
 
@@ -84,13 +84,20 @@ def random_graph(seed: int) -> ModelProto:
 
 
 def _begin(pool: Pool) -> None:
-    """An input, and an operator on it."""
+    """An input with operators on it."""
     op, dtype = pool.pick(pairs())
-    family = next(family for family in FAMILIES if op in family.ops)
     x = pool.input(dtype)
     for _ in range(_TRIES):
-        if _apply(pool, x, family, op):
-            return
+        if _apply(pool, x, _family(op), op):
+            break
+        pool.drop_input(x)
+        x = pool.input(dtype)
+    more = pool.pick([op for op, other in pairs() if other == dtype])
+    _apply(pool, x, _family(more), more)
+
+
+def _family(op: str) -> Family:
+    return next(family for family in FAMILIES if op in family.ops)
 
 
 def _apply(pool: Pool, x: Value, family: Family, op: str) -> bool:

@@ -66,6 +66,12 @@ class Pool:
         self.add(value)
         return value
 
+    def drop_input(self, value: Value) -> None:
+        """Takes back the newest input, which nothing uses."""
+        self.m.inputs.pop()
+        self.values.remove(value)
+        self.unused.remove(value)
+
     def add(self, value: Value) -> None:
         self.values.append(value)
         self.unused.append(value)

@@ -11,6 +11,7 @@ from tilewright.fuzz.pool import BOUNDS, Pool, Value, result
 REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean")
 SOFTMAXES = ("Softmax", "LogSoftmax")
 SEARCHES = ("ArgMax", "ArgMin")
+_LARGEST_FACTOR = 1.25
 
 
 def reduce(pool: Pool, x: Value, op: str) -> Value | None:
@@ -19,10 +20,13 @@ def reduce(pool: Pool, x: Value, op: str) -> Value | None:
     axes = sorted(int(axis) for axis in pool.rng.permutation(rank)[: int(pool.rng.integers(1, rank + 1))])
     keep = len(axes) == rank or pool.chance(0.5)
     count = math.prod(x.shape[axis] for axis in axes)
-    bounds = {"ReduceSum": x.bound * count, "ReduceProd": max(1.0, x.bound) ** min(count, 99)}
+    factor = 1.0 if x.dtype in INTEGERS else _LARGEST_FACTOR
+    bounds = {"ReduceSum": x.bound * count, "ReduceProd": factor ** min(count, 99)}
     bound = bounds.get(op, x.bound)
     if bound > BOUNDS[x.dtype] * (4 if op == "ReduceSum" and x.dtype == "f32" else 1):
         return None
+    if op == "ReduceProd":
+        x = _factors(pool, x)
     exact = x.exact and (op in ("ReduceMax", "ReduceMin") or x.dtype in INTEGERS)
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     shape = kept if keep else [size for axis, size in enumerate(x.shape) if axis not in axes]
@@ -30,6 +34,17 @@ def reduce(pool: Pool, x: Value, op: str) -> Value | None:
     spelled = axes if signed is None else [signed - rank]
     y = pool.consume(x, op, pool.m.ints(spelled), keepdims=int(keep))
     return result(y.name, shape, x.dtype, bound, exact=exact)
+
+
+def _factors(pool: Pool, x: Value) -> Value:
+    """What products of neither overflow nor vanish: between 0.75 and 1.25, or between -1 and 1."""
+    if x.dtype not in FLOATS:
+        y = pool.consume(x, "Sign")
+        return result(y.name, y.shape, y.dtype, 1.0, exact=x.exact)
+    y = pool.consume(x, "Tanh")
+    small = pool.m.op("Mul", y.name, pool.m.scalar(0.25, x.dtype))
+    name = pool.m.op("Add", small, pool.m.scalar(1.0, x.dtype))
+    return result(name, x.shape, x.dtype, _LARGEST_FACTOR, exact=False)
 
 
 def softmax(pool: Pool, x: Value, op: str) -> Value | None:
