@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,14 +25,23 @@ class WorkerDied(Exception):
         self.log = log
 
 
+class WorkerTooSlow(WorkerDied):
+    """A request took longer than its limit, which ended the process."""
+
+
 class Worker:
     """A process with both compilers in it. One request runs at a time.
 
-    What the compilers leave behind when they die (objects, backtraces) stays in `folder`.
+    What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` answers the
+    requests; with a limit, a request that takes longer ends the process and what it has started.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, module: str = "tilewright.worker", limit_seconds: float | None = None
+    ) -> None:
         self._folder = folder
+        self._module = module
+        self._limit_seconds = limit_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
 
@@ -53,9 +63,11 @@ class Worker:
         assert process.stdin is not None and process.stdout is not None
         self._log.seek(0)
         self._log.truncate()
+        limit = _Limit(process, self._limit_seconds)
         try:
-            write_message(process.stdin, header, blob)
-            message = read_message(process.stdout)
+            with limit:
+                write_message(process.stdin, header, blob)
+                message = read_message(process.stdout)
         except BrokenPipeError:
             message = None
         except BaseException:
@@ -66,6 +78,8 @@ class Worker:
         log = self._log.read().decode(errors="replace")
         if message is None:
             self.close()
+            if limit.passed:
+                raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s", log)
             raise WorkerDied(_how(process.returncode), log)
         return message[0], message[1], log
 
@@ -91,13 +105,36 @@ class Worker:
             package_parent = str(Path(tilewright.__path__[0]).parent)
             search = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tilewright.worker"],
+                [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env={**os.environ, "PYTHONPATH": search, "TMPDIR": str(self._folder)},
+                # With a limit, so that it holds for the process's own workers as well.
+                start_new_session=self._limit_seconds is not None,
             )
         return self._process
+
+
+class _Limit:
+    """Ends a process's session if a block takes too long; without a limit, does nothing."""
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None) -> None:
+        self._process = process
+        self._timer = threading.Timer(seconds, self._end) if seconds is not None else None
+        self.passed = False
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        self.passed = True
+        os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _how(status: int) -> str:

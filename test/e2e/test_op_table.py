@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import onnx
 import pytest
 from compiled import Compiled, ahead, compiled
-from generate import IR_VERSION, OPSET, OpCase, op_table
-from onnx import ModelProto, helper
+from tilewright.fuzz.judge import VIEWS
+from tilewright.fuzz.merge import merge, part_of
+from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
 
 _CASES_PER_MODEL = 64
 # Ends the id of a case in a value's name, which becomes the location of what the value is computed by.
-_END = "/"
-
-_VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 
 def _batches() -> dict[str, Sequence[OpCase]]:
@@ -53,7 +50,7 @@ class _Outcome:
 def _run(name: str) -> _Outcome:
     cases = _BATCHES[name]
     outcome = _Outcome()
-    with compiled(_merge(cases, name)) as result:
+    with compiled(merge({case.id: case.model for case in cases}, name=name)) as result:
         outputs = result.program(*(array for case in cases for array in case.inputs))
         launches = result.launches()
         ours = _cases_in_our_kernels(result)
@@ -66,20 +63,6 @@ def _run(name: str) -> _Outcome:
     return outcome
 
 
-def _merge(cases: Sequence[OpCase], name: str) -> ModelProto:
-    """One model of all the cases' graphs, side by side."""
-    parts = [onnx.compose.add_prefix(case.model, case.id + _END).graph for case in cases]
-    graph = helper.make_graph(
-        [node for part in parts for node in part.node],
-        name,
-        [value for part in parts for value in part.input],
-        [value for part in parts for value in part.output],
-        [tensor for part in parts for tensor in part.initializer],
-    )
-    opset = helper.make_opsetid("", OPSET)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
-
-
 def _mistake(case: OpCase, y: Array) -> str | None:
     expected = float64_reference(case.model, case.inputs)[0]
     error, limit = relative_error(y, expected), model_tolerance(case.model)
@@ -88,8 +71,8 @@ def _mistake(case: OpCase, y: Array) -> str | None:
 
 def _cases_in_our_kernels(result: Compiled) -> set[str]:
     report = result.program.metadata.report
-    taken = {op.location.partition(_END)[0] for kernel in report.kernels for op in kernel.ops}
-    left = {op.location.partition(_END)[0] for op in report.left_to_iree if op.op not in _VIEWS}
+    taken = {part_of(op.location) for kernel in report.kernels for op in kernel.ops}
+    left = {part_of(op.location) for op in report.left_to_iree if op.op not in VIEWS}
     return {case for case in taken if case not in left}
 
 

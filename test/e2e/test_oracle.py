@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from generate import OpCase, op_table, random_graph
 from onnx import ModelProto, TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
+from tilewright.fuzz.graphs import random_graph
+from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.oracle import (
     Array,
     float64_reference,

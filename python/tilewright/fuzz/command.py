@@ -1,0 +1,122 @@
+"""`tilewright fuzz`: what it prints and writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import onnx
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tilewright.errors import OutputError, TilewrightError
+from tilewright.fuzz import hostile
+from tilewright.fuzz.hunt import Judge, Outcome, hunt
+from tilewright.fuzz.reproducer import write_reproducer
+from tilewright.fuzz.summary import as_text, summarize
+
+Say = Callable[[str], None]
+
+
+def fuzz(
+    seeds: range, *, target: str, jobs: int | None, out: Path | None, small: bool, say: Say
+) -> dict[str, Any]:
+    """Judges the random graphs of the seeds, reproduces what fails, and gives the summary."""
+    started = time.perf_counter()
+    done = 0
+    with _bar(len(seeds)) as advance:
+
+        def progress(outcome: Outcome) -> None:
+            nonlocal done
+            advance(len(outcome.findings), len(outcome.verdicts) - done)
+            done = len(outcome.verdicts)
+
+        outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress)
+    summary = summarize(outcome, seeds=seeds, target=target, seconds=time.perf_counter() - started)
+    say(as_text(summary))
+    folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if outcome.findings else out
+    for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
+        assert folder is not None
+        made = write_reproducer(finding, folder, target=target, small=small)
+        entry["reproducer"] = made.command
+        say(f"{finding.verdict.kind}: {finding.verdict.message}; {made.nodes} nodes: {made.command}")
+    if out is not None:
+        write_json(summary, out / "summary.json")
+    return summary
+
+
+def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Path | None, say: Say) -> int:
+    """Feeds broken inputs, writes those that are not refused cleanly, and gives their number."""
+    found: list[hostile.Case] = []
+    with _bar(len(seeds)) as advance:
+
+        def progress(case: hostile.Case) -> None:
+            if case.is_finding:
+                found.append(case)
+            advance(len(found))
+
+        cases = hostile.feed(seeds, jobs=jobs or _cores(), corpus=corpus, progress=progress)
+    summary = hostile.summarize(cases)
+    for kind, outcomes in summary["by_kind"].items():
+        say(f"{kind}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
+    folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if found else out
+    for case in found:
+        assert folder is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"hostile-{case.seed}{case.suffix}"
+        path.write_bytes(case.data)
+        say(f"{case.outcome}: {case.message}; {case.mutation}: {shlex.join([*case.command, str(path)])}")
+    if out is not None:
+        write_json(summary, out / "hostile.json")
+    return len(found)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def write_json(summary: dict[str, Any], path: Path) -> None:
+    """Writes a summary for keeping."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(summary, indent=2) + "\n")
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
+
+
+def replay(path: Path, *, seed: int, target: str, say: Say) -> None:
+    """Judges one model again, and raises what is wrong with it."""
+    model = onnx.load(path)
+    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
+        judge = Judge(Path(folder), target=target)
+        verdict = judge.model(model, seed)
+        judge.close()
+    if verdict.failed:
+        raise TilewrightError(f"{verdict.kind}: {verdict.message}", where=str(path))
+    say(f"passed: {verdict.error:.1e} from float64, at most {verdict.tolerance:.1e}")
+
+
+class _Advance(Protocol):
+    def __call__(self, failed: int, by: int = 1) -> None: ...
+
+
+@contextlib.contextmanager
+def _bar(total: int) -> Iterator[_Advance]:
+    """How many are judged and how many failed, on terminals only."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("0 failed", total=total)
+
+        def advance(failed: int, by: int = 1) -> None:
+            bar.update(task, advance=by, description=f"{failed} failed")
+
+        yield advance

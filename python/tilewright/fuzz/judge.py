@@ -1,0 +1,161 @@
+"""Compiles models, runs them, and says what is wrong with each.
+
+Several models are compiled as one. Where that fails as a whole it takes another attempt, one by one, to know whose
+fault it is; see `hunt`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+
+from tilewright.compilation import compile
+from tilewright.errors import TilewrightError
+from tilewright.fuzz.builder import ELEMENT_TYPES, Array
+from tilewright.fuzz.merge import merge, part_of
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.report import Report
+
+# Plans depend on it; as many as the tests' machine may have.
+THREADS = 2
+LEAST_SHARE = 0.9
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of one model."""
+
+    kind: str
+    """ "passed", "wrong numbers", "error", "crash", "hang" or "oracle": the judge itself failed."""
+    message: str = ""
+    error: float = 0.0
+    """The largest relative error of the outputs."""
+    tolerance: float = 0.0
+    taken: int = 0
+    eligible: int = 0
+
+    @property
+    def failed(self) -> bool:
+        return self.kind != "passed"
+
+    @property
+    def counts(self) -> bool:
+        """Whether enough of it ran in our kernels for it to test them."""
+        return self.eligible > 0 and self.taken >= LEAST_SHARE * self.eligible
+
+    def same_failure(self, other: Verdict) -> bool:
+        """Whether the two fail alike; numbers and names in a message may differ."""
+        return self.kind == other.kind and _skeleton(self.message) == _skeleton(other.message)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _skeleton(message: str) -> str:
+    """A message without what differs from model to model: places, numbers, names and types."""
+    message = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|\([^)]*\)|%\w+", "_", message.split("; ")[0])
+    return re.sub(r"\S*\d\S*", "_", message)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Inputs of a model, and what it makes of them in float64."""
+
+    inputs: list[Array]
+    outputs: list[Array]
+    tolerance: float
+
+    @staticmethod
+    def of(model: ModelProto, seed: int) -> Expected:
+        inputs = random_inputs(model, seed)
+        return Expected(inputs, float64_reference(model, inputs), model_tolerance(model))
+
+
+def judge(
+    models: Mapping[str, ModelProto],
+    seeds: Mapping[str, int],
+    *,
+    target: str,
+    dump_dir: Path | None = None,
+) -> dict[str, Verdict]:
+    """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise."""
+    verdicts: dict[str, Verdict] = {}
+    expected: dict[str, Expected] = {}
+    for name, model in models.items():
+        try:
+            expected[name] = Expected.of(model, seeds[name])
+        except Exception as error:
+            verdicts[name] = Verdict(kind="oracle", message=_one_line(error))
+    judged = {name: models[name] for name in expected}
+    if not judged:
+        return verdicts
+    try:
+        program = compile(merge(judged), target, threads=THREADS, strict=True, dump_dir=dump_dir)
+        outputs = program(*(array for part in expected.values() for array in part.inputs))
+        return verdicts | compare(expected, outputs, program.metadata.report)
+    except Exception as error:
+        return verdicts | dict.fromkeys(judged, Verdict(kind="error", message=_one_line(error)))
+
+
+def compare(expected: Mapping[str, Expected], outputs: Sequence[Array], report: Report) -> dict[str, Verdict]:
+    """The verdict on each part of a merged model, of which these are the outputs."""
+    coverage = Coverage.of(report)
+    rest = iter(outputs)
+    verdicts = {}
+    for name, part in expected.items():
+        worst = max(relative_error(next(rest), y64) for y64 in part.outputs)
+        wrong = not worst <= part.tolerance
+        verdicts[name] = Verdict(
+            kind="wrong numbers" if wrong else "passed",
+            message=f"{worst:.1e} from float64, at most {part.tolerance:.1e}" if wrong else "",
+            error=worst,
+            tolerance=part.tolerance,
+            taken=coverage.taken[name],
+            eligible=coverage.eligible[name],
+        )
+    return verdicts
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many ops some kernel has to run, and how many run in ours, for each part of a merged model."""
+
+    taken: Counter[str] = field(default_factory=Counter)
+    eligible: Counter[str] = field(default_factory=Counter)
+
+    @staticmethod
+    def of(report: Report) -> Coverage:
+        coverage = Coverage()
+        for op in (op for kernel in report.kernels for op in kernel.ops if op.op not in VIEWS):
+            coverage.taken[part_of(op.location)] += 1
+            coverage.eligible[part_of(op.location)] += 1
+        for left in report.left_to_iree:
+            coverage.eligible[part_of(left.location)] += left.is_dispatch
+        return coverage
+
+
+def operators(model: ModelProto) -> Counter[str]:
+    """How often each operator occurs with each type, as "Op f32"."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.input, *inferred.value_info, *inferred.output)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.name: tensor.data_type for tensor in inferred.initializer}
+    names = {element: name for name, element in ELEMENT_TYPES.items()}
+    counts: Counter[str] = Counter()
+    for node in inferred.node:
+        data = node.input[1 if node.op_type == "Where" else 0]
+        counts[f"{node.op_type} {names[types[data]]}"] += 1
+    return counts
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())[:400]
+    return text if isinstance(error, TilewrightError) else f"{type(error).__name__}: {text}"

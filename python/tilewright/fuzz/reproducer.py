@@ -1,0 +1,68 @@
+"""What a finding leaves behind: the model, a small one that fails alike, the MLIR of it, and the command to see it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import ModelProto
+
+from tilewright.errors import OutputError
+from tilewright.fuzz.graphs import random_graph
+from tilewright.fuzz.hunt import Finding, Judge
+from tilewright.fuzz.merge import merge
+from tilewright.fuzz.shrink import shrink
+from tilewright.iree.text import from_iree
+
+# Of a model alone, after those of many at once: what hangs, hangs.
+_LIMIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """Where a finding was written, and how to see it again."""
+
+    folder: Path
+    command: str
+    nodes: int
+
+
+def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool) -> Reproducer:
+    """Writes `graph.onnx`, `small.onnx` and `small.mlir`: what enters the passes, if it gets that far."""
+    model, seed = finding_model(finding), finding.seeds[0]
+    path = folder / f"{finding.verdict.kind.replace(' ', '-')}-{'-'.join(map(str, finding.seeds[:2]))}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "graph.onnx").write_bytes(model.SerializeToString())
+        judge = Judge(path, target=target, limit_seconds=_LIMIT_SECONDS)
+        try:
+            if small:
+                model = shrink(model, lambda other: judge.model(other, seed).same_failure(finding.verdict))
+            (path / "small.onnx").write_bytes(model.SerializeToString())
+            judge.model(model, seed, dump_dir=path / "stages")
+        finally:
+            judge.close()
+        front = path / "stages" / "2-preprocessing.mlir"
+        if front.exists():
+            (path / "small.mlir").write_text(from_iree(front.read_text()))
+        command = [
+            "tilewright",
+            "fuzz",
+            "--replay",
+            str(path / "small.onnx"),
+            "--seeds",
+            f"{seed}:{seed + 1}",
+        ]
+        line = shlex.join([*command, "--target", target])
+        (path / "README").write_text(f"{finding.verdict.kind}: {finding.verdict.message}\n{line}\n")
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
+    return Reproducer(path, line, len(model.graph.node))
+
+
+def finding_model(finding: Finding) -> ModelProto:
+    """The graph, or the graphs side by side."""
+    if len(finding.seeds) == 1:
+        return random_graph(finding.seeds[0])
+    return merge({f"g{seed}": random_graph(seed) for seed in finding.seeds})

@@ -1,0 +1,39 @@
+"""The process that judges: `python -m tilewright.fuzz.worker`. It may die of what it runs; see `tilewright.process`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from tilewright import worker
+from tilewright.fuzz import hostile
+from tilewright.fuzz.graphs import random_graph
+from tilewright.fuzz.judge import judge, operators
+
+
+def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Verdicts on the random graphs of some seeds, and what is in them."""
+    models = {f"g{seed}": random_graph(seed) for seed in header["seeds"]}
+    seeds = {f"g{seed}": seed for seed in header["seeds"]}
+    verdicts = judge(models, seeds, target=header["target"])
+    return {
+        "verdicts": {seeds[name]: verdict.to_json() for name, verdict in verdicts.items()},
+        "operators": {seeds[name]: operators(model) for name, model in models.items()},
+    }, b""
+
+
+def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """The verdict on one given model."""
+    dump = header.get("dump_dir")
+    model = onnx.ModelProto.FromString(blob)
+    seeds = {"model": header["seed"]}
+    verdicts = judge({"model": model}, seeds, target=header["target"], dump_dir=Path(dump) if dump else None)
+    return {"verdict": verdicts["model"].to_json()}, b""
+
+
+worker.HANDLERS |= {"judge_seeds": judge_seeds, "judge_model": judge_model, "feed": hostile.answer_feed}
+
+if __name__ == "__main__":
+    worker.main()

@@ -1,0 +1,34 @@
+"""Broken inputs end in success or in one clean error: no crash, no hang, no unbounded memory, no traceback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tilewright.fuzz.hostile import Case, feed
+
+_TESTS = Path(__file__).resolve().parents[1]
+_ONNX_SEEDS = range(0, 240, 2)
+_MLIR_SEEDS = range(1, 601, 2)
+
+
+@pytest.fixture(scope="module")
+def cases() -> Sequence[Case]:
+    seeds = [*_ONNX_SEEDS, *_MLIR_SEEDS]
+    return feed(seeds, jobs=len(os.sched_getaffinity(0)), corpus=_TESTS, progress=lambda case: None)
+
+
+def test_every_broken_input_ends_cleanly(cases: Sequence[Case]) -> None:
+    assert [
+        f"{case.seed} {case.mutation}: {case.outcome} {case.message}" for case in cases if case.is_finding
+    ] == []
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".mlir"])
+def test_inputs_are_broken_and_not_all_hopeless(suffix: str, cases: Sequence[Case]) -> None:
+    """Most are refused; some get all the way, or the mutations would only test parsers."""
+    outcomes = [case.outcome for case in cases if case.suffix == suffix]
+    assert outcomes.count("refused") > len(outcomes) // 2
+    assert outcomes.count("accepted") > len(outcomes) // 50

@@ -1,0 +1,30 @@
+"""A worker that hangs or crashes when it is asked to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from tilewright import worker
+
+
+def hang(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    time.sleep(60)
+    return {}, b""
+
+
+def crash(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return {}, b""
+
+
+def live(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    return {"ok": True}, b""
+
+
+worker.HANDLERS |= {"hang": hang, "crash": crash, "live": live}
+
+if __name__ == "__main__":
+    worker.main()

@@ -1,0 +1,163 @@
+"""The fuzzer itself: what it draws, judges, survives, shrinks and reports."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import ModelProto
+from tilewright.cli import cli
+from tilewright.fuzz.graphs import pairs, random_graph
+from tilewright.fuzz.hunt import Finding, Judge, Outcome
+from tilewright.fuzz.judge import Expected as Expectation
+from tilewright.fuzz.judge import Verdict, compare, operators
+from tilewright.fuzz.merge import merge, part_of
+from tilewright.fuzz.shrink import shrink
+from tilewright.fuzz.summary import as_text, summarize
+from tilewright.oracle import float64_reference, random_inputs
+from tilewright.process import Worker, WorkerDied, WorkerTooSlow
+from tilewright.report import Report
+
+
+def test_a_seed_is_one_graph() -> None:
+    assert random_graph(7).SerializeToString() == random_graph(7).SerializeToString()
+    assert random_graph(7).SerializeToString() != random_graph(8).SerializeToString()
+
+
+def test_graphs_are_valid_and_hold_every_operator_in_every_type() -> None:
+    counts = {f"{op} {dtype}": 0 for op, dtype in pairs()}
+    for seed in range(1200):
+        model = random_graph(seed)
+        if seed < 100:
+            onnx.checker.check_model(model, full_check=True)
+        for name, count in operators(model).items():
+            counts[name] += count
+    assert [name for name, count in counts.items() if count < 2] == []
+
+
+def test_merged_models_compute_what_they_compute_alone() -> None:
+    models = {"a": random_graph(1), "b": random_graph(2)}
+    inputs = {name: random_inputs(model, 5) for name, model in models.items()}
+    alone = [y for name, model in models.items() for y in float64_reference(model, inputs[name])]
+    together = float64_reference(merge(models), [x for name in models for x in inputs[name]])
+    for y, expected in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(y, expected)
+    assert {part_of(node.name or node.output[0]) for node in merge(models).graph.node} == {"a", "b"}
+
+
+def _report(*, taken: int, left: int) -> Report:
+    op = {"op": "linalg.generic", "loc": 'loc("a/v0")', "bytes": 4}
+    kernel: dict[str, Any] = {"name": "k", "edges": [], "parts": [], "predicted": []}
+    kernel["ops"] = [{**op, "id": index, "root": True} for index in range(taken)]
+    rest = {**op, "reason": "", "operations": 1, "dispatch": True}
+    return Report.from_json({"kernels": [kernel], "left_to_iree": [rest] * left})
+
+
+def test_a_verdict_holds_errors_and_coverage() -> None:
+    expected = {"a": Expectation([], [np.ones(3)], 1e-3)}
+    good = compare(expected, [np.ones(3)], _report(taken=9, left=1))["a"]
+    assert (good.failed, good.counts, good.taken, good.eligible) == (False, True, 9, 10)
+    assert not compare(expected, [np.ones(3)], _report(taken=8, left=1))["a"].counts
+    assert compare(expected, [np.full(3, 1.01)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    assert compare(expected, [np.full(3, np.nan)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+
+
+def test_failures_are_alike_whatever_their_numbers() -> None:
+    error = Verdict(kind="error", message="at v3: 'tensor<3x4xf32>' is illegal")
+    assert error.same_failure(Verdict(kind="error", message="at v7: 'tensor<9xf16>' is illegal"))
+    assert not error.same_failure(Verdict(kind="error", message="something else"))
+    assert not error.same_failure(Verdict(kind="crash", message=error.message))
+
+
+def test_a_failure_shrinks_to_the_operator_that_fails() -> None:
+    model = next(m for m in map(random_graph, range(100)) if _has(m, "Tanh") and len(m.graph.node) > 6)
+    small = shrink(model, lambda other: _has(other, "Tanh"))
+    assert [node.op_type for node in small.graph.node] == ["Tanh"]
+    assert all(dim.dim_value == 1 for dim in small.graph.input[0].type.tensor_type.shape.dim)
+    onnx.checker.check_model(small, full_check=True)
+
+
+def test_what_never_fails_again_stays_as_it_is() -> None:
+    model = random_graph(3)
+    assert shrink(model, lambda other: False) is model
+
+
+def _has(model: ModelProto, op: str) -> bool:
+    return any(node.op_type == op for node in model.graph.node)
+
+
+def test_a_request_beyond_its_limit_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    with Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0) as worker:
+        with pytest.raises(WorkerTooSlow, match="longer than 2 s"):
+            worker.ask({"request": "hang"})
+        with pytest.raises(WorkerDied, match="SIGSEGV"):
+            worker.ask({"request": "crash"})
+        assert worker.ask({"request": "live"})[0] == {"ok": True}
+
+
+def test_deaths_of_a_judge_are_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Judge(tmp_path, target="cpu")
+
+    def die(self: Worker, header: dict[str, Any], blob: bytes = b"") -> None:
+        raise WorkerDied(f"died by {signal.Signals.SIGSEGV.name}", "")
+
+    monkeypatch.setattr(Worker, "ask", die)
+    outcome = judge.seeds([1, 2])
+    assert [finding.seeds for finding in outcome.findings] == [(1,), (2,)]
+    assert {verdict.kind for verdict in outcome.verdicts.values()} == {"crash"}
+
+
+def test_what_fails_only_in_company_is_one_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Judge(tmp_path, target="cpu")
+
+    def ask(self: Worker, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
+        kind = "wrong numbers" if len(header["seeds"]) > 1 else "passed"
+        verdict = Verdict(kind=kind, taken=1, eligible=1).to_json()
+        seeds = header["seeds"]
+        return (
+            {"verdicts": dict.fromkeys(seeds, verdict), "operators": {s: {"Add f32": 1} for s in seeds}},
+            b"",
+            "",
+        )
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    outcome = judge.seeds([1, 2, 3])
+    assert [finding.seeds for finding in outcome.findings] == [(1, 2, 3)]
+    assert outcome.operators == {"Add f32": 3}
+
+
+def test_the_summary_counts() -> None:
+    good, little = Verdict(kind="passed", taken=9, eligible=9), Verdict(kind="passed", taken=1, eligible=3)
+    bad = Verdict(kind="hang", message="took longer")
+    outcome = Outcome({1: good, 2: little, 3: bad}, findings=[Finding((3,), bad)])
+    summary = summarize(outcome, seeds=range(1, 4), target="cpu", seconds=1.0)
+    assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (3, 2, 1)
+    assert summary["below_the_share"] == 1
+    assert summary["failures_by_kind"] == {"hang": 1}
+    assert "1 x hang" in as_text(summary)
+    json.dumps(summary)
+
+
+def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["fuzz", "--seeds", "0:3", "--jobs", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["passed"] == 3
+    path = tmp_path / "model.onnx"
+    path.write_bytes(random_graph(0).SerializeToString())
+    result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path), "--seeds", "0:1"])
+    assert result.exit_code == 0 and "passed" in result.output
+
+
+def test_seeds_that_are_no_range_are_refused() -> None:
+    result = CliRunner().invoke(cli, ["fuzz", "--seeds", "7"])
+    assert result.exit_code == 2 and "A:B" in result.output
