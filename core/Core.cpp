@@ -172,7 +172,8 @@ std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &
       functions.push_back(function);
   });
   if (functions.size() != 1)
-    return {"", "a plan is checked against a module with one function, this one has " + std::to_string(functions.size())};
+    return {"",
+            "a plan is checked against a module with one function, this one has " + std::to_string(functions.size())};
   TensorGraph graph = TensorGraph::build(functions.front().getFunctionBody().front());
   if (std::string problem = plan->verify(graph); !problem.empty())
     return {"", problem};

@@ -1,6 +1,6 @@
 // What the Python module and `tilewright-opt` share: modules, passes, targets and plans in plain types of the standard
-// library. No header of MLIR is needed here, so in a wheel one shared object can hold all of MLIR behind this interface.
-// What fails returns diagnostics or a message; targets and plans cross as JSON.
+// library. No header of MLIR is needed here, so in a wheel one shared object can hold all of MLIR behind this
+// interface. What fails returns diagnostics or a message; targets and plans cross as JSON.
 #ifndef TILEWRIGHT_CORE_CORE_H
 #define TILEWRIGHT_CORE_CORE_H
 
@@ -40,7 +40,8 @@ public:
   static std::tuple<std::shared_ptr<NativeModule>, Diagnostics> parse(const std::string &text, const std::string &name);
 
   std::string text(bool generic, bool localScope, bool debugInfo);
-  /// Runs a pipeline such as "builtin.module(a,b{c=1})"; one anchored on another op runs on every such op of the module.
+  /// Runs a pipeline such as "builtin.module(a,b{c=1})"; one anchored on another op runs on every such op of the
+  /// module.
   std::tuple<bool, Diagnostics> run(const std::string &pipeline, const std::string &dumpDirectory);
   std::tuple<bool, Diagnostics> verify();
   std::vector<OperationInfo> operations();

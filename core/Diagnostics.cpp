@@ -31,16 +31,21 @@ std::string tilewright::describe(Location location) {
 
 static std::string severityName(DiagnosticSeverity severity) {
   switch (severity) {
-  case DiagnosticSeverity::Error: return "error";
-  case DiagnosticSeverity::Warning: return "warning";
-  case DiagnosticSeverity::Remark: return "remark";
-  case DiagnosticSeverity::Note: return "note";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  case DiagnosticSeverity::Note:
+    return "note";
   }
   llvm_unreachable("unknown severity");
 }
 
 static PlainDiagnostic toPlain(Diagnostic &diagnostic) {
-  PlainDiagnostic plain{severityName(diagnostic.getSeverity()), diagnostic.str(), describe(diagnostic.getLocation()), "", {}};
+  PlainDiagnostic plain{
+      severityName(diagnostic.getSeverity()), diagnostic.str(), describe(diagnostic.getLocation()), "", {}};
   // emitOpError words it so; MLIR keeps no pointer to the op.
   static const llvm::Regex named("^'([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)' op ");
   SmallVector<StringRef> groups;
@@ -48,7 +53,8 @@ static PlainDiagnostic toPlain(Diagnostic &diagnostic) {
     plain.operation = groups[1].str();
   for (Diagnostic &note : diagnostic.getNotes()) {
     PlainDiagnostic plainNote = toPlain(note);
-    static const llvm::Regex current("^see current operation: (%[^=]*= )?\"?([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)");
+    static const llvm::Regex current(
+        "^see current operation: (%[^=]*= )?\"?([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)");
     if (current.match(plainNote.message, &groups)) {
       // MLIR adds a dump of the op; its name is what is wanted.
       if (plain.operation.empty())

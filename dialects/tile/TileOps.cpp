@@ -188,8 +188,7 @@ static LogicalResult verifyBody(ExprOp op) {
 
 LogicalResult ExprOp::verify() {
   ArrayRef<int64_t> domain = getDomain();
-  if (llvm::any_of(domain, [](int64_t extent) { return extent <= 0; }) ||
-      !distinctDims(getReductions(), domain.size()))
+  if (llvm::any_of(domain, [](int64_t extent) { return extent <= 0; }) || !distinctDims(getReductions(), domain.size()))
     return emitOpError("E1: the domain must be positive and the reduced dims among its dims");
   if (getMaps().size() != getInputs().size() || getGuards().size() != getInputs().size())
     return emitOpError("E1: expected one map and one guard or unit per input");
@@ -300,8 +299,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!program) // compiled already, or not made yet
     return success();
   SmallVector<Type> bindings;
-  for (Type type : llvm::concat<const Type>(SmallVector<Type>(getInputs().getTypes()),
-                                            SmallVector<Type>(getResultTypes()))) {
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(getInputs().getTypes()), SmallVector<Type>(getResultTypes()))) {
     auto tensor = cast<RankedTensorType>(type);
     bindings.push_back(SliceType::get(getContext(), tensor.getShape(), tensor.getElementType(), Space::global));
   }

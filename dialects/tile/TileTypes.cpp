@@ -56,22 +56,20 @@ Type SliceType::parse(AsmParser &parser) {
   Type elementType;
   StringRef keyword;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(elementType) || parser.parseComma() || parser.parseKeyword(&keyword))
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(elementType) ||
+      parser.parseComma() || parser.parseKeyword(&keyword))
     return {};
   std::optional<Space> space = symbolizeSpace(keyword);
   if (!space)
     return parser.emitError(loc, "unknown memory space '") << keyword << "'", Type();
   if (succeeded(parser.parseOptionalComma())) {
     auto parseStride = [&] { return parser.parseInteger(strides.emplace_back()); };
-    if (parser.parseKeyword("strides") ||
-        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseStride))
+    if (parser.parseKeyword("strides") || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseStride))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<SliceType>(loc, parser.getContext(), shape, elementType, *space,
-                                      ArrayRef<int64_t>(strides));
+  return parser.getChecked<SliceType>(loc, parser.getContext(), shape, elementType, *space, ArrayRef<int64_t>(strides));
 }
 
 void SliceType::print(AsmPrinter &printer) const {

@@ -56,9 +56,9 @@ Truth normalize(Constraint &constraint, Simplifier &simplifier) {
 /// Whether b's terms are `factor` times a's.
 bool sameTerms(const Sum &a, const Sum &b, int64_t factor) {
   return a.terms.size() == b.terms.size() && llvm::all_of(llvm::zip(a.terms, b.terms), [&](auto pair) {
-    auto &[left, right] = pair;
-    return left.first == right.first && left.second * factor == right.second;
-  });
+           auto &[left, right] = pair;
+           return left.first == right.first && left.second * factor == right.second;
+         });
 }
 
 /// Adds a constraint to those already there, keeping the tighter of two on the same terms.

@@ -47,8 +47,7 @@ ComputeRatio computeRatio(const TensorExpr &expr, double threshold) {
 
 void ComputeRatio::print(llvm::raw_ostream &os) const {
   os << (memoryIntensive() ? "memory-intensive" : "compute-intensive") << ": " << arithmetic << " operations, "
-     << elementsRead << " elements read, " << elementsWritten << " written, ratio "
-     << llvm::format("%.3f", ratio());
+     << elementsRead << " elements read, " << elementsWritten << " written, ratio " << llvm::format("%.3f", ratio());
 }
 
 } // namespace tilewright

@@ -14,8 +14,8 @@ namespace tilewright {
 inline constexpr double kComputeRatioThreshold = 3.0;
 
 struct ComputeRatio {
-  int64_t arithmetic = 0;      ///< operations
-  int64_t elementsRead = 0;    ///< distinct elements of the inputs, at most
+  int64_t arithmetic = 0;   ///< operations
+  int64_t elementsRead = 0; ///< distinct elements of the inputs, at most
   int64_t elementsWritten = 0;
   double threshold = kComputeRatioThreshold;
 

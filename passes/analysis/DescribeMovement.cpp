@@ -2,8 +2,8 @@
 // it. What the rest of the result holds (padding, the other pieces) is the raising's business.
 #include "passes/analysis/DescribeMovement.h"
 
-#include "passes/analysis/AffineAlgebra.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -63,8 +63,7 @@ struct AccessBuilder {
     if (!constraints.empty())
       guard = conjoin(IntegerSet::get(expr.domain.size(), 0, constraints, equalities), {}, expr.domain);
     AffineMap map = AffineMap::get(expr.domain.size(), 0, indices, operand.getOwner()->getContext());
-    expr.inputs.push_back(
-        {operand.get(), simplifyInDomain(map, expr.domain), guard, operand.getOperandNumber()});
+    expr.inputs.push_back({operand.get(), simplifyInDomain(map, expr.domain), guard, operand.getOperandNumber()});
   }
 };
 

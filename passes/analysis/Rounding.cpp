@@ -56,9 +56,8 @@ static Block::BlockArgListType accumulators(Block &body) {
 
 SmallVector<std::optional<vector::CombiningKind>> tilewright::combiningKinds(const TensorExpr &expr) {
   Block &body = expr.op->getRegion(0).front();
-  return llvm::map_to_vector(llvm::zip(accumulators(body), body.getTerminator()->getOperands()), [](auto pair) {
-    return combiningKind(std::get<0>(pair), std::get<1>(pair));
-  });
+  return llvm::map_to_vector(llvm::zip(accumulators(body), body.getTerminator()->getOperands()),
+                             [](auto pair) { return combiningKind(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,9 +107,8 @@ static bool toleratesUnrounded(OpOperand &use) {
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     return toleratesUnrounded(compare);
   if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(op))
-    return llvm::none_of(op->getOperands(), [&](Value operand) {
-      return llvm::is_contained(accumulators(*op->getBlock()), operand);
-    });
+    return llvm::none_of(op->getOperands(),
+                         [&](Value operand) { return llvm::is_contained(accumulators(*op->getBlock()), operand); });
   if (isa<math::MathDialect>(op->getDialect()))
     return !isa<math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp>(op);
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp>(op);

@@ -4,8 +4,8 @@
 #ifndef TILEWRIGHT_ANALYSIS_ROUNDING_H
 #define TILEWRIGHT_ANALYSIS_ROUNDING_H
 
-#include "passes/analysis/TensorExpr.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/analysis/TensorExpr.h"
 
 namespace tilewright {
 

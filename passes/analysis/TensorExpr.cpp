@@ -4,11 +4,11 @@
 #include "passes/analysis/TensorExpr.h"
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/analysis/AffineAlgebra.h"
-#include "passes/analysis/DescribeMovement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/DescribeMovement.h"
 
 using namespace mlir;
 
@@ -76,9 +76,8 @@ bool isMultiplyAdd(Value value) {
 }
 
 bool isContraction(const TensorExpr &expr, Block &body) {
-  bool differ = llvm::any_of(expr.inputs, [&](const TensorAccess &access) {
-    return access.map != expr.inputs.front().map;
-  });
+  bool differ =
+      llvm::any_of(expr.inputs, [&](const TensorAccess &access) { return access.map != expr.inputs.front().map; });
   return !expr.reductions.empty() && differ && body.getTerminator()->getNumOperands() == 1 &&
          isMultiplyAdd(body.getTerminator()->getOperand(0));
 }
@@ -102,10 +101,13 @@ void classify(TensorExpr &expr, Block &body) {
   if (!expr.reductions.empty())
     expr.kind = isContraction(expr, body) ? ExprKind::contraction : ExprKind::reduction;
   else
-    expr.kind = llvm::all_of(body, [](Operation &op) {
-      return op.hasTrait<OpTrait::IsTerminator>() || op.hasTrait<OpTrait::ConstantLike>() || isa<tile::WithinOp>(op) ||
-             (isa<arith::SelectOp>(op) && isFree(op));
-    }) ? ExprKind::movement : ExprKind::elementwise;
+    expr.kind = llvm::all_of(body,
+                             [](Operation &op) {
+                               return op.hasTrait<OpTrait::IsTerminator>() || op.hasTrait<OpTrait::ConstantLike>() ||
+                                      isa<tile::WithinOp>(op) || (isa<arith::SelectOp>(op) && isFree(op));
+                             })
+                    ? ExprKind::movement
+                    : ExprKind::elementwise;
 }
 
 //===----------------------------------------------------------------------===//
@@ -155,9 +157,8 @@ LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string 
   }
   classify(expr, *op.getBlock());
   // A contraction may add to a tensor (a convolution to its bias); other reductions start from constants.
-  bool computedInit = llvm::any_of(expr.inputs, [&](const TensorAccess &access) {
-    return op.isDpsInit(&op->getOpOperand(access.operand));
-  });
+  bool computedInit = llvm::any_of(
+      expr.inputs, [&](const TensorAccess &access) { return op.isDpsInit(&op->getOpOperand(access.operand)); });
   if (expr.kind == ExprKind::reduction && computedInit)
     return refuse(reason, "the accumulator starts from a computed tensor");
   return success();

@@ -17,14 +17,13 @@ Operation *ancestorIn(Block &block, Operation *op) { return block.findAncestorOp
 /// Whether all uses of a fill start accumulators. Such a fill is part of the expressions that start from it.
 bool onlyStartsAccumulators(Operation *op) {
   return isa<linalg::FillOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
-    auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
-    return user && user.isDpsInit(&use);
-  });
+           auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+           return user && user.isDpsInit(&use);
+         });
 }
 
 /// Values an op needs: its operands and what its regions capture.
-template <typename Callback>
-void forEachUse(Operation &op, Callback callback) {
+template <typename Callback> void forEachUse(Operation &op, Callback callback) {
   op.walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
       callback(operand);
@@ -87,8 +86,8 @@ bool TensorGraph::escapes(unsigned expr) const {
     int64_t user = indexOf(use.getOwner());
     // An initial accumulator is an operand but no input: that use is not an edge either.
     bool reads = user >= 0 && llvm::any_of(exprs_[user].inputs, [&](const TensorAccess &access) {
-      return access.operand == use.getOperandNumber();
-    });
+                   return access.operand == use.getOperandNumber();
+                 });
     if (!reads)
       return true;
   }

@@ -68,7 +68,10 @@ int64_t memTraffic(const TilePropagation &tiles) {
 void TilePropagation::print(llvm::raw_ostream &os) const {
   os << numTiles << " tiles, footprint " << memFootprint(*this) << " B, traffic " << memTraffic(*this) << " B";
   for (const TensorTile &tile : tensors) {
-    os << "; " << (tile.role == TileRole::input ? "in" : tile.role == TileRole::reuse ? "reuse" : "out")
+    os << "; "
+       << (tile.role == TileRole::input   ? "in"
+           : tile.role == TileRole::reuse ? "reuse"
+                                          : "out")
        << (tile.exact ? " [" : " at most [");
     llvm::interleaveComma(tile.shape, os);
     os << "] " << tile.bytes << " B";

@@ -93,9 +93,8 @@ TileRegion Propagator::resultOf(const TensorExpr &expr, unsigned resultNumber, c
 
 /// Whether something outside the tile graph reads a result.
 bool Propagator::isOutput(unsigned expr) const {
-  return graph.escapes(expr) || llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
-           return !isMember(graph.edges()[edge].consumer);
-         });
+  return graph.escapes(expr) ||
+         llvm::any_of(graph.outEdges(expr), [&](unsigned edge) { return !isMember(graph.edges()[edge].consumer); });
 }
 
 /// Whether an expression may take its reduced dims in steps: its inputs are loaded for it, not left by a producer.

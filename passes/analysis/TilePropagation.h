@@ -56,10 +56,10 @@ struct TensorTile {
   mlir::Value tensor;
   TileRole role;
   std::vector<int64_t> shape;
-  bool exact;              ///< false: an upper bound (strided, irregular or guarded access)
-  int64_t bytes;           ///< of the whole tile: what moves
-  int64_t residentBytes;   ///< of what is there at one time: less than bytes under a reduction tile
-  unsigned first, last;    ///< live range, in positions of TilePropagation::exprs
+  bool exact;            ///< false: an upper bound (strided, irregular or guarded access)
+  int64_t bytes;         ///< of the whole tile: what moves
+  int64_t residentBytes; ///< of what is there at one time: less than bytes under a reduction tile
+  unsigned first, last;  ///< live range, in positions of TilePropagation::exprs
 };
 
 /// An output whose tile cannot be aligned to the root's: it stays outside the tile graph.

@@ -46,8 +46,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   Prediction prediction;
   prediction.bytes = all.globalBytes();
   // Levels work at the same time, and the slowest decides (Chimera eq. 3).
-  prediction.seconds =
-      target.launchSeconds + std::max({globalSeconds, computeSeconds, blockSeconds}) + barrierSeconds;
+  prediction.seconds = target.launchSeconds + std::max({globalSeconds, computeSeconds, blockSeconds}) + barrierSeconds;
   prediction.terms = {{"bytes", "B", prediction.bytes},
                       {"seconds", "s", prediction.seconds},
                       {"input bytes", "B", all.inputBytes},

@@ -28,8 +28,8 @@ struct Prediction {
   std::vector<CostTerm> terms; ///< "bytes" and "seconds" first, then what they are made of
 };
 
-/// Parts that run side by side in one launch. `workingSetBytes` is what the kernels around it touch together with it, if
-/// that is more: tensors are found in the level that holds all of it.
+/// Parts that run side by side in one launch. `workingSetBytes` is what the kernels around it touch together with it,
+/// if that is more: tensors are found in the level that holds all of it.
 Prediction predictKernel(llvm::ArrayRef<PartWork> parts, const Target &target, double workingSetBytes = 0);
 
 } // namespace tilewright

@@ -40,8 +40,8 @@ private:
       for (unsigned nest : nestsOf[consumer])
         readers.insert(nest);
     }
-    bool leaves = llvm::any_of(graph.exprs()[expr].op->getResults(),
-                               [&](Value value) { return leavesPart(graph, part, value); });
+    bool leaves =
+        llvm::any_of(graph.exprs()[expr].op->getResults(), [&](Value value) { return leavesPart(graph, part, value); });
     EdgeChoice choice = decide(expr, readers, leaves);
     for (unsigned edge : inside)
       edges[edge] = choice;
@@ -103,8 +103,7 @@ private:
         unsigned producer = graph.edges()[edge].producer;
         const TensorExpr &tensorExpr = graph.exprs()[producer];
         if (part.contains(producer) && tensorExpr.oneReliesOnOne() &&
-            2 * tensorExpr.domainSize() > graph.exprs()[expr].domainSize() &&
-            !llvm::is_contained(members, producer))
+            2 * tensorExpr.domainSize() > graph.exprs()[expr].domainSize() && !llvm::is_contained(members, producer))
           members.push_back(producer);
       }
     return members;
@@ -195,8 +194,7 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
                                                 const Target &target, std::string *reason) {
   std::optional<PlannedPart> part = planWith(graph, exprs, target, /*threadOnly=*/false, reason);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
-    return entry.second == tile::Scope::block &&
-           graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
+    return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (!keepsElementwise)
     return part;

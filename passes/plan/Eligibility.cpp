@@ -1,12 +1,12 @@
 #include "passes/plan/Eligibility.h"
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/analysis/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/analysis/Contraction.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -20,7 +20,8 @@ namespace {
 bool isTranscendental(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp, math::Log10Op,
              math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::TanOp, math::AsinOp, math::AcosOp, math::AtanOp,
-             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::PowFOp, math::FPowIOp, math::CbrtOp>(op);
+             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::PowFOp,
+             math::FPowIOp, math::CbrtOp>(op);
 }
 
 bool isSupportedMath(Operation *op) {
@@ -99,8 +100,8 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
   if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
       llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))
     return "a reduction over windows: IREE's own";
-  for (Type type : llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()),
-                                      SmallVector<Type>(expr.op->getResultTypes())))
+  for (Type type :
+       llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()), SmallVector<Type>(expr.op->getResultTypes())))
     if (!isSupportedElement(getElementTypeOrSelf(type)))
       return "elements of type " + spell(getElementTypeOrSelf(type)) + " have no code generation";
   if (Block *body = bodyOf(expr.op))
@@ -122,6 +123,4 @@ int64_t tilewright::specialOps(const TensorExpr &expr) {
   });
 }
 
-bool tilewright::isView(const TensorExpr &expr) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op);
-}
+bool tilewright::isView(const TensorExpr &expr) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op); }

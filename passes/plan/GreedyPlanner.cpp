@@ -233,9 +233,8 @@ private:
   /// Concats and pads: IREE makes a dispatch of each piece.
   bool movesInPieces(unsigned expr) const {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
-    return tensorExpr.inputs.size() > 1 || llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) {
-      return access.guard != IntegerSet();
-    });
+    return tensorExpr.inputs.size() > 1 ||
+           llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); });
   }
 
   bool feedsContractionsOnly(unsigned expr) const {
@@ -255,9 +254,8 @@ private:
   std::string whyNotFaster(const PlannedPart &part) const {
     if (contracts(part))
       return ""; // measured: register blocks run at 95% of the machine's peak, IREE's contractions at 70%
-    bool computes = llvm::any_of(part.choice.exprs, [&](unsigned expr) {
-      return graph.exprs()[expr].kind != ExprKind::movement;
-    });
+    bool computes =
+        llvm::any_of(part.choice.exprs, [&](unsigned expr) { return graph.exprs()[expr].kind != ExprKind::movement; });
     if (!computes && llvm::none_of(part.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
       return "movement that no kernel of ours computes with";
     if (!computes && llvm::all_of(part.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
@@ -349,17 +347,20 @@ private:
     return secondsOf(both, bytes) < secondsOf(a, bytes) + secondsOf(b, bytes);
   }
 
-  /// Where none of our kernels fuses what IREE would not, ours are as good but stand between contractions and the packing
-  /// that IREE fuses into their neighbours (measured: a CNN's average pool alone costs 2% of the model that way).
+  /// Where none of our kernels fuses what IREE would not, ours are as good but stand between contractions and the
+  /// packing that IREE fuses into their neighbours (measured: a CNN's average pool alone costs 2% of the model that
+  /// way).
   void leaveLoneDispatches() {
     bool contractionsLeft = false;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       contractionsLeft |= expr.kind == ExprKind::contraction && decisions.partOf[id] < 0;
-    if (!contractionsLeft || !llvm::all_of(decisions.kernels, [&](ArrayRef<unsigned> kernel) { return isLoneDispatch(kernel); }))
+    if (!contractionsLeft ||
+        !llvm::all_of(decisions.kernels, [&](ArrayRef<unsigned> kernel) { return isLoneDispatch(kernel); }))
       return;
     for (ArrayRef<unsigned> kernel : decisions.kernels)
       for (unsigned expr : decisions.parts[kernel.front()]->choice.exprs)
-        leave(expr, "no kernel here fuses more than IREE alone, which can fuse packing for its contractions into this one");
+        leave(expr,
+              "no kernel here fuses more than IREE alone, which can fuse packing for its contractions into this one");
     decisions.kernels.clear();
     decisions.parts.assign(decisions.parts.size(), std::nullopt);
   }
@@ -397,7 +398,7 @@ private:
   Block &block;
   Partition partition;
   Decisions decisions;
-  std::vector<unsigned> versions; ///< of parts; grows with each merge
+  std::vector<unsigned> versions;                          ///< of parts; grows with each merge
   std::map<std::pair<unsigned, unsigned>, Versions> tried; ///< the versions of two parts that did not merge
 };
 } // namespace

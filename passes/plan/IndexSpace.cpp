@@ -78,7 +78,8 @@ private:
       }
     for (root.nest = first; root.nest < nests.size(); ++root.nest) {
       Nest &nest = nests[root.nest];
-      if (contracts || nest.contracts || nest.dims != dims || (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
+      if (contracts || nest.contracts || nest.dims != dims ||
+          (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       if (!reductions.empty())
         nest.reductions = reductions;
@@ -152,8 +153,8 @@ public:
     members[b].clear();
   }
 
-  std::vector<std::vector<int64_t>> classOf;                        ///< by root and dim; -1: no place
-  std::vector<SmallVector<std::pair<unsigned, unsigned>>> members;  ///< of a class; empty: united with another
+  std::vector<std::vector<int64_t>> classOf;                       ///< by root and dim; -1: no place
+  std::vector<SmallVector<std::pair<unsigned, unsigned>>> members; ///< of a class; empty: united with another
   std::vector<int64_t> extents;
   std::vector<bool> resident; ///< lies whole in every tile, because some access is not local to it
 };
@@ -300,16 +301,15 @@ private:
     return best;
   }
 
-  void weigh(llvm::DenseMap<int64_t, double> &weight, unsigned r, AffineMap map, Value tensor,
-             double factor) const {
+  void weigh(llvm::DenseMap<int64_t, double> &weight, unsigned r, AffineMap map, Value tensor, double factor) const {
     auto type = cast<RankedTensorType>(tensor.getType());
     for (int64_t position = type.getRank() - 1; position >= 0; --position) {
       if (type.getDimSize(position) == 1)
         continue;
       if (int64_t dimClass = classes.get(r, unitStrideDim(map.getResult(position))); dimClass >= 0)
-        weight[dimClass] += factor * static_cast<double>(
-            std::min(tensorBytes(tensor), graph.exprs()[roots[r].expr].domainSize() *
-                                              tile::elementBytes(type.getElementType())));
+        weight[dimClass] +=
+            factor * static_cast<double>(std::min(tensorBytes(tensor), graph.exprs()[roots[r].expr].domainSize() *
+                                                                           tile::elementBytes(type.getElementType())));
       return;
     }
   }

@@ -20,8 +20,8 @@ namespace tilewright {
 
 /// A set of expressions and the scope chosen for each edge between two of them.
 struct PartChoice {
-  llvm::SmallVector<unsigned> exprs;                       ///< in program order
-  llvm::DenseMap<unsigned, tile::Scope> scopes;            ///< by edge index; edges inside only
+  llvm::SmallVector<unsigned> exprs;            ///< in program order
+  llvm::DenseMap<unsigned, tile::Scope> scopes; ///< by edge index; edges inside only
 
   bool contains(unsigned expr) const { return llvm::is_contained(exprs, expr); }
 };
@@ -42,9 +42,9 @@ bool isRoot(const TensorGraph &graph, const PartChoice &part, unsigned expr);
 /// What one point of a root's domain reads, all thread edges composed away.
 struct RootAccess {
   mlir::Value tensor;
-  mlir::AffineMap map;     ///< over the root's domain
-  mlir::IntegerSet guard;  ///< null: everywhere
-  int64_t producer = -1;   ///< the root that computes it, -1: an input of the part
+  mlir::AffineMap map;    ///< over the root's domain
+  mlir::IntegerSet guard; ///< null: everywhere
+  int64_t producer = -1;  ///< the root that computes it, -1: an input of the part
   unsigned result = 0;
 };
 
@@ -61,9 +61,9 @@ struct IndexSpace {
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
   int64_t workgroups = 1;
-  RegisterBlock block{1, 1};   ///< of contractions
-  double leastRows = 1;        ///< a block of fewer rows takes no less time: it waits for its panel of lanes
-  int64_t footprintBytes = 0;  ///< block-space bytes of one workgroup
+  RegisterBlock block{1, 1};  ///< of contractions
+  double leastRows = 1;       ///< a block of fewer rows takes no less time: it waits for its panel of lanes
+  int64_t footprintBytes = 0; ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile
   std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads: kept for the workgroup

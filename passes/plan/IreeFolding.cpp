@@ -78,9 +78,8 @@ private:
   }
 
   bool readersOutside(unsigned expr, const Cluster &cluster) const {
-    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
-      return !llvm::is_contained(cluster, graph.edges()[edge].consumer);
-    });
+    return llvm::any_of(graph.outEdges(expr),
+                        [&](unsigned edge) { return !llvm::is_contained(cluster, graph.edges()[edge].consumer); });
   }
 
   /// An op that reads the cluster a second time and that only `expr` reads is computed with it: x * 0.5 in the tanh
@@ -91,8 +90,8 @@ private:
       if (llvm::is_contained(cluster, producer) || folded[producer] >= 0 || graph.escapes(producer) ||
           !graph.exprs()[producer].oneReliesOnOne())
         continue;
-      bool onlyHere = llvm::all_of(graph.outEdges(producer),
-                                   [&](unsigned out) { return graph.edges()[out].consumer == expr; });
+      bool onlyHere =
+          llvm::all_of(graph.outEdges(producer), [&](unsigned out) { return graph.edges()[out].consumer == expr; });
       bool readsCluster = false, waits = false;
       for (unsigned in : graph.inEdges(producer)) {
         const TensorEdge &entry = graph.edges()[in];

@@ -2,8 +2,8 @@
 // maps and guards on the way.
 #include "passes/plan/IndexSpace.h"
 
-#include "passes/analysis/AffineAlgebra.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -34,9 +34,7 @@ int64_t tilewright::tensorBytes(Value tensor) {
 }
 
 /// Raising makes a scalar of it.
-static bool isSplatConstant(Value tensor) {
-  return constantElement(tensor) && matchPattern(tensor, m_Constant());
-}
+static bool isSplatConstant(Value tensor) { return constantElement(tensor) && matchPattern(tensor, m_Constant()); }
 
 std::vector<Value> tilewright::partInputs(const TensorGraph &graph, const PartChoice &part) {
   llvm::SetVector<Value, std::vector<Value>> inputs;
@@ -168,9 +166,8 @@ std::vector<PartRoot> tilewright::collectRoots(const TensorGraph &graph, const P
 }
 
 std::optional<ContractionRoles> tilewright::rolesOf(const TensorGraph &graph, const PartRoot &root) {
-  if (root.accesses.size() != 2 || llvm::any_of(root.accesses, [](const RootAccess &access) {
-        return access.guard != IntegerSet();
-      }))
+  if (root.accesses.size() != 2 ||
+      llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); }))
     return std::nullopt;
   return contractionRoles(graph.exprs()[root.expr], root.accesses[0].map, root.accesses[1].map);
 }

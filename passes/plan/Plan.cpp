@@ -17,9 +17,7 @@ std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult resu
   return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
 }
 
-llvm::StringRef tilewright::stringify(NumericsMode mode) {
-  return mode == NumericsMode::strict ? "strict" : "default";
-}
+llvm::StringRef tilewright::stringify(NumericsMode mode) { return mode == NumericsMode::strict ? "strict" : "default"; }
 
 std::optional<NumericsMode> tilewright::symbolizeNumericsMode(StringRef name) {
   for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict})

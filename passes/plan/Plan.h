@@ -31,9 +31,9 @@ struct LayoutStep {
 
 /// Where a kernel keeps a tensor, for how long, and how it lies there.
 struct TensorPlan {
-  std::string tensor;       ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
+  std::string tensor; ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
   tile::Space space = tile::Space::global;
-  std::string lifetime;     ///< "point", "tile", "workgroup", "kernel", or "stream": an output written past the caches
+  std::string lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream": an output written past the caches
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
 
@@ -45,25 +45,25 @@ std::optional<NumericsMode> symbolizeNumericsMode(llvm::StringRef name);
 
 /// What fusing and forming an op does to its numbers.
 struct Numerics {
-  std::string accumulation;      ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
-  bool reassociates = false;     ///< sums and products are regrouped over lanes and loops, against the order of the domain
-  int64_t roundingsRemoved = 0;  ///< roundings to bf16 or f16 that the graph has and the op has not, per result element
+  std::string accumulation;  ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
+  bool reassociates = false; ///< sums and products are regrouped over lanes and loops, against the order of the domain
+  int64_t roundingsRemoved = 0; ///< roundings to bf16 or f16 that the graph has and the op has not, per result element
 };
 
 struct OpPlan {
-  unsigned id;              ///< index in the tensor graph of the block
-  std::string op;           ///< op name, for the reader
+  unsigned id;                ///< index in the tensor graph of the block
+  std::string op;             ///< op name, for the reader
   std::string form = "as-is"; ///< which algebra; see architecture section 1
   Numerics numerics;
-  bool root = false;        ///< computed by a loop nest of its own (FusionStitching's sub-roots)
-  std::vector<int64_t> dims;///< place of each domain dim in the part's index space; roots only
+  bool root = false;         ///< computed by a loop nest of its own (FusionStitching's sub-roots)
+  std::vector<int64_t> dims; ///< place of each domain dim in the part's index space; roots only
   std::vector<LevelTiling> tilings;
-  std::string microKernel;  ///< empty: none
+  std::string microKernel; ///< empty: none
 };
 
 /// Ops that share an index space and depend on each other; a kernel has one part, or several packed side by side.
 struct PartPlan {
-  std::vector<OpPlan> ops;  ///< in program order
+  std::vector<OpPlan> ops; ///< in program order
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
   int64_t workgroups = 1;
@@ -81,11 +81,11 @@ struct EdgePlan {
   unsigned producer, result, consumer, input;
   tile::Scope scope = tile::Scope::launch;
   bool recompute = false;
-  bool unrounded = false;   ///< a bf16 or f16 value is handed over as it is before its rounding
-  std::string reason;       ///< why this scope, or why no inner one
-  int64_t bytes = 0;        ///< predicted traffic of the edge at its scope
+  bool unrounded = false; ///< a bf16 or f16 value is handed over as it is before its rounding
+  std::string reason;     ///< why this scope, or why no inner one
+  int64_t bytes = 0;      ///< predicted traffic of the edge at its scope
   double seconds = 0;
-  std::string wouldChange;  ///< what would have to differ for an inner scope; empty if it is innermost
+  std::string wouldChange; ///< what would have to differ for an inner scope; empty if it is innermost
 };
 
 /// An op that stays with IREE, and why.
@@ -97,7 +97,7 @@ struct LeftOp {
 struct Plan {
   std::string target, policy;
   NumericsMode numerics = NumericsMode::standard;
-  std::vector<KernelPlan> kernels;  ///< in launch order
+  std::vector<KernelPlan> kernels;            ///< in launch order
   std::vector<std::vector<unsigned>> streams; ///< indices into kernels; one stream today
   std::vector<EdgePlan> edges;
   std::vector<LeftOp> left;

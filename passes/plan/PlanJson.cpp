@@ -12,8 +12,7 @@ using namespace tilewright;
 //===----------------------------------------------------------------------===//
 
 namespace {
-template <typename T, typename Convert>
-json::Array list(const std::vector<T> &values, Convert convert) {
+template <typename T, typename Convert> json::Array list(const std::vector<T> &values, Convert convert) {
   json::Array array;
   for (const T &value : values)
     array.push_back(convert(value));
@@ -77,17 +76,20 @@ json::Value write(const KernelPlan &kernel) {
 }
 
 json::Value write(const EdgePlan &edge) {
-  return json::Object{{"producer", edge.producer}, {"result", edge.result},
-                      {"consumer", edge.consumer}, {"input", edge.input},
-                      {"scope", tile::stringifyScope(edge.scope)}, {"recompute", edge.recompute},
+  return json::Object{{"producer", edge.producer},
+                      {"result", edge.result},
+                      {"consumer", edge.consumer},
+                      {"input", edge.input},
+                      {"scope", tile::stringifyScope(edge.scope)},
+                      {"recompute", edge.recompute},
                       {"unrounded", edge.unrounded},
-                      {"reason", edge.reason}, {"bytes", edge.bytes},
-                      {"seconds", edge.seconds}, {"wouldChange", edge.wouldChange}};
+                      {"reason", edge.reason},
+                      {"bytes", edge.bytes},
+                      {"seconds", edge.seconds},
+                      {"wouldChange", edge.wouldChange}};
 }
 
-json::Value write(const LeftOp &op) {
-  return json::Object{{"id", op.id}, {"op", op.op}, {"reason", op.reason}};
-}
+json::Value write(const LeftOp &op) { return json::Object{{"id", op.id}, {"op", op.op}, {"reason", op.reason}}; }
 } // namespace
 
 json::Value tilewright::toJson(const Plan &plan) {
@@ -176,13 +178,19 @@ static bool fromJSON(const json::Value &value, Space &out, json::Path path) {
 
 namespace tilewright {
 static bool fromJSON(const json::Value &value, CostTerm &out, json::Path path) {
-  return ObjectReader(value, path).required("name", out.name).required("unit", out.unit)
-      .required("value", out.value).finish();
+  return ObjectReader(value, path)
+      .required("name", out.name)
+      .required("unit", out.unit)
+      .required("value", out.value)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, LevelTiling &out, json::Path path) {
-  return ObjectReader(value, path).required("level", out.level).required("sizes", out.sizes)
-      .required("order", out.order).finish();
+  return ObjectReader(value, path)
+      .required("level", out.level)
+      .required("sizes", out.sizes)
+      .required("order", out.order)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, LayoutStep &out, json::Path path) {
@@ -190,8 +198,12 @@ static bool fromJSON(const json::Value &value, LayoutStep &out, json::Path path)
 }
 
 static bool fromJSON(const json::Value &value, TensorPlan &out, json::Path path) {
-  return ObjectReader(value, path).required("tensor", out.tensor).required("space", out.space)
-      .required("lifetime", out.lifetime).optional("layout", out.layout).finish();
+  return ObjectReader(value, path)
+      .required("tensor", out.tensor)
+      .required("space", out.space)
+      .required("lifetime", out.lifetime)
+      .optional("layout", out.layout)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, NumericsMode &out, json::Path path) {
@@ -206,43 +218,80 @@ static bool fromJSON(const json::Value &value, NumericsMode &out, json::Path pat
 }
 
 static bool fromJSON(const json::Value &value, Numerics &out, json::Path path) {
-  return ObjectReader(value, path).optional("accumulation", out.accumulation)
-      .optional("reassociates", out.reassociates).optional("roundingsRemoved", out.roundingsRemoved).finish();
+  return ObjectReader(value, path)
+      .optional("accumulation", out.accumulation)
+      .optional("reassociates", out.reassociates)
+      .optional("roundingsRemoved", out.roundingsRemoved)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
-  return ObjectReader(value, path).required("id", out.id).optional("op", out.op).optional("form", out.form)
-      .optional("numerics", out.numerics).required("root", out.root).optional("dims", out.dims)
-      .optional("tilings", out.tilings).optional("microKernel", out.microKernel).finish();
+  return ObjectReader(value, path)
+      .required("id", out.id)
+      .optional("op", out.op)
+      .optional("form", out.form)
+      .optional("numerics", out.numerics)
+      .required("root", out.root)
+      .optional("dims", out.dims)
+      .optional("tilings", out.tilings)
+      .optional("microKernel", out.microKernel)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
-  return ObjectReader(value, path).required("ops", out.ops).required("extents", out.extents)
-      .required("tiles", out.tiles).required("grid", out.grid).required("vector", out.vector)
-      .required("workgroups", out.workgroups).optional("tensors", out.tensors).finish();
+  return ObjectReader(value, path)
+      .required("ops", out.ops)
+      .required("extents", out.extents)
+      .required("tiles", out.tiles)
+      .required("grid", out.grid)
+      .required("vector", out.vector)
+      .required("workgroups", out.workgroups)
+      .optional("tensors", out.tensors)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path) {
-  return ObjectReader(value, path).required("name", out.name).required("parts", out.parts)
-      .optional("predicted", out.predicted).finish();
+  return ObjectReader(value, path)
+      .required("name", out.name)
+      .required("parts", out.parts)
+      .optional("predicted", out.predicted)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, EdgePlan &out, json::Path path) {
-  return ObjectReader(value, path).required("producer", out.producer).required("result", out.result)
-      .required("consumer", out.consumer).required("input", out.input).required("scope", out.scope)
-      .optional("recompute", out.recompute).optional("unrounded", out.unrounded).optional("reason", out.reason)
-      .optional("bytes", out.bytes).optional("seconds", out.seconds).optional("wouldChange", out.wouldChange).finish();
+  return ObjectReader(value, path)
+      .required("producer", out.producer)
+      .required("result", out.result)
+      .required("consumer", out.consumer)
+      .required("input", out.input)
+      .required("scope", out.scope)
+      .optional("recompute", out.recompute)
+      .optional("unrounded", out.unrounded)
+      .optional("reason", out.reason)
+      .optional("bytes", out.bytes)
+      .optional("seconds", out.seconds)
+      .optional("wouldChange", out.wouldChange)
+      .finish();
 }
 
 static bool fromJSON(const json::Value &value, LeftOp &out, json::Path path) {
-  return ObjectReader(value, path).required("id", out.id).optional("op", out.op).optional("reason", out.reason)
+  return ObjectReader(value, path)
+      .required("id", out.id)
+      .optional("op", out.op)
+      .optional("reason", out.reason)
       .finish();
 }
 
 static bool fromJSON(const json::Value &value, Plan &out, json::Path path) {
-  return ObjectReader(value, path).optional("target", out.target).optional("policy", out.policy)
-      .optional("numerics", out.numerics).required("kernels", out.kernels).optional("streams", out.streams)
-      .required("edges", out.edges).optional("left", out.left).finish();
+  return ObjectReader(value, path)
+      .optional("target", out.target)
+      .optional("policy", out.policy)
+      .optional("numerics", out.numerics)
+      .required("kernels", out.kernels)
+      .optional("streams", out.streams)
+      .required("edges", out.edges)
+      .optional("left", out.left)
+      .finish();
 }
 } // namespace tilewright
 

@@ -1,10 +1,10 @@
 #include "passes/plan/PlanNumerics.h"
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/analysis/Rounding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/analysis/Rounding.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

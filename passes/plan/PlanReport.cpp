@@ -1,10 +1,10 @@
 #include "passes/plan/PlanReport.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/PlanNumerics.h"
-#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -48,10 +48,13 @@ public:
                                   {"bytes", bytesOf(op.id)},
                                   {"operations", graph.exprs()[op.id].arithmetic()},
                                   {"dispatch", isDispatch(op.id)}});
-    return json::Object{{"target", plan.target},          {"policy", plan.policy},
+    return json::Object{{"target", plan.target},
+                        {"policy", plan.policy},
                         {"numerics", stringify(plan.numerics)},
-                        {"kernels", std::move(kernels)},  {"edges_at_launch", std::move(launches)},
-                        {"left_to_iree", std::move(left)}, {"coverage", coverage()}};
+                        {"kernels", std::move(kernels)},
+                        {"edges_at_launch", std::move(launches)},
+                        {"left_to_iree", std::move(left)},
+                        {"coverage", coverage()}};
   }
 
 private:
@@ -104,8 +107,12 @@ private:
       json::Array ids;
       for (const OpPlan &op : part.ops) {
         ids.push_back(op.id);
-        ops.push_back(json::Object{{"id", op.id}, {"op", op.op}, {"loc", location(op.id)}, {"bytes", bytesOf(op.id)},
-                                   {"root", op.root}, {"numerics", numerics(op)}});
+        ops.push_back(json::Object{{"id", op.id},
+                                   {"op", op.op},
+                                   {"loc", location(op.id)},
+                                   {"bytes", bytesOf(op.id)},
+                                   {"root", op.root},
+                                   {"numerics", numerics(op)}});
       }
       parts.push_back(json::Object{{"ops", std::move(ids)},
                                    {"dims", json::Array(part.extents)},

@@ -1,22 +1,22 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
-#include "passes/target/MicroKernel.h"
 #include "passes/plan/Work.h"
+#include "passes/target/MicroKernel.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLanes = 64;                      ///< tiles of a vector dim are multiples of this many elements
-constexpr int64_t kElementwiseTile = 4096;          ///< elements along the vector dim when nothing is reduced
-constexpr int64_t kReducedTile = 256;               ///< ... when something else is: the accumulators stay in L1
-constexpr int64_t kSmallTile = 512;                 ///< points below which a tile does not pay for its loop overhead
-constexpr double kWorkgroupSeconds = 1e-6;          ///< below which a workgroup does not pay for its dispatch
-constexpr int64_t kWorkgroupStaging = 128 * 1024;   ///< inputs that every tile reads are kept up to this many bytes
+constexpr int64_t kLanes = 64;                    ///< tiles of a vector dim are multiples of this many elements
+constexpr int64_t kElementwiseTile = 4096;        ///< elements along the vector dim when nothing is reduced
+constexpr int64_t kReducedTile = 256;             ///< ... when something else is: the accumulators stay in L1
+constexpr int64_t kSmallTile = 512;               ///< points below which a tile does not pay for its loop overhead
+constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
+constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
-constexpr int64_t kLaneBytes = 4;        ///< of an accumulator
-constexpr double kTileSeconds = 0.2e-6;  ///< to begin a tile: its pointers, and what the caches do not hold yet
+constexpr int64_t kLaneBytes = 4;       ///< of an accumulator
+constexpr double kTileSeconds = 0.2e-6; ///< to begin a tile: its pointers, and what the caches do not hold yet
 constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
@@ -51,9 +51,7 @@ public:
   }
 
 private:
-  bool isContraction(const PartRoot &root) const {
-    return graph.exprs()[root.expr].kind == ExprKind::contraction;
-  }
+  bool isContraction(const PartRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   /// As many as the work of the part pays for, two for each core at most.
@@ -118,7 +116,8 @@ private:
     space.workgroups = std::min(2 * target.cores, space.numTiles());
     // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
     double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
-    return predictKernel(workOf(graph, space), target).seconds * penalty + kTileSeconds * space.numTiles() / target.cores;
+    return predictKernel(workOf(graph, space), target).seconds * penalty +
+           kTileSeconds * space.numTiles() / target.cores;
   }
 
   /// The place of the dim that register blocks take their rows from, if it is in the grid.
@@ -136,7 +135,8 @@ private:
       return {1};
     SmallVector<int64_t> sizes;
     int64_t extent = space.extents[row], block = registerBlock(target.vectorRegisters).rows;
-    for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most; pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
+    for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most;
+         pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
       int64_t size = llvm::divideCeil(extent, pieces);
       sizes.push_back(pieces == 1 ? extent : std::min<int64_t>(extent, llvm::alignTo(size, block)));
       if (extent % pieces == 0 && sizes.back() != size)
@@ -158,9 +158,8 @@ private:
   }
 
   void chooseVectorTile() {
-    bool reduces = llvm::any_of(space.roots, [&](const PartRoot &root) {
-      return !graph.exprs()[root.expr].oneReliesOnOne();
-    });
+    bool reduces =
+        llvm::any_of(space.roots, [&](const PartRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
     int64_t limit = reduces ? kReducedTile : kElementwiseTile, extent = space.extents[space.vector];
     int64_t &tile = space.tiles[space.vector];
     tile = evenTile(extent, limit);
@@ -173,8 +172,8 @@ private:
     }
   }
 
-  /// A tile that crosses a global tensor's innermost dim one element at a time uses little of each cache line: such a grid
-  /// dim is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
+  /// A tile that crosses a global tensor's innermost dim one element at a time uses little of each cache line: such a
+  /// grid dim is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
   void fillCacheLines() {
     std::vector<int64_t> before = space.tiles;
     for (const PartRoot &root : space.roots) {
@@ -202,8 +201,8 @@ private:
         continue;
       int64_t dim = unitStrideDim(map.getResult(position)), place = dim < 0 ? -1 : root.dims[dim];
       if (place >= 0 && isGrid(place) && place != space.vector)
-        space.tiles[place] = std::min(space.extents[place],
-                                      std::max(space.tiles[place], kLineBytes / elementBytesOf(tensor)));
+        space.tiles[place] =
+            std::min(space.extents[place], std::max(space.tiles[place], kLineBytes / elementBytesOf(tensor)));
       return;
     }
   }
@@ -338,8 +337,8 @@ private:
       for (const RootAccess &access : root.accesses) {
         int64_t own = tensorBytes(access.tensor);
         bool scalar = cast<RankedTensorType>(access.tensor.getType()).getNumElements() == 1;
-        if (access.producer >= 0 || isContraction(root) || scalar || usesGrid(root, access.map) || bytes + own > kWorkgroupStaging ||
-            llvm::is_contained(staged, access.tensor))
+        if (access.producer >= 0 || isContraction(root) || scalar || usesGrid(root, access.map) ||
+            bytes + own > kWorkgroupStaging || llvm::is_contained(staged, access.tensor))
           continue;
         staged.push_back(access.tensor);
         bytes += own;
@@ -347,8 +346,8 @@ private:
     return staged;
   }
 
-  /// Where the kernel moves more than the outermost cache holds, its large outputs are gone from it before they are read;
-  /// a plain store would even read them first.
+  /// Where the kernel moves more than the outermost cache holds, its large outputs are gone from it before they are
+  /// read; a plain store would even read them first.
   std::vector<Value> streamed() const {
     int64_t cache = 0;
     for (const MemoryLevel &level : target.levels)

@@ -1,6 +1,7 @@
 // Tile sizes, workgroups and the footprint of an index space. Closed form: dims outside the grid lie whole in a tile,
 // grid dims are walked one by one, except that the vector dim is cut into a few vectors and that tiles of very few
-// points grow. Welder 3.1 propagates the same sizes from an output tile; here every root takes them from the shared space.
+// points grow. Welder 3.1 propagates the same sizes from an output tile; here every root takes them from the shared
+// space.
 #ifndef TILEWRIGHT_PLAN_TILESIZES_H
 #define TILEWRIGHT_PLAN_TILESIZES_H
 

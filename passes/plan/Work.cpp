@@ -91,8 +91,8 @@ private:
 };
 } // namespace
 
-/// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes anew:
-/// one with few rows takes as long as that.
+/// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes
+/// anew: one with few rows takes as long as that.
 static void addMultiplications(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root,
                                PartWork &work) {
   std::optional<ContractionRoles> roles = rolesOf(graph, root);

@@ -113,7 +113,8 @@ private:
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
     if (expr.kind == ExprKind::contraction)
-      plan.microKernel = "fma-" + std::to_string(part.space.block.rows) + "x" + std::to_string(part.space.block.vectors);
+      plan.microKernel =
+          "fma-" + std::to_string(part.space.block.rows) + "x" + std::to_string(part.space.block.vectors);
     plan.tilings.push_back(tilingOf(part, root->dims));
     return plan;
   }
@@ -223,7 +224,7 @@ private:
 };
 } // namespace
 
-Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy,
-                           NumericsMode numerics, const Decisions &decisions) {
+Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
+                           const Decisions &decisions) {
   return PlanWriter(graph, target, numerics, decisions).write(policy);
 }

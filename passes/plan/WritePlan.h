@@ -13,10 +13,10 @@ struct Declined {
 };
 
 struct Decisions {
-  std::vector<std::optional<PlannedPart>> parts;       ///< empty: merged into another, or dropped
-  std::vector<int64_t> partOf;                         ///< by expression; -1: left
-  std::vector<std::string> reasons;                    ///< why an expression is left, by expression
-  std::vector<llvm::SmallVector<unsigned>> kernels;    ///< the parts of each, in launch order
+  std::vector<std::optional<PlannedPart>> parts;              ///< empty: merged into another, or dropped
+  std::vector<int64_t> partOf;                                ///< by expression; -1: left
+  std::vector<std::string> reasons;                           ///< why an expression is left, by expression
+  std::vector<llvm::SmallVector<unsigned>> kernels;           ///< the parts of each, in launch order
   std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
 };
 

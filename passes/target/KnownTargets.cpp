@@ -48,33 +48,58 @@ Target cpuTarget(const CpuCore &core, int64_t cores) {
   return target;
 }
 
-const CpuCore baseline = {"x86-64-v2", "x86-64-v2", "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt", 16, 16, 32 * KiB, 256 * KiB,
-                          60 * giga,   60 * giga,   28 * giga,                              1 * giga,
+const CpuCore baseline = {"x86-64-v2",
+                          "x86-64-v2",
+                          "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt",
+                          16,
+                          16,
+                          32 * KiB,
+                          256 * KiB,
+                          60 * giga,
+                          60 * giga,
+                          28 * giga,
+                          1 * giga,
                           "peaks: 3.5 GHz, 16 B loads, one 4-lane product and one 4-lane sum a cycle (Nehalem manual); "
                           "its inner caches are set to no less than the table's L3"};
-const CpuCore avx2 = {"x86-64-avx2", "x86-64-v3", "+avx2,+fma,+f16c,+bmi2", 32, 16, 32 * KiB, 512 * KiB,
-                      100 * giga,    60 * giga,   110 * giga,               3.5 * giga,
+const CpuCore avx2 = {"x86-64-avx2",
+                      "x86-64-v3",
+                      "+avx2,+fma,+f16c,+bmi2",
+                      32,
+                      16,
+                      32 * KiB,
+                      512 * KiB,
+                      100 * giga,
+                      60 * giga,
+                      110 * giga,
+                      3.5 * giga,
                       "peaks: 3.5 GHz, 2x32 B loads and 2x8 FMA lanes a cycle (Zen 2/3, Haswell manuals); caches "
                       "sustain about half of it"};
-const CpuCore avx512 = {"x86-64-avx512", "x86-64-v4",
+const CpuCore avx512 = {"x86-64-avx512",
+                        "x86-64-v4",
                         "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+fma,+f16c,+bmi2",
-                        64,              32,          48 * KiB,
-                        1 * MiB,         190 * giga,  110 * giga,
-                        240 * giga,      7 * giga,
+                        64,
+                        32,
+                        48 * KiB,
+                        1 * MiB,
+                        190 * giga,
+                        110 * giga,
+                        240 * giga,
+                        7 * giga,
                         "measured on a Zen 5 / Sapphire Rapids class server: FMA loop 241 GFLOP/s a core"};
-const CpuCore amx = {"x86-64-amx",
-                     "sapphirerapids",
-                     "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16,"
-                     "+amx-int8,+fma,+f16c,+bmi2",
-                     64,
-                     32,
-                     48 * KiB,
-                     2 * MiB,
-                     190 * giga,
-                     110 * giga,
-                     240 * giga,
-                     7 * giga,
-                     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches: Intel's optimization manual"};
+const CpuCore amx = {
+    "x86-64-amx",
+    "sapphirerapids",
+    "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16,"
+    "+amx-int8,+fma,+f16c,+bmi2",
+    64,
+    32,
+    48 * KiB,
+    2 * MiB,
+    190 * giga,
+    110 * giga,
+    240 * giga,
+    7 * giga,
+    "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches: Intel's optimization manual"};
 
 /// What differs between CUDA devices.
 struct CudaDevice {

@@ -13,8 +13,8 @@ struct RegisterBlock {
 };
 
 /// The block that does most multiply-adds for each register loaded, and of those the one with fewest registers: rows x
-/// vectors sums, the vectors of one operand, and two for the broadcast elements of the other, so that loads overlap with
-/// arithmetic; rows are loaded in those pairs. 32 registers give 6 x 4, 16 give 6 x 2.
+/// vectors sums, the vectors of one operand, and two for the broadcast elements of the other, so that loads overlap
+/// with arithmetic; rows are loaded in those pairs. 32 registers give 6 x 4, 16 give 6 x 2.
 constexpr RegisterBlock registerBlock(int64_t registers) {
   constexpr int64_t kBroadcasts = 2;
   RegisterBlock best{1, 1};

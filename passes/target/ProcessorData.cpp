@@ -8,13 +8,33 @@ using namespace tilewright;
 
 /// The x86-64 part of IREE's schema, whose bits never change their meaning once released.
 static const StringMap<unsigned> &reportedBits() {
-  static const StringMap<unsigned> bits = {
-      {"sse3", 0},         {"ssse3", 1},       {"sse4.1", 2},           {"sse4.2", 3},      {"sse4a", 4},
-      {"avx", 10},         {"fma", 11},        {"fma4", 12},            {"xop", 13},        {"f16c", 14},
-      {"avx2", 15},        {"avx512f", 20},    {"avx512cd", 21},        {"avx512vl", 22},   {"avx512dq", 23},
-      {"avx512bw", 24},    {"avx512ifma", 25}, {"avx512vbmi", 26},      {"avx512vpopcntdq", 27},
-      {"avx512vnni", 28},  {"avx512vbmi2", 29}, {"avx512bitalg", 30},   {"avx512bf16", 31}, {"avx512fp16", 32},
-      {"amx-tile", 50},    {"amx-int8", 51},   {"amx-bf16", 52}};
+  static const StringMap<unsigned> bits = {{"sse3", 0},
+                                           {"ssse3", 1},
+                                           {"sse4.1", 2},
+                                           {"sse4.2", 3},
+                                           {"sse4a", 4},
+                                           {"avx", 10},
+                                           {"fma", 11},
+                                           {"fma4", 12},
+                                           {"xop", 13},
+                                           {"f16c", 14},
+                                           {"avx2", 15},
+                                           {"avx512f", 20},
+                                           {"avx512cd", 21},
+                                           {"avx512vl", 22},
+                                           {"avx512dq", 23},
+                                           {"avx512bw", 24},
+                                           {"avx512ifma", 25},
+                                           {"avx512vbmi", 26},
+                                           {"avx512vpopcntdq", 27},
+                                           {"avx512vnni", 28},
+                                           {"avx512vbmi2", 29},
+                                           {"avx512bitalg", 30},
+                                           {"avx512bf16", 31},
+                                           {"avx512fp16", 32},
+                                           {"amx-tile", 50},
+                                           {"amx-int8", 51},
+                                           {"amx-bf16", 52}};
   return bits;
 }
 

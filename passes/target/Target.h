@@ -29,13 +29,13 @@ struct Target {
   int64_t cores = 1;                 ///< hardware threads used (CPU) or SMs
   int64_t vectorBytes = 32;          ///< width of a vector register
   int64_t vectorRegisters = 16;
-  double launchSeconds = 0;          ///< one kernel launch
-  double barrierSeconds = 0;         ///< one barrier at block scope
-  double flopsPerSecond = 0;         ///< f32 FMA peak counted as two, all cores
-  double specialPerSecond = 0;       ///< exp, tanh, division: elements per second, all cores
+  double launchSeconds = 0;    ///< one kernel launch
+  double barrierSeconds = 0;   ///< one barrier at block scope
+  double flopsPerSecond = 0;   ///< f32 FMA peak counted as two, all cores
+  double specialPerSecond = 0; ///< exp, tanh, division: elements per second, all cores
   int64_t maxBindings = 16;
-  int64_t blockBytes = 0;            ///< most block-space memory a workgroup may use
-  std::string source;                ///< where the numbers come from
+  int64_t blockBytes = 0; ///< most block-space memory a workgroup may use
+  std::string source;     ///< where the numbers come from
 
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
   bool has(llvm::StringRef feature) const;           ///< "fma": whether `features` switches it on

@@ -33,9 +33,7 @@ int64_t numReads(tile::ExprOp consumer, unsigned input) {
   return points;
 }
 
-unsigned numReaders(tile::ExprOp producer) {
-  return std::distance(producer->use_begin(), producer->use_end());
-}
+unsigned numReaders(tile::ExprOp producer) { return std::distance(producer->use_begin(), producer->use_end()); }
 
 /// Why inlining would compute something more often than the producer does; empty if it would not.
 StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
@@ -90,8 +88,8 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
     bool failed = false;
     while (std::optional<Inlining> inlining = next(consumer, failed)) {
       OpBuilder builder(consumer);
-      tile::ExprOp fused = inlineProducer(builder, consumer, inlining->input, inlining->producer, inlining->result,
-                                          inlining->unrounded);
+      tile::ExprOp fused =
+          inlineProducer(builder, consumer, inlining->input, inlining->producer, inlining->result, inlining->unrounded);
       consumer->replaceAllUsesWith(fused);
       consumer.erase();
       consumer = fused;

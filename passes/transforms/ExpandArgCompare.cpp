@@ -1,6 +1,6 @@
-// IREE's arg_compare (argmax, argmin) as two reductions and a choice, all of which fuse: the extremum of a row, then the
-// least index at which it stands. One reduction that carries both would keep the order of the elements, one at a time.
-// The op is IREE's, so it arrives unregistered: it is recognised by its name, its operands and its comparison.
+// IREE's arg_compare (argmax, argmin) as two reductions and a choice, all of which fuse: the extremum of a row, then
+// the least index at which it stands. One reduction that carries both would keep the order of the elements, one at a
+// time. The op is IREE's, so it arrives unregistered: it is recognised by its name, its operands and its comparison.
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,8 +57,8 @@ std::optional<ArgCompare> match(Operation *op) {
   auto input = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
   auto index = dyn_cast<RankedTensorType>(op->getResult(1).getType());
   if (!dimension || !segments || segments.asArrayRef() != ArrayRef<int32_t>{1, 0, 1, 1, 0} || !input || !index ||
-      !input.hasStaticShape() || !index.getElementType().isSignlessInteger() ||
-      dimension.getInt() < 0 || dimension.getInt() >= input.getRank() || index.getRank() != input.getRank() - 1)
+      !input.hasStaticShape() || !index.getElementType().isSignlessInteger() || dimension.getInt() < 0 ||
+      dimension.getInt() >= input.getRank() || index.getRank() != input.getRank() - 1)
     return std::nullopt;
   unsigned width = index.getElementType().getIntOrFloatBitWidth();
   if (width < 64 && input.getDimSize(dimension.getInt()) >= (int64_t(1) << (width - 1)))
@@ -126,11 +126,10 @@ private:
 
   Value reduceValue() {
     Value init = filled(op->getResult(0).getType(), what.initValue);
-    auto generic = linalg::GenericOp::create(
-        builder, loc, init.getType(), what.input, init, ArrayRef{identity, row}, iterators,
-        [&](OpBuilder &at, Location, ValueRange values) {
-          linalg::YieldOp::create(at, loc, extremum(at, values[0], values[1]));
-        });
+    auto generic = linalg::GenericOp::create(builder, loc, init.getType(), what.input, init, ArrayRef{identity, row},
+                                             iterators, [&](OpBuilder &at, Location, ValueRange values) {
+                                               linalg::YieldOp::create(at, loc, extremum(at, values[0], values[1]));
+                                             });
     return generic.getResult(0);
   }
 
@@ -145,9 +144,10 @@ private:
     auto generic = linalg::GenericOp::create(
         builder, loc, indexType, ValueRange{what.input, best}, init, ArrayRef{identity, row, row}, iterators,
         [&](OpBuilder &at, Location, ValueRange values) {
-          Value isBest = isa<FloatType>(values[0].getType())
-                             ? arith::CmpFOp::create(at, loc, arith::CmpFPredicate::OEQ, values[0], values[1]).getResult()
-                             : arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, values[0], values[1]).getResult();
+          Value isBest =
+              isa<FloatType>(values[0].getType())
+                  ? arith::CmpFOp::create(at, loc, arith::CmpFPredicate::OEQ, values[0], values[1]).getResult()
+                  : arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, values[0], values[1]).getResult();
           Value won = arith::AndIOp::create(at, loc, isBest, wins(at, values[0], constant(at, what.initValue)));
           Value here = arith::IndexCastOp::create(at, loc, indexType.getElementType(),
                                                   linalg::IndexOp::create(at, loc, what.dimension));
@@ -164,8 +164,7 @@ private:
     auto generic = linalg::GenericOp::create(
         builder, loc, indexType, first, empty, ArrayRef{map, map}, parallel,
         [&](OpBuilder &at, Location, ValueRange values) {
-          Value nothing =
-              arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, values[0], constant(at, none()));
+          Value nothing = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, values[0], constant(at, none()));
           Value index = arith::SelectOp::create(at, loc, nothing, constant(at, what.initIndex), values[0]);
           linalg::YieldOp::create(at, loc, index);
         });

@@ -55,16 +55,14 @@ tile::ExprOp buildExpr(OpBuilder &builder, Location loc, TypeRange results, cons
                        ArrayRef<int64_t> domain, ArrayRef<int64_t> reductions, ArrayAttr resultMaps, ArrayAttr inits,
                        std::unique_ptr<Block> body) {
   auto op = tile::ExprOp::create(builder, loc, results, inputs.tensors(), builder.getDenseI64ArrayAttr(domain),
-                                 builder.getDenseI64ArrayAttr(reductions), inputs.maps(builder),
-                                 inputs.guards(builder), resultMaps, inits, UnitAttr(), DenseI64ArrayAttr(),
-                                 ArrayAttr(), StringAttr());
+                                 builder.getDenseI64ArrayAttr(reductions), inputs.maps(builder), inputs.guards(builder),
+                                 resultMaps, inits, UnitAttr(), DenseI64ArrayAttr(), ArrayAttr(), StringAttr());
   op.getBody().push_back(body.release());
   return op;
 }
 
 void eraseDead(Block &body) {
-  SmallVector<Operation *> ops =
-      llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
+  SmallVector<Operation *> ops = llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty())
       op->erase();

@@ -2,14 +2,14 @@
 // knows whether it still has readers.
 #include "passes/transforms/ExprRewriter.h"
 
-#include "passes/analysis/AffineAlgebra.h"
-#include "passes/transforms/ExprBuilder.h"
-#include "passes/transforms/Roundings.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/analysis/AffineAlgebra.h"
+#include "passes/transforms/ExprBuilder.h"
+#include "passes/transforms/Roundings.h"
 
 using namespace mlir;
 
@@ -131,7 +131,7 @@ FailureOr<tile::ExprOp> raise(OpBuilder &builder, const TensorExpr &expr, ValueR
   }
   eraseDead(*body);
   return buildExpr(builder, op->getLoc(), op->getResultTypes(), inputs, expr.domain, expr.reductions,
-               builder.getAffineMapArrayAttr(expr.results), builder.getArrayAttr(inits), std::move(body));
+                   builder.getAffineMapArrayAttr(expr.results), builder.getArrayAttr(inits), std::move(body));
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,9 +151,7 @@ AffineMap producerPoint(tile::ExprOp consumer, unsigned input, tile::ExprOp prod
   return AffineMap::get(consumer.getDomain().size(), 0, indices, consumer.getContext());
 }
 
-bool isZeroConstant(Value value) {
-  return matchPattern(value, m_PosZeroFloat()) || matchPattern(value, m_Zero());
-}
+bool isZeroConstant(Value value) { return matchPattern(value, m_PosZeroFloat()) || matchPattern(value, m_Zero()); }
 
 /// Whether `value` is zero wherever the inputs it comes from are not read: they are, and moving them keeps that.
 bool isZeroOutside(Value value) {
@@ -266,8 +264,9 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
     return llvm::none_of(*body, [&](Operation &live) { return &live == extension; });
   });
 
-  tile::ExprOp fused = buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(),
-                             consumer.getReductions(), consumer.getResultMaps(), consumer.getInits(), std::move(body));
+  tile::ExprOp fused =
+      buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(), consumer.getReductions(),
+                consumer.getResultMaps(), consumer.getInits(), std::move(body));
   // Who may be given the closer value is asked of a body that has its place in a reduction.
   llvm::for_each(extensions, leaveOutRounding);
   eraseDead(fused.getBodyBlock());

@@ -3,8 +3,8 @@
 #define TILEWRIGHT_TRANSFORMS_EXPRREWRITER_H
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/analysis/TensorExpr.h"
 #include "mlir/IR/Builders.h"
+#include "passes/analysis/TensorExpr.h"
 
 namespace tilewright {
 

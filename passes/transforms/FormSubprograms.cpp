@@ -1,11 +1,11 @@
 // Level 1 to level 2: the plan carried out. The decision is a Plan, made by the planner or read from a file and
-// checked; the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in which the
-// ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
+// checked; the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in
+// which the ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/Partition.h"
-#include "passes/analysis/Rounding.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
 #include "passes/transforms/ExprRewriter.h"
@@ -79,8 +79,7 @@ void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
       continue;
     }
     OpBuilder at(within);
-    within.replaceAllUsesWith(
-        arith::ConstantOp::create(at, within.getLoc(), at.getBoolAttr(true)).getResult());
+    within.replaceAllUsesWith(arith::ConstantOp::create(at, within.getLoc(), at.getBoolAttr(true)).getResult());
     within.erase();
   }
 }
@@ -102,8 +101,8 @@ public:
       Value replaced = made.lookup(input);
       return replaced ? replaced : input;
     });
-    Location loc = builder.getFusedLoc(llvm::map_to_vector(
-        part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
+    Location loc = builder.getFusedLoc(
+        llvm::map_to_vector(part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
     auto subprogram = tile::SubprogramOp::create(
         builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
         part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
@@ -186,10 +185,10 @@ private:
     auto key = std::tuple(consumer, value, edge->scope, edge->recompute, edge->unrounded);
     Value &connected = connects[key];
     if (!connected)
-      connected = tile::ConnectOp::create(
-          builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
-          tile::ScopeAttr::get(builder.getContext(), edge->scope),
-          edge->recompute ? builder.getUnitAttr() : UnitAttr(), edge->unrounded ? builder.getUnitAttr() : UnitAttr());
+      connected = tile::ConnectOp::create(builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
+                                          tile::ScopeAttr::get(builder.getContext(), edge->scope),
+                                          edge->recompute ? builder.getUnitAttr() : UnitAttr(),
+                                          edge->unrounded ? builder.getUnitAttr() : UnitAttr());
     return connected;
   }
 

@@ -48,8 +48,7 @@ public:
       gridExtents.push_back(extents[dim]);
       gridTiles.push_back(tiles[dim]);
     }
-    auto parallel =
-        ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
+    auto parallel = ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
     Block &workgroup = parallel.getBody().emplaceBlock();
     OpBuilder workgroupBuilder = OpBuilder::atBlockEnd(&workgroup);
     for (Value input : movement.workgroupStaged)
@@ -101,9 +100,9 @@ private:
 
   void stageForWorkgroup(OpBuilder &builder, Value input) {
     auto type = cast<RankedTensorType>(input.getType());
-    Value buffer = AllocOp::create(builder, subprogram.getLoc(),
-                                   SliceType::get(context(), type.getShape(), type.getElementType(), Space::block),
-                                   IntegerAttr());
+    Value buffer =
+        AllocOp::create(builder, subprogram.getLoc(),
+                        SliceType::get(context(), type.getShape(), type.getElementType(), Space::block), IntegerAttr());
     MoveOp::create(builder, subprogram.getLoc(), bindingOf(input), buffer);
     workgroupBuffers[input] = buffer;
   }
@@ -213,9 +212,8 @@ private:
         vector = position;
     SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
     auto compute = ComputeOp::create(builder, loc, nestOffsets, accs.slices, nestExtents, sizes, offsetDims, reductions,
-                                     vector, builder.getAffineMapArrayAttr(accs.maps),
-                                     builder.getArrayAttr(accs.inits), builder.getStrArrayAttr(kinds),
-                                     microKernelOf(nest));
+                                     vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
+                                     builder.getStrArrayAttr(kinds), microKernelOf(nest));
     compute.getBody().push_back(body);
     return compute;
   }

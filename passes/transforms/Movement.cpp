@@ -10,9 +10,7 @@ static Value lookThroughConnects(Value value) {
   return value;
 }
 
-static int64_t spaceRank(ExprOp root) {
-  return cast<SubprogramOp>(root->getParentOp()).getExtents().size();
-}
+static int64_t spaceRank(ExprOp root) { return cast<SubprogramOp>(root->getParentOp()).getExtents().size(); }
 
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
   std::optional<ArrayRef<int64_t>> dims = root.getDims();
@@ -44,8 +42,8 @@ static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, uns
   for (auto [read, write] : llvm::zip(access.map.getResults(), written.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(write);
     int64_t place = dim ? placeOf(producer)[dim.getPosition()] : -1;
-    AffineExpr expected = place < 0 ? getAffineConstantExpr(0, consumer.getContext())
-                                    : getAffineDimExpr(place, consumer.getContext());
+    AffineExpr expected =
+        place < 0 ? getAffineConstantExpr(0, consumer.getContext()) : getAffineDimExpr(place, consumer.getContext());
     if (read != expected)
       return false;
   }
@@ -168,8 +166,7 @@ private:
       int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
       // A scalar is loaded once per tile at most; staging it would cost as much as reading it.
       bool repeats = repeatsInTile(access.map, movement.nests[reader.first]);
-      bool repeated =
-          !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
+      bool repeated = !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
       if (movement.workgroupStaged.contains(access.tensor))
         continue;
       if (repeated && staged + bytes <= kWorkgroupStagingBytes) {
@@ -185,16 +182,15 @@ private:
   static bool isSlice(const SpaceAccess &access) {
     llvm::SmallDenseSet<unsigned> used;
     return access.guard == IntegerSet() && llvm::all_of(access.map.getResults(), [&](AffineExpr expr) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
-    });
+             auto dim = dyn_cast<AffineDimExpr>(expr);
+             return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
+           });
   }
 
   /// Whether the nest visits each element of the slice once.
   bool coversNest(const SpaceAccess &access, const Nest &nest) {
-    return llvm::all_of(nest.dims, [&](int64_t dim) {
-      return subprogram.getExtents()[dim] == 1 || access.map.isFunctionOfDim(dim);
-    });
+    return llvm::all_of(
+        nest.dims, [&](int64_t dim) { return subprogram.getExtents()[dim] == 1 || access.map.isFunctionOfDim(dim); });
   }
 
   SubprogramOp subprogram;

@@ -37,8 +37,8 @@ struct TileStaging {
 struct Movement {
   llvm::SmallVector<Nest> nests;
   llvm::DenseMap<mlir::Operation *, unsigned> nestOf;
-  llvm::SmallVector<TileStaging> tileStaged;        ///< accesses copied to a buffer once per tile
-  llvm::SetVector<mlir::Value> workgroupStaged;     ///< inputs copied whole, once per workgroup
+  llvm::SmallVector<TileStaging> tileStaged;    ///< accesses copied to a buffer once per tile
+  llvm::SetVector<mlir::Value> workgroupStaged; ///< inputs copied whole, once per workgroup
   /// Root results that a later nest reads, hence need a buffer.
   llvm::SetVector<mlir::Value> buffered;
 };

@@ -25,9 +25,9 @@ bool isCandidate(Operation *op) {
 /// A fill that an op we leave alone starts from stays what it is.
 bool startsAccumulator(Operation *op) {
   return isa<linalg::FillOp>(op) && llvm::any_of(op->getUses(), [](OpOperand &use) {
-    auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
-    return user && user.isDpsInit(&use);
-  });
+           auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+           return user && user.isDpsInit(&use);
+         });
 }
 
 class RaiseTensorExprs : public impl::RaiseTensorExprsBase<RaiseTensorExprs> {

@@ -1,9 +1,9 @@
 #include "passes/transforms/Roundings.h"
 
-#include "passes/analysis/Rounding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/analysis/Rounding.h"
 
 using namespace mlir;
 
@@ -15,8 +15,7 @@ Value extend(OpBuilder &builder, Value narrow) {
   Type wide = builder.getF32Type();
   FloatAttr constant;
   if (matchPattern(narrow, m_Constant(&constant)))
-    return arith::ConstantOp::create(builder, narrow.getLoc(),
-                                     builder.getFloatAttr(wide, constant.getValueAsDouble()));
+    return arith::ConstantOp::create(builder, narrow.getLoc(), builder.getFloatAttr(wide, constant.getValueAsDouble()));
   return arith::ExtFOp::create(builder, narrow.getLoc(), wide, narrow);
 }
 

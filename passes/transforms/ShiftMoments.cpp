@@ -1,8 +1,8 @@
-// The sum of (x - b)^2 in one pass over x. With any shift c it is S2 - t (2 S1 - n t), where S1 and S2 are the sums of x - c
-// and of its square, n how many there are, and t = b - c; so x need not be kept until b, most often its mean, is known.
-// The shift is an element of x: without one the terms cancel where the mean is large against the deviation (Chan, Golub
-// and LeVeque, "Algorithms for computing the sample variance", 1983). Where x fits the workgroup's memory the two-pass
-// form stays: it is more exact, and reads x once as well.
+// The sum of (x - b)^2 in one pass over x. With any shift c it is S2 - t (2 S1 - n t), where S1 and S2 are the sums of
+// x - c and of its square, n how many there are, and t = b - c; so x need not be kept until b, most often its mean, is
+// known. The shift is an element of x: without one the terms cancel where the mean is large against the deviation
+// (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). Where x fits the workgroup's memory
+// the two-pass form stays: it is more exact, and reads x once as well.
 #include "passes/Passes.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/Target.h"
@@ -142,16 +142,16 @@ private:
     AffineMap written = sum.getIndexingMapsArray()[1];
     AffineMap identity = builder.getMultiDimIdentityMap(written.getNumDims());
     Value init = sum.getDpsInits()[0];
-    auto moments = linalg::GenericOp::create(
-        builder, loc, TypeRange{result, result}, ValueRange{what.x, what.x}, ValueRange{init, init},
-        ArrayRef{identity, firstMap(), written, written}, sum.getIteratorTypesArray(),
-        [&](OpBuilder &at, Location, ValueRange values) {
-          Value shifted = arith::SubFOp::create(at, loc, values[0], values[1]);
-          Value square = arith::MulFOp::create(at, loc, shifted, shifted);
-          Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
-          Value second = arith::AddFOp::create(at, loc, square, values[3]);
-          linalg::YieldOp::create(at, loc, ValueRange{first, second});
-        });
+    auto moments =
+        linalg::GenericOp::create(builder, loc, TypeRange{result, result}, ValueRange{what.x, what.x},
+                                  ValueRange{init, init}, ArrayRef{identity, firstMap(), written, written},
+                                  sum.getIteratorTypesArray(), [&](OpBuilder &at, Location, ValueRange values) {
+                                    Value shifted = arith::SubFOp::create(at, loc, values[0], values[1]);
+                                    Value square = arith::MulFOp::create(at, loc, shifted, shifted);
+                                    Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
+                                    Value second = arith::AddFOp::create(at, loc, square, values[3]);
+                                    linalg::YieldOp::create(at, loc, ValueRange{first, second});
+                                  });
     moments->setAttr(kFormAttr, builder.getStringAttr("two-moment variance"));
     return moments.getResults();
   }
@@ -217,7 +217,8 @@ private:
     SmallVector<SumOfSquares> found;
     getOperation().walk([&](linalg::GenericOp op) {
       std::optional<SumOfSquares> what = match(op);
-      if (what && getElementTypeOrSelf(what->x.getType()).getIntOrFloatBitWidth() >= 32 && !fitsWorkgroup(*what, *machine))
+      if (what && getElementTypeOrSelf(what->x.getType()).getIntOrFloatBitWidth() >= 32 &&
+          !fitsWorkgroup(*what, *machine))
         found.push_back(*what);
     });
     for (const SumOfSquares &what : found)

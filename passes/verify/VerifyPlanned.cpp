@@ -54,9 +54,9 @@ private:
 
   bool isRoot(tile::ExprOp expr) {
     return expr.isReduction() || llvm::any_of(expr->getUsers(), [](Operation *user) {
-      auto connect = dyn_cast<tile::ConnectOp>(user);
-      return isa<tile::YieldOp>(user) || (connect && connect.getScope() != tile::Scope::thread);
-    });
+             auto connect = dyn_cast<tile::ConnectOp>(user);
+             return isa<tile::YieldOp>(user) || (connect && connect.getScope() != tile::Scope::thread);
+           });
   }
 
   LogicalResult verifyGrid(tile::ExprOp root) {

@@ -90,8 +90,8 @@ private:
       for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
         Range range = boundExpr(expr, ranges);
         if (range.low < 0 || range.high >= type.getShape()[dim])
-          return op->emitError("R3: reaches [") << range.low << ", " << range.high << "] along dim " << dim
-                                                << " of size " << type.getShape()[dim];
+          return op->emitError("R3: reaches [")
+                 << range.low << ", " << range.high << "] along dim " << dim << " of size " << type.getShape()[dim];
       }
       return success();
     };

@@ -1,5 +1,5 @@
-// The extension module `tilewright._native`: the core for Python. Thin: what fails returns diagnostics, and the Python side
-// raises them.
+// The extension module `tilewright._native`: the core for Python. Thin: what fails returns diagnostics, and the Python
+// side raises them.
 #include "core/Core.h"
 
 #include <nanobind/nanobind.h>

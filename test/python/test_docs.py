@@ -69,3 +69,34 @@ def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     exec(blocks[1], names)
     with pytest.raises(tilewright.TilewrightError, match="does not fit extent"):
         exec(blocks[2], names)
+
+
+def test_tour_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Python as one script, between the commands that make the model and compare."""
+    text = (ROOT / "docs" / "tour.md").read_text()
+    make, compare = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    _sh(make.replace("python ", f"{sys.executable} "), tmp_path, environment)
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
+    _sh(compare.replace("tilewright", f"{sys.executable} -m tilewright", 1), tmp_path, environment)
+
+
+def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnx
+
+    from benchmarks.workloads import build
+
+    text = (ROOT / "docs" / "extending.md").read_text()
+    dump, opt, _ = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    onnx.save(build("bert-small"), str(tmp_path / "bert-small.onnx"))
+    monkeypatch.chdir(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    _sh(dump.replace("tilewright", f"{sys.executable} -m tilewright", 1), tmp_path, environment)
+    _sh(opt.replace("tilewright-opt", str(ROOT / "build" / "bin" / "tilewright-opt"), 1), tmp_path, environment)
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
+
+
+def _sh(command: str, folder: Path, environment: dict[str, str]) -> None:
+    ran = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True)
+    assert ran.returncode == 0, ran.stderr.decode()

@@ -46,8 +46,7 @@ SmallVector<int64_t> evaluate(AffineMap map, ArrayRef<int64_t> point) {
   return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) { return evaluate(expr, point); });
 }
 
-template <typename Callback>
-void forEachPoint(ArrayRef<int64_t> extents, Callback callback) {
+template <typename Callback> void forEachPoint(ArrayRef<int64_t> extents, Callback callback) {
   SmallVector<int64_t> point(extents.size(), 0);
   while (true) {
     callback(ArrayRef<int64_t>(point));
@@ -154,8 +153,8 @@ TEST_F(AffineAlgebra, bounds_of_linear_expressions_are_attained) {
 TEST_F(AffineAlgebra, composition_of_maps_composes_the_functions) {
   for (int round = 0; round < 5000; ++round) {
     SmallVector<int64_t> extents = randomExtents();
-    AffineMap inner = AffineMap::get(
-        extents.size(), 0, {randomExpr(extents.size(), 2), randomExpr(extents.size(), 2)}, &context);
+    AffineMap inner =
+        AffineMap::get(extents.size(), 0, {randomExpr(extents.size(), 2), randomExpr(extents.size(), 2)}, &context);
     AffineMap outer = AffineMap::get(2, 0, {randomExpr(2, 2), randomExpr(2, 2)}, &context);
     AffineMap both = composeInDomain(outer, inner, extents);
     bool same = true;

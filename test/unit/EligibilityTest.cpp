@@ -35,7 +35,8 @@ protected:
   static std::string biased(const char *result, const char *input) {
     return std::string("  %") + result + R"( = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
       affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
-      ins(%)" + input + R"(, %bias : tensor<96x224xf32>, tensor<224xf32>) outs(%e : tensor<96x224xf32>) {
+      ins(%)" +
+           input + R"(, %bias : tensor<96x224xf32>, tensor<224xf32>) outs(%e : tensor<96x224xf32>) {
   ^bb0(%u: f32, %v: f32, %o: f32):
     %r = arith.addf %u, %v : f32
     linalg.yield %r : f32
@@ -57,34 +58,43 @@ TEST_F(EligibilityTest, a_chain_folds) {
 }
 TEST_F(EligibilityTest, a_chain_that_escapes_in_between_folds) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") + unary("y", "exp", "x") + "  return %x, %y : " + square + ", " +
-                                 square + "\n", square + ", " + square), (Folds{-1, 0, 0}));
+                                 square + "\n",
+                             square + ", " + square),
+            (Folds{-1, 0, 0}));
 }
 TEST_F(EligibilityTest, only_the_first_of_two_readers_folds) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") + unary("y", "exp", "x") + unary("w", "tanh", "x") +
-                                 "  return %y, %w : " + square + ", " + square + "\n", square + ", " + square),
+                                 "  return %y, %w : " + square + ", " + square + "\n",
+                             square + ", " + square),
             (Folds{-1, 0, 0, -1}));
 }
 TEST_F(EligibilityTest, two_readers_of_the_contraction_keep_both_out) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") + unary("y", "exp", "m") + "  return %x, %y : " + square + ", " +
-                                 square + "\n", square + ", " + square), (Folds{-1, -1, -1}));
+                                 square + "\n",
+                             square + ", " + square),
+            (Folds{-1, -1, -1}));
 }
 TEST_F(EligibilityTest, a_reduction_beside_keeps_it_out) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") + sum("y", "m") + "  return %x, %y : " + square + ", " + row + "\n",
-                             square + ", " + row), (Folds{-1, -1, -1}));
+                             square + ", " + row),
+            (Folds{-1, -1, -1}));
 }
 TEST_F(EligibilityTest, what_follows_a_reduction_stays_out) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") + sum("s", "x") +
                                  "  %sb = linalg.broadcast ins(%s : tensor<96xf32>) outs(%e : tensor<96x224xf32>) "
                                  "dimensions = [1]\n"
                                  "  %y = linalg.add ins(%x, %sb : tensor<96x224xf32>, tensor<96x224xf32>) outs(%e : "
-                                 "tensor<96x224xf32>) -> tensor<96x224xf32>\n  return %y : " + square + "\n", square),
+                                 "tensor<96x224xf32>) -> tensor<96x224xf32>\n  return %y : " +
+                                 square + "\n",
+                             square),
             (Folds{-1, 0, -1, -1, -1}));
 }
 TEST_F(EligibilityTest, a_transpose_after_folds) {
   EXPECT_EQ(foldsAfterMatmul(unary("x", "abs", "m") +
                                  "  %te = tensor.empty() : tensor<224x96xf32>\n"
                                  "  %t = linalg.transpose ins(%x : tensor<96x224xf32>) outs(%te : tensor<224x96xf32>) "
-                                 "permutation = [1, 0]\n  return %t : tensor<224x96xf32>\n", "tensor<224x96xf32>"),
+                                 "permutation = [1, 0]\n  return %t : tensor<224x96xf32>\n",
+                             "tensor<224x96xf32>"),
             (Folds{-1, 0, 0}));
 }
 const char *expand = "  %x = tensor.expand_shape %y [[0], [1, 2]] output_shape [96, 7, 32] : tensor<96x224xf32> into "
@@ -98,13 +108,15 @@ TEST_F(EligibilityTest, an_expansion_before_a_transpose_keeps_all_out) {
                                  "  %te = tensor.empty() : tensor<7x96x32xf32>\n"
                                  "  %t = linalg.transpose ins(%x : tensor<96x7x32xf32>) outs(%te : "
                                  "tensor<7x96x32xf32>) permutation = [1, 0, 2]\n  return %t : tensor<7x96x32xf32>\n",
-                             "tensor<7x96x32xf32>"), (Folds{-1, -1, -1, -1}));
+                             "tensor<7x96x32xf32>"),
+            (Folds{-1, -1, -1, -1}));
 }
 TEST_F(EligibilityTest, a_slice_keeps_what_follows_out) {
   EXPECT_EQ(foldsAfterMatmul("  %s = tensor.extract_slice %m[0, 10] [96, 100] [1, 1] : tensor<96x224xf32> to "
                              "tensor<96x100xf32>\n  %se = tensor.empty() : tensor<96x100xf32>\n"
                              "  %y = linalg.exp ins(%s : tensor<96x100xf32>) outs(%se : tensor<96x100xf32>) -> "
-                             "tensor<96x100xf32>\n  return %y : tensor<96x100xf32>\n", "tensor<96x100xf32>"),
+                             "tensor<96x100xf32>\n  return %y : tensor<96x100xf32>\n",
+                             "tensor<96x100xf32>"),
             (Folds{-1, -1, -1}));
 }
 

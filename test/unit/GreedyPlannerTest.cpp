@@ -185,7 +185,8 @@ TEST_F(GreedyPlannerTest, never_beats_exhaustive_search) {
 func.func @f(%x: tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32> {
   %z = arith.constant dense<0.0> : tensor<ROWSxf32>
   %e = tensor.empty() : tensor<ROWSx53xf32>
-  %a = linalg.exp ins(%x : tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>)") + tail;
+  %a = linalg.exp ins(%x : tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>)") +
+                         tail;
     for (size_t at; (at = source.find("ROWS")) != std::string::npos;)
       source.replace(at, 4, rows);
     TensorGraph graph = parse(source);

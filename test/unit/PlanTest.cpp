@@ -27,9 +27,8 @@ protected:
     return *llvm::find_if(part().ops, [&](const OpPlan &entry) { return entry.id == id; });
   }
   EdgePlan &edge(unsigned consumer, unsigned input) {
-    return *llvm::find_if(plan.edges, [&](const EdgePlan &entry) {
-      return entry.consumer == consumer && entry.input == input;
-    });
+    return *llvm::find_if(plan.edges,
+                          [&](const EdgePlan &entry) { return entry.consumer == consumer && entry.input == input; });
   }
   void expectIllegal(llvm::StringRef why) {
     std::string found = plan.verify(*graph);

@@ -78,8 +78,8 @@ public:
                      VectorShape shape)
       : builder(builder), compute(compute), contraction(contraction), outer(values), loc(compute.getLoc()),
         element(compute.getBodyBlock().getArgument(0).getType()),
-        lanes(shape.bytes * 8 / element.getIntOrFloatBitWidth()),
-        block(registerBlock(shape.registers)), indices(compute.getExtents().size()), offsets(indices) {
+        lanes(shape.bytes * 8 / element.getIntOrFloatBitWidth()), block(registerBlock(shape.registers)),
+        indices(compute.getExtents().size()), offsets(indices) {
     // An index along the lanes counts panels where tiles are whole ones, so that packed layouts simplify.
     panel = std::max(width(), packedWidth());
     int64_t size = compute.getSizes()[contraction.lane];
@@ -161,8 +161,8 @@ private:
         body(add(low, constantIndex(whole)), size - whole);
       return;
     }
-    Value end = arith::MinUIOp::create(builder, loc, add(low, constantIndex(size)),
-                                       constantIndex(compute.getExtents()[dim]));
+    Value end =
+        arith::MinUIOp::create(builder, loc, add(low, constantIndex(size)), constantIndex(compute.getExtents()[dim]));
     Value length = arith::SubIOp::create(builder, loc, end, low);
     Value rest = arith::RemUIOp::create(builder, loc, length, constantIndex(step));
     Value restStart = arith::SubIOp::create(builder, loc, end, rest);
@@ -329,7 +329,7 @@ private:
   Type element; ///< of the accumulator
   int64_t lanes;
   RegisterBlock block;
-  int64_t panel;         ///< lanes that the loop along them advances by: one register block, or several of a packed panel
+  int64_t panel; ///< lanes that the loop along them advances by: one register block, or several of a packed panel
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;

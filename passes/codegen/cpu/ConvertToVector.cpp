@@ -57,7 +57,8 @@ public:
     memory = entry->getArgument(types.size() - 2);
     Value workgroup = entry->getArgument(types.size() - 1);
     convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
-    if (program.walk([](StoreOp store) { return WalkResult(store.getStreamed() ? failure() : success()); }).wasInterrupted())
+    if (program.walk([](StoreOp store) { return WalkResult(store.getStreamed() ? failure() : success()); })
+            .wasInterrupted())
       orderStreamedStores(body, loc);
     func::ReturnOp::create(body, loc);
     return function;
@@ -126,7 +127,8 @@ private:
         tile = arith::DivUIOp::create(builder, loc, tile, radix);
       }
       Value scale = arith::ConstantIndexOp::create(builder, loc, size);
-      values.map(part.getWalk().getBody().getArgument(dim), size == 1 ? position : arith::MulIOp::create(builder, loc, position, scale).getResult());
+      values.map(part.getWalk().getBody().getArgument(dim),
+                 size == 1 ? position : arith::MulIOp::create(builder, loc, position, scale).getResult());
     }
   }
 
@@ -158,14 +160,13 @@ private:
     for (int64_t dim = 0; dim < rank; ++dim)
       dims.push_back(builder.getAffineDimExpr(dim));
     auto map = AffineMap::get(rank, rank, dims, builder.getContext());
-    Value value =
-        LoadOp::create(inside, move.getLoc(), type.getElementType(), move.getSource(), map, IntegerSetAttr());
+    Value value = LoadOp::create(inside, move.getLoc(), type.getElementType(), move.getSource(), map, IntegerSetAttr());
     StoreOp::create(inside, move.getLoc(), value, move.getTarget(), map);
     YieldOp::create(inside, move.getLoc(), ValueRange());
-    auto compute = ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(),
-                                     type.getShape(), ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1,
-                                     builder.getAffineMapArrayAttr({}), builder.getArrayAttr({}),
-                                     builder.getStrArrayAttr({}), StringAttr());
+    auto compute =
+        ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(), type.getShape(),
+                          ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
+                          builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr());
     compute.getBody().push_back(body);
     return compute;
   }

@@ -46,9 +46,9 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const Target &target, std::stri
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(triple, target.cpu, target.features, options,
+                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                           llvm::CodeGenOptLevel::Aggressive));
 }
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine) {

@@ -1,13 +1,12 @@
-// What x86-64 before AVX2 has no instruction for, in instructions that it has. LLVM would call a library for these, which
-// IREE's loader cannot resolve.
+// What x86-64 before AVX2 has no instruction for, in instructions that it has. LLVM would call a library for these,
+// which IREE's loader cannot resolve.
 //
-// A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs from
-// rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum: our functions
-// use it where they have bits to spare.
-// f16 is widened and narrowed on its bits, in whole numbers where it is subnormal, and never through a subnormal f32, which
-// a runtime may flush to zero.
-// bf16 has been widened and narrowed by arithmetic on bits before. What is left of it is only moved, which LLVM does
-// without calls only where it has registers for it; as i16 it needs none.
+// A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs
+// from rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum:
+// our functions use it where they have bits to spare. f16 is widened and narrowed on its bits, in whole numbers where
+// it is subnormal, and never through a subnormal f32, which a runtime may flush to zero. bf16 has been widened and
+// narrowed by arithmetic on bits before. What is left of it is only moved, which LLVM does without calls only where it
+// has registers for it; as i16 it needs none.
 #include "passes/Passes.h"
 #include "passes/target/Target.h"
 
@@ -51,9 +50,7 @@ public:
   Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
   Value shiftLeft(Value a, int64_t by) { return arith::ShLIOp::create(builder, a, constant(by)); }
   Value shiftRight(Value a, int64_t by) { return arith::ShRUIOp::create(builder, a, constant(by)); }
-  Value less(Value a, int64_t b) {
-    return arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, a, constant(b));
-  }
+  Value less(Value a, int64_t b) { return arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, a, constant(b)); }
   Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, condition, a, b); }
   Value fromFloat(Value a) { return arith::BitcastOp::create(builder, type, a); }
   Value toFloat(Value a) { return arith::BitcastOp::create(builder, shaped(builder.getF32Type(), type), a); }
@@ -154,8 +151,8 @@ bool convertsBf16(Operation *function) {
   auto isBf16 = [](Value value) { return getElementTypeOrSelf(value.getType()).isBF16(); };
   return function
       ->walk([&](Operation *op) {
-        bool converts = isa<arith::ExtFOp, arith::TruncFOp>(op) &&
-                        (isBf16(op->getOperand(0)) || isBf16(op->getResult(0)));
+        bool converts =
+            isa<arith::ExtFOp, arith::TruncFOp>(op) && (isBf16(op->getOperand(0)) || isBf16(op->getResult(0)));
         return converts ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

@@ -48,8 +48,7 @@ void count(OpBuilder &builder, Operation *op, const Access &access, Value counte
   Location loc = op->getLoc();
   builder.setInsertionPointAfter(op);
   Type i64 = builder.getI64Type();
-  int64_t elementBytes =
-      llvm::divideCeil(cast<MemRefType>(access.memory.getType()).getElementTypeBitWidth(), 8);
+  int64_t elementBytes = llvm::divideCeil(cast<MemRefType>(access.memory.getType()).getElementTypeBitWidth(), 8);
   Value bytes;
   if (access.mask) {
     Value lanes = arith::ExtUIOp::create(builder, loc, VectorType::get({access.lanes}, i64), access.mask);

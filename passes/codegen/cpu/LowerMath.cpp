@@ -1,13 +1,13 @@
-// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications and expansions
-// for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
+// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications and
+// expansions for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
 // resolve, so it is an error here, where the op is known.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

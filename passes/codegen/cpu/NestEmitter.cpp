@@ -60,9 +60,7 @@ static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t size = compute.getSizes()[compute.getVector()];
   int64_t native = shape.bytes / 4;
   int64_t work = 0;
-  compute.getBody().walk([&](Operation *op) {
-    work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1;
-  });
+  compute.getBody().walk([&](Operation *op) { work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1; });
   int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
   while (unroll > 1 && native * unroll > size)
     unroll /= 2;
@@ -178,10 +176,12 @@ private:
     if (vectorDim < 0)
       return;
     auto yield = cast<YieldOp>(compute.getBodyBlock().getTerminator());
-    for (auto [arg, yielded, init] : llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
+    for (auto [arg, yielded, init] :
+         llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
       Operation *op = yielded.getDefiningOp();
       bool takesNaN = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op);
-      bool losesNaN = isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op) && !cast<FloatAttr>(init).getValue().isNaN();
+      bool losesNaN =
+          isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op) && !cast<FloatAttr>(init).getValue().isNaN();
       if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)))
         extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
     }
@@ -207,8 +207,8 @@ private:
 
   using LoopBody = llvm::function_ref<SmallVector<Value>(IRMapping &, Value mask, ValueRange carried)>;
 
-  /// The loop over order[level], with values carried around it; the vector dim's becomes a loop over whole vectors and a
-  /// masked tail.
+  /// The loop over order[level], with values carried around it; the vector dim's becomes a loop over whole vectors and
+  /// a masked tail.
   SmallVector<Value> emitLoop(unsigned level, const IRMapping &values, Value mask, ValueRange carried, LoopBody body) {
     int64_t dim = order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
     Value low = offsets[dim];
@@ -456,7 +456,8 @@ private:
       store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
     } else if (auto index = dyn_cast<IndexOp>(op)) {
       AffineExpr expr = index.getMap().getResult(0);
-      values.map(index.getResult(), vectorised.lookup(&op) ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr));
+      values.map(index.getResult(),
+                 vectorised.lookup(&op) ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr));
     } else if (auto within = dyn_cast<WithinOp>(op)) {
       values.map(within.getResult(), emitWithin(within.getSet(), vectorised.lookup(&op)));
     } else if (auto extremum = llvm::find_if(extrema, [&](const Extremum &e) { return e.op == &op; });
@@ -486,9 +487,7 @@ private:
   }
 
   /// An index that is wanted as an integer is computed as one: lanes of index would be twice as wide.
-  bool isNumberOfLanes(arith::IndexCastOp op) {
-    return op.getIn().getDefiningOp<IndexOp>() && vectorised.lookup(op);
-  }
+  bool isNumberOfLanes(arith::IndexCastOp op) { return op.getIn().getDefiningOp<IndexOp>() && vectorised.lookup(op); }
 
   /// Whether all lanes, and further iterations, divide by one number, and may multiply by its reciprocal.
   bool dividesByUniform(Operation &op) {
@@ -521,7 +520,8 @@ private:
   Value emitOrdered(const Extremum &extremum, IRMapping &values) {
     Value before = toVector(values.lookupOrDefault(extremum.accumulator));
     Value value = toVector(values.lookupOrDefault(extremum.value));
-    auto predicate = isa<arith::MaximumFOp, arith::MaxNumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+    auto predicate =
+        isa<arith::MaximumFOp, arith::MaxNumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
     Value wins = arith::CmpFOp::create(builder, loc, predicate, value, before);
     return arith::SelectOp::create(builder, loc, wins, value, before);
   }
@@ -594,9 +594,8 @@ private:
     Type element = cast<MemRefType>(memory.getType()).getElementType();
     Value guard, laneGuard;
     if (std::optional<IntegerSet> set = load.getGuard()) {
-      bool onLanes = vectorDim >= 0 && llvm::any_of(set->getConstraints(), [&](AffineExpr expr) {
-        return expr.isFunctionOfDim(vectorDim);
-      });
+      bool onLanes = vectorDim >= 0 && llvm::any_of(set->getConstraints(),
+                                                    [&](AffineExpr expr) { return expr.isFunctionOfDim(vectorDim); });
       (onLanes ? laneGuard : guard) = emitWithin(*set, onLanes);
     }
     Lanes kind = lanesOf(type, load.getMap());
@@ -607,8 +606,8 @@ private:
       Value lanesRead = mask;
       auto restrict = [&](Value condition) {
         if (condition)
-          lanesRead = lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition))
-                                : toVector(condition);
+          lanesRead =
+              lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
       };
       restrict(guard);
       restrict(laneGuard);
@@ -631,8 +630,8 @@ private:
     return arith::SelectOp::create(builder, loc, guard, value, constant(cast<TypedAttr>(builder.getZeroAttr(element))));
   }
 
-  /// Asks for what the same load will read at the next tile. Later nests of this tile leave memory idle, and the hardware
-  /// has stopped looking ahead when its stream begins again.
+  /// Asks for what the same load will read at the next tile. Later nests of this tile leave memory idle, and the
+  /// hardware has stopped looking ahead when its stream begins again.
   void prefetchNextTile(LoadOp load, Value memory, Type element) {
     int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
     if (dim < 0)
@@ -723,9 +722,9 @@ private:
       return false;
     for (int64_t dim = 0; dim < rank; ++dim) {
       std::optional<int64_t> stride = strideAlong(map, strides, dim);
-      int64_t step = dim != vectorDim                                           ? 1
+      int64_t step = dim != vectorDim                                       ? 1
                      : compute.getSizes()[dim] == compute.getExtents()[dim] ? lanes
-                                                                                : std::gcd(lanes, compute.getSizes()[dim]);
+                                                                            : std::gcd(lanes, compute.getSizes()[dim]);
       if (!stride || *stride * step * bytes % shape.bytes != 0)
         return false;
     }
@@ -750,9 +749,7 @@ private:
 
   // --- indices -----------------------------------------------------------------------------------------------------
 
-  Value scalarIndex(AffineExpr expr) {
-    return affine::expandAffineExpr(builder, loc, expr, indices, offsets);
-  }
+  Value scalarIndex(AffineExpr expr) { return affine::expandAffineExpr(builder, loc, expr, indices, offsets); }
 
   /// Element offsets of the lanes from the slice's start.
   Value linearIndex(SliceType type, AffineMap map) {
@@ -819,9 +816,7 @@ private:
     auto type = dyn_cast<VectorType>(value.getType());
     return type ? type.clone(element) : element;
   }
-  Value zeros(VectorType type) {
-    return constant(cast<TypedAttr>(builder.getZeroAttr(type)));
-  }
+  Value zeros(VectorType type) { return constant(cast<TypedAttr>(builder.getZeroAttr(type))); }
   Value constant(TypedAttr value) { return arith::ConstantOp::create(builder, loc, value); }
   Value constantIndex(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value value, int64_t amount) { return addValues(value, constantIndex(amount)); }
@@ -844,7 +839,7 @@ private:
   DenseMap<Operation *, unsigned> levels;
   DenseMap<Operation *, bool> vectorised;
   SmallVector<Extremum> extrema;
-  unsigned numFlags = 0; ///< extrema that a NaN wins
+  unsigned numFlags = 0;               ///< extrema that a NaN wins
   SmallVector<Value> indices, offsets; ///< current index and offset per dim
 };
 } // namespace

@@ -11,7 +11,7 @@ namespace tilewright {
 
 /// What the emitter needs to know of the machine.
 struct VectorShape {
-  int64_t bytes = 64;    ///< of one vector register
+  int64_t bytes = 64; ///< of one vector register
   int64_t registers = 32;
   int64_t cacheBytes = 32 * 1024; ///< of the innermost cache
 };

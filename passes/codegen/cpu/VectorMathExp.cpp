@@ -70,8 +70,8 @@ Num cosh(Num x) {
   return half + half.like(0.25) / half;
 }
 
-/// u / (u + 2) with u = expm1 2x = 2^n p + (2^n - 1). Near zero u = 2x + x^2 q, and the quotient is x + x (x q - u) / (u + 2),
-/// where roundings of u count for little.
+/// u / (u + 2) with u = expm1 2x = 2^n p + (2^n - 1). Near zero u = 2x + x^2 q, and the quotient is x + x (x q - u) /
+/// (u + 2), where roundings of u count for little.
 Num tanh(Num x) {
   Num a = atMost(abs(x), 9.1), near = less(a, kNearTanh);
   Whole n = zeroWhere(near, nearest(a, 2 * kLog2E));

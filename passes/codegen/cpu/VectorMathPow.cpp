@@ -1,5 +1,5 @@
-// pow x y = 2^(y log2 |x|) with the logarithm and the product in f64, where their errors of about 2^-35 do not count; then
-// the cases of IEEE 754. The cube root is a power too.
+// pow x y = 2^(y log2 |x|) with the logarithm and the product in f64, where their errors of about 2^-35 do not count;
+// then the cases of IEEE 754. The cube root is a power too.
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/codegen/cpu/VectorMathTables.h"
 

@@ -1,6 +1,6 @@
-// Sine, cosine, tangent: |x| = q pi/2 + r, polynomials in r. Up to kNear, pi/2 in three floats is enough (Cody and Waite);
-// past it the product with 2/pi is taken in integers, modulo 4 and to 64 bits (Payne and Hanek). That code is skipped
-// unless a lane needs it.
+// Sine, cosine, tangent: |x| = q pi/2 + r, polynomials in r. Up to kNear, pi/2 in three floats is enough (Cody and
+// Waite); past it the product with 2/pi is taken in integers, modulo 4 and to 64 bits (Payne and Hanek). That code is
+// skipped unless a lane needs it.
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/codegen/cpu/VectorMathTables.h"
 
@@ -36,8 +36,8 @@ Num wordAt(Num index, unsigned later) {
   return word.toWide();
 }
 
-/// For 2^16 <= x < infinity, that is x = m 2^e with m in 24 bits. Bits of 2/pi that weigh 4 and more are left out of the
-/// product, those below them are taken 96 at a time.
+/// For 2^16 <= x < infinity, that is x = m 2^e with m in 24 bits. Bits of 2/pi that weigh 4 and more are left out of
+/// the product, those below them are taken 96 at a time.
 Reduced reduceFar(Num x) {
   Num bits = x.bits();
   Num m = ((bits & bits.likeBits(0x7FFFFF)) | bits.likeBits(0x800000)).toWide();

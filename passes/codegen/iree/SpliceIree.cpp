@@ -120,8 +120,8 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     state.addOperands(launch.getInputs());
     state.addTypes(launch.getResultTypes());
     std::string entry = launch.getProgram().getLeafReference().str() + kShimSuffix.str();
-    auto symbol = SymbolRefAttr::get(builder.getContext(), kKernelModule,
-                                     {FlatSymbolRefAttr::get(builder.getContext(), entry)});
+    auto symbol =
+        SymbolRefAttr::get(builder.getContext(), kKernelModule, {FlatSymbolRefAttr::get(builder.getContext(), entry)});
     state.addAttribute("entry_points", builder.getArrayAttr({symbol}));
     int32_t inputs = launch.getInputs().size();
     state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({0, inputs, 0, 0}));
