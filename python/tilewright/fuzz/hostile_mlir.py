@@ -18,7 +18,10 @@ _PIPELINES = (
     (),
     ("--canonicalize",),
     ("--allow-unregistered-dialect", "--tile-form-subprograms=target=x86-64-avx2"),
-    ("--allow-unregistered-dialect", "--pass-pipeline=builtin.module(tilewright-cpu{target=x86-64-avx2})"),
+    (
+        "--allow-unregistered-dialect",
+        "--pass-pipeline=builtin.module(tilewright-cpu{target=x86-64-avx2 object-path=kernels.o})",
+    ),
 )
 _RUN = re.compile(r"RUN:(.*?)$", re.MULTILINE)
 _TOKEN = re.compile(r"\s+|[\w.$]+|->|::|.")
@@ -83,7 +86,7 @@ def hostile_text(seed: int, folder: Path) -> tuple[str, tuple[str, ...], str]:
         mutation = _MUTATIONS[int(rng.integers(len(_MUTATIONS)))]
         text = mutation(text, rng, pool)
         names.append(mutation.__name__.strip("_"))
-    arguments = sample.arguments if rng.random() < 0.7 else _PIPELINES[int(rng.integers(len(_PIPELINES)))]
+    arguments = sample.arguments if rng.random() < 0.5 else _PIPELINES[_at(rng, _PIPELINES)]
     return "+".join(names), arguments, text
 
 
