@@ -92,9 +92,7 @@ def _has(model: ModelProto, op: str) -> bool:
     return any(node.op_type == op for node in model.graph.node)
 
 
-def test_a_request_beyond_its_limit_ends_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_beyond_its_limit_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     with Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0) as worker:
         with pytest.raises(WorkerTooSlow, match="longer than 2 s"):
