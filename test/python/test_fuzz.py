@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
 from tilewright.cli import cli
+from tilewright.fuzz.builder import ModelBuilder
 from tilewright.fuzz.graphs import pairs, random_graph
 from tilewright.fuzz.hunt import Finding, Judge, Outcome
 from tilewright.fuzz.judge import Expected as Expectation
@@ -60,12 +61,27 @@ def _report(*, taken: int, left: int) -> Report:
 
 
 def test_a_verdict_holds_errors_and_coverage() -> None:
-    expected = {"a": Expectation([], [np.ones(3)], 1e-3)}
-    good = compare(expected, [np.ones(3)], _report(taken=9, left=1))["a"]
+    model = random_graph(0)
+    expected = {"a": Expectation.of(model, 0)}
+    right = expected["a"].outputs
+    good = compare(expected, right, _report(taken=9, left=1))["a"]
     assert (good.failed, good.counts, good.taken, good.eligible) == (False, True, 9, 10)
-    assert not compare(expected, [np.ones(3)], _report(taken=8, left=1))["a"].counts
-    assert compare(expected, [np.full(3, 1.01)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
-    assert compare(expected, [np.full(3, np.nan)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    assert not compare(expected, right, _report(taken=8, left=1))["a"].counts
+    assert compare(expected, [y * 1.5 for y in right], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    assert (
+        compare(expected, [y * np.nan for y in right], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    )
+
+
+def test_where_all_digits_cancel_rounding_is_no_error() -> None:
+    """mean(x - mean(x)) is zero: what is left is rounding, and an error is what is more than that."""
+    m = ModelBuilder("cancels")
+    x = m.input((9,), "bf16")
+    difference = m.op("Sub", x, m.op("ReduceMean", x, m.ints([0]), keepdims=1))
+    m.output(m.op("ReduceMean", difference, m.ints([0]), keepdims=1), (1,), "bf16")
+    expected = {"a": Expectation.of(m.build(), 3)}
+    assert not compare(expected, [np.full(1, 1e-3)], _report(taken=1, left=0))["a"].failed
+    assert compare(expected, [np.full(1, 0.5)], _report(taken=1, left=0))["a"].failed
 
 
 def test_failures_are_alike_whatever_their_numbers() -> None:
