@@ -15,6 +15,7 @@ from onnx import ModelProto
 from tilewright.cli import cli
 from tilewright.fuzz.builder import ModelBuilder
 from tilewright.fuzz.graphs import pairs, random_graph
+from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hunt import Finding, Judge, Outcome
 from tilewright.fuzz.judge import Expected as Expectation
 from tilewright.fuzz.judge import Verdict, compare, operators
@@ -155,7 +156,7 @@ def test_the_summary_counts() -> None:
     outcome = Outcome({1: good, 2: little, 3: bad}, findings=[Finding((3,), bad)])
     summary = summarize(outcome, seeds=range(1, 4), target="cpu", seconds=1.0)
     assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (3, 2, 1)
-    assert summary["below_the_share"] == 1
+    assert summary["seeds_below_the_share"] == [2]
     assert summary["failures_by_kind"] == {"hang": 1}
     assert "1 x hang" in as_text(summary)
     json.dumps(summary)
@@ -175,3 +176,19 @@ def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
 def test_seeds_that_are_no_range_are_refused() -> None:
     result = CliRunner().invoke(cli, ["fuzz", "--seeds", "7"])
     assert result.exit_code == 2 and "A:B" in result.output
+
+
+@pytest.mark.parametrize("content", [None, b"no model"])
+def test_a_replay_of_no_model_is_one_error(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path)])
+    assert result.exit_code == 1 and result.output.startswith("error: ") and result.output.count("\n") == 1
+
+
+def test_lit_inputs_are_broken_the_same_way_every_time() -> None:
+    folder = Path(__file__).resolve().parents[1]
+    assert len(samples(folder)) > 150
+    assert hostile_text(5, folder) == hostile_text(5, folder)
+    assert len({hostile_text(seed, folder)[2] for seed in range(40)}) > 30

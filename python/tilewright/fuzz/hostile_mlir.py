@@ -151,6 +151,15 @@ def _other_size(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
     return _replaced(text, rng, r"(?<=[<x])\d+(?=x)", _INTEGERS)
 
 
+def _one_size_everywhere(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
+    """In types, extents, offsets and attributes alike: verifiers have nothing to say against it."""
+    sizes = re.findall(r"(?<=[<x])(\d+)(?=x)", text)
+    if not sizes:
+        return text
+    size, option = sizes[_at(rng, sizes)], _INTEGERS[_at(rng, _INTEGERS)]
+    return re.sub(rf"(?<![A-Za-wyz_%#.\d]){size}(?![\d.])", option, text)
+
+
 def _other_token(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
     tokens = _TOKEN.findall(text)
     donor = _TOKEN.findall(pool[_at(rng, pool)].text) or [""]
@@ -197,7 +206,9 @@ _MUTATIONS: tuple[Callable[[str, Rng, Sequence[Sample]], str], ...] = (
     _other_shape,
     _other_shape,
     _other_size,
-    _other_size,
+    _one_size_everywhere,
+    _one_size_everywhere,
+    _one_size_everywhere,
     _other_token,
     _delete_token,
     _swap_operands,

@@ -39,6 +39,9 @@ def summarize(outcome: Outcome, *, seeds: Sequence[int], target: str, seconds: f
         "passed_and_counted": len(counted),
         "nothing_to_run": len(nothing),
         "below_the_share": len(passed) - len(counted) - len(nothing),
+        "seeds_below_the_share": [
+            seed for seed, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.counts
+        ],
         "ops_eligible": eligible,
         "ops_in_our_kernels": sum(verdict.taken for verdict in passed),
         # Of those that are held to the bound of a type; the others lose their digits in any evaluation.
