@@ -4,7 +4,7 @@
 
 // Edges at scope thread are composed first; what they lead to has no place in the index space.
 func.func @not_composed(%x: tensor<7xf32>) -> tensor<7xf32> {
-  %r = tile.subprogram "f" (%x) extents [7] tiles [7] grid [] vector 1 workgroups 1 : (tensor<7xf32>) -> tensor<7xf32> {
+  %r = tile.subprogram "f" (%x) extents [7] tiles [7] grid [] vector 0 workgroups 1 : (tensor<7xf32>) -> tensor<7xf32> {
   ^bb0(%a: tensor<7xf32>):
     // expected-error @below {{has no dims: run tile-compose before tile-lower-to-program}}
     %p = tile.expr domain [7] reduce [] (%a) maps [#id] guards [unit] into [#id] inits []
