@@ -276,16 +276,17 @@ public:
   using FormSubprogramsBase::FormSubprogramsBase;
 
 private:
-  /// Functions we can plan for, each with its graph.
+  /// Functions we can plan for, each with its graph. What is in a module within the module is none of ours: the passes
+  /// that come next do not look there either.
   std::vector<std::pair<func::FuncOp, TensorGraph>> collect() {
     std::vector<std::pair<func::FuncOp, TensorGraph>> functions;
-    getOperation().walk([&](func::FuncOp function) {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function.getBody().hasOneBlock())
-        return;
+        continue;
       TensorGraph graph = TensorGraph::build(function.getBody().front());
       if (!graph.exprs().empty())
         functions.emplace_back(function, std::move(graph));
-    });
+    }
     return functions;
   }
 

@@ -518,11 +518,23 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
 
   llvm::StringMap<StringAttr> programsByText;
 
+  /// Every expression that composing left is a root, which has a place in the index space.
+  LogicalResult checkComposed(ArrayRef<SubprogramOp> parts) {
+    for (SubprogramOp part : parts)
+      for (auto expr : part.getBody().getOps<ExprOp>())
+        if (!expr.getDims())
+          return expr.emitOpError("has no dims: run tile-compose before tile-lower-to-program");
+    return success();
+  }
+
   void runOnOperation() override {
     programsByText.clear();
     SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
     if (kernels.empty())
       return;
+    for (ArrayRef<SubprogramOp> parts : kernels)
+      if (failed(checkComposed(parts)))
+        return signalPassFailure();
     ModuleOp module = kernelModule(getOperation());
     llvm::StringSet<> names;
     for (SmallVector<SubprogramOp> &parts : kernels) {

@@ -272,7 +272,12 @@ def fuzz(
     corpus: Path | None,
 ) -> None:
     """Hold random models to float64, and the front end to clean errors on broken ones."""
-    from tilewright.fuzz import command
+    try:
+        from tilewright.fuzz import command
+    except ModuleNotFoundError as error:
+        raise TilewrightError(
+            f"the judge needs {error.name}", hint="pip install 'tilewright[compare]'"
+        ) from None
 
     first, end = _range(seeds)
     if replay is not None:

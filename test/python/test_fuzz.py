@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
 from tilewright.cli import cli
+from tilewright.fuzz.builder import ModelBuilder
 from tilewright.fuzz.graphs import pairs, random_graph
+from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hunt import Finding, Judge, Outcome
 from tilewright.fuzz.judge import Expected as Expectation
 from tilewright.fuzz.judge import Verdict, compare, operators
@@ -60,12 +62,27 @@ def _report(*, taken: int, left: int) -> Report:
 
 
 def test_a_verdict_holds_errors_and_coverage() -> None:
-    expected = {"a": Expectation([], [np.ones(3)], 1e-3)}
-    good = compare(expected, [np.ones(3)], _report(taken=9, left=1))["a"]
+    model = random_graph(0)
+    expected = {"a": Expectation.of(model, 0)}
+    right = expected["a"].outputs
+    good = compare(expected, right, _report(taken=9, left=1))["a"]
     assert (good.failed, good.counts, good.taken, good.eligible) == (False, True, 9, 10)
-    assert not compare(expected, [np.ones(3)], _report(taken=8, left=1))["a"].counts
-    assert compare(expected, [np.full(3, 1.01)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
-    assert compare(expected, [np.full(3, np.nan)], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    assert not compare(expected, right, _report(taken=8, left=1))["a"].counts
+    assert compare(expected, [y * 1.5 for y in right], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    assert (
+        compare(expected, [y * np.nan for y in right], _report(taken=9, left=1))["a"].kind == "wrong numbers"
+    )
+
+
+def test_where_all_digits_cancel_rounding_is_no_error() -> None:
+    """mean(x - mean(x)) is zero: what is left is rounding, and an error is what is more than that."""
+    m = ModelBuilder("cancels")
+    x = m.input((9,), "bf16")
+    difference = m.op("Sub", x, m.op("ReduceMean", x, m.ints([0]), keepdims=1))
+    m.output(m.op("ReduceMean", difference, m.ints([0]), keepdims=1), (1,), "bf16")
+    expected = {"a": Expectation.of(m.build(), 3)}
+    assert not compare(expected, [np.full(1, 1e-3)], _report(taken=1, left=0))["a"].failed
+    assert compare(expected, [np.full(1, 0.5)], _report(taken=1, left=0))["a"].failed
 
 
 def test_failures_are_alike_whatever_their_numbers() -> None:
@@ -92,9 +109,7 @@ def _has(model: ModelProto, op: str) -> bool:
     return any(node.op_type == op for node in model.graph.node)
 
 
-def test_a_request_beyond_its_limit_ends_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_beyond_its_limit_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     with Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0) as worker:
         with pytest.raises(WorkerTooSlow, match="longer than 2 s"):
@@ -141,7 +156,7 @@ def test_the_summary_counts() -> None:
     outcome = Outcome({1: good, 2: little, 3: bad}, findings=[Finding((3,), bad)])
     summary = summarize(outcome, seeds=range(1, 4), target="cpu", seconds=1.0)
     assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (3, 2, 1)
-    assert summary["below_the_share"] == 1
+    assert summary["seeds_below_the_share"] == [2]
     assert summary["failures_by_kind"] == {"hang": 1}
     assert "1 x hang" in as_text(summary)
     json.dumps(summary)
@@ -161,3 +176,19 @@ def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
 def test_seeds_that_are_no_range_are_refused() -> None:
     result = CliRunner().invoke(cli, ["fuzz", "--seeds", "7"])
     assert result.exit_code == 2 and "A:B" in result.output
+
+
+@pytest.mark.parametrize("content", [None, b"no model"])
+def test_a_replay_of_no_model_is_one_error(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path)])
+    assert result.exit_code == 1 and result.output.startswith("error: ") and result.output.count("\n") == 1
+
+
+def test_lit_inputs_are_broken_the_same_way_every_time() -> None:
+    folder = Path(__file__).resolve().parents[1]
+    assert len(samples(folder)) > 150
+    assert hostile_text(5, folder) == hostile_text(5, folder)
+    assert len({hostile_text(seed, folder)[2] for seed in range(40)}) > 30

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import onnx
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tilewright.errors import OutputError, TilewrightError
+from tilewright.errors import ModelError, OutputError, TilewrightError
+from tilewright.frontends.onnx import parse
 from tilewright.fuzz import hostile
 from tilewright.fuzz.hunt import Judge, Outcome, hunt
 from tilewright.fuzz.reproducer import write_reproducer
@@ -94,7 +94,10 @@ def write_json(summary: dict[str, Any], path: Path) -> None:
 
 def replay(path: Path, *, seed: int, target: str, say: Say) -> None:
     """Judges one model again, and raises what is wrong with it."""
-    model = onnx.load(path)
+    try:
+        model = parse(path.read_bytes(), name=str(path))
+    except OSError as error:
+        raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
         judge = Judge(Path(folder), target=target)
         verdict = judge.model(model, seed)

@@ -1,7 +1,7 @@
 """Feeds broken inputs, and judges what happens: success or one clean error are right, anything else is a finding.
 
-ONNX goes to `tilewright.compile` in a process with bounded memory; MLIR goes to `tilewright-opt`. A crash that stock
-`mlir-opt` shows on the same text is upstream's, and told apart.
+ONNX goes to `tilewright.compile` in a process with bounded memory; MLIR goes to `tilewright-opt`. A crash in a
+parser of MLIR's own, or that stock `mlir-opt` shows on the same text, is upstream's, and told apart.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MEMORY_BYTES = 8 << 30
 _MLIR_OPT = "/usr/lib/llvm-22/bin/mlir-opt"
 # tilewright-opt's own crash is no exit status; sanitizers' is, and so they say it.
 _SANITIZER = re.compile(r"ERROR: (?:Address|Leak|Undefined)\w*Sanitizer|runtime error: ")
+
+# The innermost parser of an op in a stack dump.
+_PARSER = re.compile(r"\b(mlir|tilewright)::[\w:]*Op::parse\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +175,8 @@ def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
     except subprocess.TimeoutExpired:
         return "hang", f"took longer than {LIMIT_SECONDS:g} s"
     log = done.stderr.decode(errors="replace")
+    if (parser := _PARSER.search(log)) is not None and parser[1] == "mlir":
+        return "upstream", parser[0]
     if (reported := _SANITIZER.search(log)) is not None:
         return "crash", " ".join(log[reported.start() :].split())[:1500]
     if done.returncode < 0:

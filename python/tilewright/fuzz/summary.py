@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from tilewright.fuzz.builder import NUMPY_TYPES
 from tilewright.fuzz.graphs import pairs
 from tilewright.fuzz.hunt import Outcome
 from tilewright.fuzz.judge import LEAST_SHARE
+from tilewright.oracle import tolerance
 
 _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "onnxruntime", "numpy")
+
+TOLERANCES = frozenset(tolerance(dtype) for dtype in NUMPY_TYPES.values())
 
 
 def summarize(outcome: Outcome, *, seeds: Sequence[int], target: str, seconds: float) -> dict[str, Any]:
@@ -35,12 +39,17 @@ def summarize(outcome: Outcome, *, seeds: Sequence[int], target: str, seconds: f
         "passed_and_counted": len(counted),
         "nothing_to_run": len(nothing),
         "below_the_share": len(passed) - len(counted) - len(nothing),
+        "seeds_below_the_share": [
+            seed for seed, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.counts
+        ],
         "ops_eligible": eligible,
         "ops_in_our_kernels": sum(verdict.taken for verdict in passed),
+        # Of those that are held to the bound of a type; the others lose their digits in any evaluation.
         "largest_error_by_tolerance": {
             f"{limit:.0e}": max(v.error for v in passed if v.tolerance == limit)
-            for limit in sorted({v.tolerance for v in passed})
+            for limit in sorted({v.tolerance for v in passed} & TOLERANCES)
         },
+        "ill_conditioned": sum(v.tolerance not in TOLERANCES for v in passed),
         "failures_by_kind": dict(Counter(finding.verdict.kind for finding in outcome.findings)),
         "failures": [
             {"seeds": list(finding.seeds), "kind": finding.verdict.kind, "message": finding.verdict.message}
