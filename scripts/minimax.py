@@ -257,8 +257,7 @@ def _half_pi() -> str:
     entries = ", ".join(f"{float(part):.8e}f" for part in parts)
     accuracy = mp.nstr(mp.log(abs(rest), 2), 4)
     return (
-        f"/// pi/2 as a sum, accurate to 2^{accuracy}.\n"
-        f"inline constexpr float kHalfPi[] = {{{entries}}};\n"
+        f"/// pi/2 as a sum, accurate to 2^{accuracy}.\ninline constexpr float kHalfPi[] = {{{entries}}};\n"
     )
 
 

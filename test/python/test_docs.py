@@ -93,7 +93,11 @@ def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     _sh(dump.replace("tilewright", f"{sys.executable} -m tilewright", 1), tmp_path, environment)
-    _sh(opt.replace("tilewright-opt", str(ROOT / "build" / "bin" / "tilewright-opt"), 1), tmp_path, environment)
+    _sh(
+        opt.replace("tilewright-opt", str(ROOT / "build" / "bin" / "tilewright-opt"), 1),
+        tmp_path,
+        environment,
+    )
     exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
 
 
