@@ -112,6 +112,7 @@ private:
                                    {"loc", location(op.id)},
                                    {"bytes", bytesOf(op.id)},
                                    {"root", op.root},
+                                   {"micro_kernel", op.microKernel},
                                    {"numerics", numerics(op)}});
       }
       parts.push_back(json::Object{{"ops", std::move(ids)},

@@ -44,9 +44,14 @@ class OpReport:
     is_root: bool
     """Has a loop nest of its own; other ops are computed where they are read."""
     numerics: NumericsReport = NumericsReport()
+    micro_kernel: str = ""
+    """What computes a contraction: the instruction, rows and vectors of its register block."""
 
     def __str__(self) -> str:
-        return f"{self.op}#{self.id}" + (f" ({self.location})" if self.location else "")
+        place = f" ({self.location})" if self.location else ""
+        return f"{self.op}#{self.id}{place}" + (
+            f", micro kernel {self.micro_kernel}" if self.micro_kernel else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 o["bytes"],
                 o["root"],
                 NumericsReport(**o.get("numerics", {})),
+                o.get("micro_kernel", ""),
             )
             for o in raw["ops"]
         ),

@@ -192,3 +192,10 @@ def test_narrow_types_accumulate_in_f32(dtype: int, *, weight: bool) -> None:
     exact = left.astype(np.float64) @ right.astype(np.float64)
     step = 2.0 ** -np.finfo(np.float16).nmant if dtype == TensorProto.FLOAT16 else 2.0**-7
     np.testing.assert_allclose(got.astype(np.float64), exact, rtol=step / 2 + 1e-4, atol=1e-4)
+
+
+def test_explain_names_the_micro_kernel() -> None:
+    program = tilewright.compile(Product(left=(9, 20), right=(20, 70), weight=True).build(), "x86-64-avx512")
+    (kernel,) = program.kernels
+    assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["fma-6x4"]
+    assert ", micro kernel fma-6x4" in program.explain()
