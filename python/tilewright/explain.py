@@ -56,7 +56,8 @@ def _coverage(coverage: Mapping[str, int]) -> str:
     share = f"{taken / eligible:.1%}" if eligible else "none"
     ops = f"{coverage.get('ops_taken', 0)} of {coverage.get('ops_eligible', 0)} ops"
     sizes = f"{taken / 1e6:.1f} of {eligible / 1e6:.1f} MB"
-    return f"of the ops that are ours to take (nothing that IREE folds into a contraction of its own), taken: {ops}, {share} ({sizes})"
+    ours = "of the ops that are ours to take (nothing that IREE folds into a contraction of its own)"
+    return f"{ours}, taken: {ops}, {share} ({sizes})"
 
 
 def _kernel(kernel: Kernel) -> list[str]:
