@@ -182,6 +182,8 @@ private:
     return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
   }
 
+  static bool bindsInput(Value tensor) { return isa<BlockArgument>(tensor); }
+
   static StringAttr microKernelOf(const Nest &nest) {
     return nest.roots.empty() ? StringAttr() : ExprOp(nest.roots.front()).getMicroKernelAttr();
   }
@@ -278,7 +280,9 @@ private:
     const Nest &nest = movement.nests[n];
     Value slice;
     AffineMap map;
-    if (Value buffer = workgroupBuffers.lookup(access.tensor)) {
+    // A register block reads inputs where they lie: what another nest keeps of them may not be there yet.
+    bool direct = microKernelOf(nest) && bindsInput(access.tensor);
+    if (Value buffer = direct ? Value() : workgroupBuffers.lookup(access.tensor)) {
       slice = buffer;
       map = toNest(access.map.getResults(), nest);
     } else if (Value buffer = buffers.lookup(access.tensor)) {
@@ -288,7 +292,7 @@ private:
       slice = bindingOf(access.tensor);
       map = toNest(access.map.getResults(), nest);
       for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
-        if (staging.access == access && (staging.nest != n || !staging.inNest)) {
+        if (!direct && staging.access == access && (staging.nest != n || !staging.inNest)) {
           slice = stagingBuffers[i];
           map = stagedIndex(access, nest);
         }

@@ -102,9 +102,7 @@ def test_matmul(rows: int, depth: int, columns: int, *, weight: bool) -> None:
 
 
 @pytest.mark.parametrize("then", ["gelu", "norm", "softmax"])
-@pytest.mark.parametrize(
-    ("rows", "depth", "columns"), [(1, 64, 70), (7, 65, 63), (131, 70, 200), (200, 330, 768)]
-)
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 64, 70), (7, 65, 63), (131, 70, 200)])
 def test_what_follows_is_in_the_kernel(rows: int, depth: int, columns: int, then: str) -> None:
     program = _check(Product(left=(rows, depth), right=(depth, columns), weight=True), then=then)
     assert len(program.kernels) == 1
