@@ -6,6 +6,7 @@
 #include "passes/transforms/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -23,9 +24,12 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
   }
 
-  static void allowReciprocals(Block &body) {
+  /// Reciprocals for divisions, and a function fused with what its result goes to.
+  static void allowFastMath(Block &body) {
     for (auto division : body.getOps<arith::DivFOp>())
       division.setFastmath(division.getFastmath() | arith::FastMathFlags::arcp);
+    for (auto tanh : body.getOps<math::TanhOp>())
+      tanh.setFastmath(tanh.getFastmath() | arith::FastMathFlags::afn);
   }
 
   void runOnOperation() override {
@@ -36,7 +40,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
       if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
         relax(body);
       if (!numerics || numerics.getMath() == tile::Math::fast)
-        allowReciprocals(body);
+        allowFastMath(body);
       eraseDead(body);
     }
   }

@@ -64,10 +64,13 @@ _GELU_TANH = f"""{_ONE}
     %k = arith.mulf %c, %cubic : f32
     %i = arith.addf %a, %k : f32
     %u = arith.mulf %i, %scale : f32
-    %t = math.tanh %u : f32
+    %t = math.tanh %u fastmath<afn> : f32
     %p = arith.addf %t, %one : f32
     %h = arith.mulf %a, %half : f32
     %r = arith.mulf %h, %p : f32"""
+_ONE_PLUS_TANH = f"""{_ONE}
+    %t = math.tanh %a fastmath<afn> : f32
+    %r = arith.addf %t, %one : f32"""
 _SOFTPLUS = "%e = math.exp %a : f32\n    %r = math.log1p %e : f32"
 
 FUNCTIONS = {
@@ -116,8 +119,15 @@ FUNCTIONS = {
             name="gelu_tanh",
             body=_GELU_TANH,
             exact="x/(1+mp.exp(-2*mp.sqrt(2/mp.pi)*(x+mp.mpf('0.044715')*x**3)))",
-            bound=2,
+            bound=2.1,
             of_argument=True,
+        ),
+        Function(
+            name="one_plus_tanh",
+            body=_ONE_PLUS_TANH,
+            exact="2/(1+mp.exp(-2*x))",
+            bound=3,
+            domain=(-43.6, math.inf),
         ),
         Function(
             name="softplus", body=_SOFTPLUS, exact="mp.log1p(mp.exp(x))", bound=2, domain=(-math.inf, 88.7)

@@ -77,6 +77,7 @@ COMPOSED(sigmoid, exp, -x, 1 / (1 + v))
 COMPOSED(silu, exp, -x, x / (1 + v))
 COMPOSED(gelu, erfc, x * -0.70710678118654752440, 0.5 * x * v)
 COMPOSED(gelu_tanh, exp, -2 * (0.79788456080286535588 * (x + 0.044715 * x * x * x)), x / (1 + v))
+COMPOSED(one_plus_tanh, exp, -2 * x, 2 / (1 + v))
 COMPOSED(softplus, exp, x, log1p(v))
 
 #define ENTRY(f) {#f, f##_block, f##_scalar}
@@ -88,7 +89,7 @@ static const struct {
     ENTRY(exp),   ENTRY(exp2),  ENTRY(expm1), ENTRY(log),   ENTRY(log2),     ENTRY(log10), ENTRY(log1p), ENTRY(sinh),
     ENTRY(cosh),  ENTRY(tanh),  ENTRY(erf),   ENTRY(sin),   ENTRY(cos),      ENTRY(tan),   ENTRY(asin),  ENTRY(acos),
     ENTRY(atan),  ENTRY(asinh), ENTRY(acosh), ENTRY(atanh), ENTRY(cbrt),     ENTRY(pow),   ENTRY(atan2), ENTRY(rsqrt),
-    ENTRY(silu),  ENTRY(gelu),  ENTRY(sigmoid), ENTRY(gelu_tanh), ENTRY(softplus),
+    ENTRY(silu),  ENTRY(gelu),  ENTRY(sigmoid), ENTRY(gelu_tanh), ENTRY(one_plus_tanh), ENTRY(softplus),
 };
 
 int find_reference(const char *name) {

@@ -265,3 +265,39 @@ tile.program @cannot_stream_odd_rows outputs 1 {
   }
   }
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
+
+// The lines that the last nest writes are asked for while the one before it computes; small buffers are on the stack.
+// CHECK-LABEL: func.func @asks_for_what_it_will_write
+// CHECK:   memref.alloca() {alignment = 64 : i64} : memref<{{[0-9]+}}xi8>
+// CHECK:   memref.prefetch %{{.*}}, write, locality<3>, data
+// CHECK:   vector.reduction <add>
+// CHECK-NOT: memref.prefetch {{.*}} write
+tile.program @asks_for_what_it_will_write outputs 1 {
+^bb0(%x: !tile.slice<6x128xf32, global>, %y: !tile.slice<6x128xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    %sum = tile.alloc at 0 : !tile.slice<1xf32, block>
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [1] into (%sum : !tile.slice<1xf32, block>)
+        at [#row] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x128xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<6x128xf32, global> -> f32
+      %s = tile.load %sum at #row : !tile.slice<1xf32, block> -> f32
+      %n = arith.subf %v, %s : f32
+      tile.store %n, %y at #id : f32, !tile.slice<6x128xf32, global>
+      tile.yield
+    }
+  }
+  }
+}

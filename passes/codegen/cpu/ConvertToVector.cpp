@@ -23,6 +23,11 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
+/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What a stack has room for
+/// is there for nothing.
+constexpr int64_t kStackBytes = 64 * 1024;
+constexpr int64_t kStackAlignment = 64;
+
 class ProgramConverter {
 public:
   ProgramConverter(ProgramOp program, VectorShape shape) : program(program), shape(shape) {}
@@ -34,14 +39,16 @@ public:
     SmallVector<Type> types;
     for (Type type : source.getArgumentTypes())
       types.push_back(memrefOf(cast<SliceType>(type)));
-    types.push_back(MemRefType::get({std::max<int64_t>(program.getBlockBytes(), 1)}, builder.getI8Type()));
+    auto memoryType = MemRefType::get({std::max<int64_t>(program.getBlockBytes(), 1)}, builder.getI8Type());
+    bool onStack = program.getBlockBytes() <= kStackBytes;
+    types.push_back(memoryType);
     types.push_back(builder.getIndexType());
     auto function = func::FuncOp::create(builder, loc, program.getSymName(), builder.getFunctionType(types, {}));
     for (unsigned i = 0; i + 1 < types.size(); ++i)
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(program.getWorkgroups()));
     function->setAttr(kOutputsAttr, builder.getI64IntegerAttr(program.getOutputs()));
-    function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(program.getBlockBytes()));
+    function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(onStack ? 0 : program.getBlockBytes()));
     SmallVector<int64_t> bindingBytes;
     for (Type type : source.getArgumentTypes())
       bindingBytes.push_back(cast<SliceType>(type).getNumBytes());
@@ -55,6 +62,8 @@ public:
     for (auto [argument, memref] : llvm::zip(source.getArguments(), entry->getArguments()))
       values.map(argument, memref);
     memory = entry->getArgument(types.size() - 2);
+    if (onStack && program.getBlockBytes() > 0)
+      memory = memref::AllocaOp::create(body, loc, memoryType, builder.getI64IntegerAttr(kStackAlignment));
     Value workgroup = entry->getArgument(types.size() - 1);
     convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
     if (program.walk([](StoreOp store) { return WalkResult(store.getStreamed() ? failure() : success()); })

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -43,9 +44,29 @@ template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
   bool scalef;
 };
 
+/// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel.
+struct ExpandOnePlusTanh : OpRewritePattern<math::TanhOp> {
+  ExpandOnePlusTanh(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
+
+  LogicalResult matchAndRewrite(math::TanhOp op, PatternRewriter &rewriter) const override {
+    if (!bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) || !op->hasOneUse() ||
+        !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    auto sum = dyn_cast<arith::AddFOp>(*op->user_begin());
+    if (!sum || !llvm::any_of(sum->getOperands(), [](Value value) { return matchPattern(value, m_OneFloat()); }))
+      return failure();
+    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    rewriter.replaceOp(sum, vecmath::onePlusTanh({emitter, op.getOperand()}).get());
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  bool scalef;
+};
+
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
-      Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>,
+      ExpandOnePlusTanh, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>,
       Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
       Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>,
       Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,

@@ -86,6 +86,7 @@ public:
     orderLoops();
     findDependences();
     findExtrema();
+    findNextOutputs();
   }
 
   void emit() {
@@ -188,6 +189,26 @@ private:
     // Those with a flag first: flags are carried in their order.
     llvm::stable_sort(extrema, [](const Extremum &a, const Extremum &b) { return a.takesNaN > b.takesNaN; });
     numFlags = llvm::count_if(extrema, [](const Extremum &extremum) { return extremum.takesNaN; });
+  }
+
+  /// What the next nest will store to bindings, where it visits the same points.
+  void findNextOutputs() {
+    auto next = dyn_cast_or_null<ComputeOp>(nextNest());
+    if (vectorDim < 0 || !next || next.getMicroKernel() || next.getVector() != compute.getVector() ||
+        next.getExtents() != compute.getExtents() || next.getSizes() != compute.getSizes() ||
+        next.getOffsetDims() != compute.getOffsetDims() || next.getOffsets() != compute.getOffsets())
+      return;
+    for (auto storeOp : next.getBody().getOps<StoreOp>())
+      if (storeOp.getSlice().getType().getSpace() == Space::global && !storeOp.getStreamed() &&
+          lanesOf(storeOp.getSlice().getType(), storeOp.getMap()) == Lanes::contiguous)
+        nextOutputs.push_back(storeOp);
+  }
+
+  Operation *nextNest() {
+    Operation *next = compute->getNextNode();
+    while (isa_and_nonnull<SyncOp>(next))
+      next = next->getNextNode();
+    return next;
   }
 
   // --- loops -------------------------------------------------------------------------------------------------------
@@ -443,6 +464,8 @@ private:
   // --- ops ---------------------------------------------------------------------------------------------------------
 
   void emitOps(unsigned level, IRMapping &values, Value mask) {
+    if (level == order.size())
+      prefetchNextOutputs();
     for (Operation &op : compute.getBodyBlock().without_terminator())
       if (levels.lookup(&op) == level)
         emitOp(op, values, mask);
@@ -641,11 +664,25 @@ private:
     SmallVector<Value> at = scalarIndices(load.getMap());
     indices[dim] = here;
     unsigned locality = tileBytes(load.getMap(), element) <= shape.cacheBytes / 4 ? 3 : 2;
+    prefetchLanes(memory, element, at, /*forWrite=*/false, locality);
+  }
+
+  /// Asks for the lines that the next nest will write. This one computes from what the caches hold and leaves memory
+  /// idle, while a store would wait for its line.
+  void prefetchNextOutputs() {
+    for (StoreOp storeOp : nextOutputs) {
+      Value memory = outer.lookup(storeOp.getSlice());
+      Type element = cast<MemRefType>(memory.getType()).getElementType();
+      prefetchLanes(memory, element, scalarIndices(storeOp.getMap()), /*forWrite=*/true, /*locality=*/3);
+    }
+  }
+
+  void prefetchLanes(Value memory, Type element, ArrayRef<Value> first, bool forWrite, unsigned locality) {
     int64_t perLine = kLineBytes / elementBytes(element);
     for (int64_t lane = 0; lane < lanes; lane += perLine) {
-      SmallVector<Value> line = at;
+      SmallVector<Value> line(first);
       line.back() = add(line.back(), lane);
-      memref::PrefetchOp::create(builder, loc, memory, line, /*isWrite=*/false, locality, /*isDataCache=*/true);
+      memref::PrefetchOp::create(builder, loc, memory, line, forWrite, locality, /*isDataCache=*/true);
     }
   }
 
@@ -838,6 +875,7 @@ private:
   DenseMap<Value, llvm::SmallBitVector> varies;
   DenseMap<Operation *, unsigned> levels;
   DenseMap<Operation *, bool> vectorised;
+  SmallVector<StoreOp> nextOutputs;
   SmallVector<Extremum> extrema;
   unsigned numFlags = 0;               ///< extrema that a NaN wins
   SmallVector<Value> indices, offsets; ///< current index and offset per dim

@@ -109,6 +109,7 @@ Num expm1(Num x);
 Num sinh(Num x);
 Num cosh(Num x);
 Num tanh(Num x);
+Num onePlusTanh(Num x);
 Num erf(Num x);
 Num log(Num x);
 Num log2(Num x);

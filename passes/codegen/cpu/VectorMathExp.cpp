@@ -83,6 +83,9 @@ Num tanh(Num x) {
   return copySign(select(near, a, a.like(0.0)) + quotient, x);
 }
 
+/// Where exp overflows, the result is below the smallest normal float, and becomes zero.
+Num onePlusTanh(Num x) { return x.like(2.0) / (exp(x * -2.0) + 1.0); }
+
 /// The root of erfc is flat enough for a short polynomial, and the powers damp its error.
 Num erf(Num x) {
   Num a = abs(x), square = a * a;
