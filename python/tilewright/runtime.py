@@ -27,10 +27,6 @@ from tilewright.errors import ProgramError
 from tilewright.iree.versions import check_iree
 from tilewright.signature import Array, Signature, TensorSpec, signature_from_declaration
 
-# How long a worker of `local-task` looks for more work before it sleeps. To wake one takes longer than many a kernel: a
-# GPT-2 block took 7.1 ms on two threads without, 5.2 with 50 us, 6.2 with a millisecond.
-_SPIN_MICROSECONDS = 50
-
 # Our kernels may use this much memory of a workgroup. IREE gives a worker of `local-task` as much as its core
 # has L2 cache, or, where that cannot be read, as it has L1.
 WORKER_MEMORY_BYTES = 2 << 20
@@ -215,17 +211,11 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
     else:
         # Flags are the only way to say these, and they are global; another driver in the process keeps its
         # own.
-        memory, spin = (
-            f"--task_worker_local_memory={WORKER_MEMORY_BYTES}",
-            f"--task_worker_spin_us={_SPIN_MICROSECONDS}",
-        )
-        runtime.flags.parse_flags(*_topology(threads), memory, spin)
+        runtime.flags.parse_flags(*_topology(threads), f"--task_worker_local_memory={WORKER_MEMORY_BYTES}")
         try:
             driver = _binding.create_hal_driver("local-task")
         finally:
-            runtime.flags.parse_flags(
-                *_DEFAULT_TOPOLOGY, "--task_worker_local_memory=0", "--task_worker_spin_us=0"
-            )
+            runtime.flags.parse_flags(*_DEFAULT_TOPOLOGY, "--task_worker_local_memory=0")
     return driver, driver.create_default_device(allocators=[_ALLOCATOR])
 
 
