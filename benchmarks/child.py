@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tilewright.idle import wait_until_idle
 from tilewright.wire import read_message, write_message
 
 from benchmarks import arrays
@@ -78,7 +79,9 @@ class _Server:
 
     def _time(self, calls: dict[str, int]) -> Answer:
         """Seconds of a call, for every number of repetitions: the median of so many calls after one to warm up."""
-        return {"seconds": {count: self._burst(int(count), number) for count, number in calls.items()}}
+        seconds = {count: self._burst(int(count), number) for count, number in calls.items()}
+        wait_until_idle()  # before another system has its turn
+        return {"seconds": seconds}
 
     def _burst(self, repetitions: int, calls: int) -> float:
         call = self._programs[repetitions].call

@@ -39,8 +39,6 @@ SHORT_SECONDS = 2e-3
 
 # After one to warm up, calls fill about this time, so that the clock's resolution and a single interrupt do not matter.
 _BURST_SECONDS = 2e-3
-# Threads of some systems spin for a while after a call; whoever comes next would pay for it.
-_PAUSE_SECONDS = 4e-3
 
 Say = Callable[[str], None]
 
@@ -263,7 +261,6 @@ class _Round:
         while turns < self._plan.least_turns or time.perf_counter() - started < seconds:
             names = self._running()
             for offset in range(len(names)):
-                time.sleep(_PAUSE_SECONDS)
                 self._attempt(names[(turns + offset) % len(names)], self._take_turn)
             turns += 1
 

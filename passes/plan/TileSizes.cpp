@@ -148,12 +148,12 @@ private:
   SmallVector<int64_t> laneTiles() const {
     if (space.vector < 0 || !isGrid(space.vector))
       return {space.vector < 0 ? 1 : space.extents[space.vector]};
-    SmallVector<int64_t> sizes;
-    int64_t extent = space.extents[space.vector];
-    int64_t block = registerBlock(target.vectorRegisters).vectors * target.vectorBytes / kLaneBytes;
-    for (int64_t blocks = 1; blocks * block < extent; blocks = blocks < 4 ? blocks + 1 : blocks + blocks / 2)
-      sizes.push_back(blocks * block);
-    sizes.push_back(extent);
+    // Even pieces: a shorter last one would leave a core waiting.
+    SmallVector<int64_t> sizes = {space.extents[space.vector]};
+    int64_t lanes = registerBlock(target.vectorRegisters).vectors * target.vectorBytes / kLaneBytes;
+    int64_t blocks = llvm::divideCeil(sizes[0], lanes);
+    for (int64_t pieces = 2; pieces <= blocks; pieces = pieces < 8 ? pieces + 1 : pieces + pieces / 2)
+      sizes.push_back(llvm::divideCeil(blocks, pieces) * lanes);
     return sizes;
   }
 

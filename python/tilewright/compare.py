@@ -1,8 +1,8 @@
 """A program beside its peers: IREE alone at its best flags, and ONNX Runtime, on the same threads and inputs.
 
 Contenders run in turn, many times; a ratio is that of the paired times of a turn, with a bootstrap confidence
-interval, so that a machine that gets slower meanwhile slows both sides. Between contenders there is a pause: ONNX
-Runtime's threads keep spinning for a while after a call, and whoever came next would pay for it.
+interval, so that a machine that gets slower meanwhile slows both sides. Between contenders there is a pause until the
+threads of the last one sleep: ONNX Runtime's keep spinning for a while after a call, and whoever came next would pay.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tilewright.compilation import DATA_TILING, Progress, compile_with, iree_fla
 from tilewright.cores import available_cores
 from tilewright.errors import InputError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
+from tilewright.idle import wait_until_idle
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.options import CompileOptions
@@ -39,7 +40,6 @@ IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
     (DATA_TILING, "--iree-dispatch-creation-enable-aggressive-fusion"),
     (DATA_TILING, "--iree-llvmcpu-enable-ukernels=all"),
 )
-_PAUSE_SECONDS = 0.004
 _LEAST_BURST_SECONDS = 0.002
 _TRIALS = 8  # of a candidate; the best of them stands for it
 _RESAMPLES = 2000
@@ -301,7 +301,7 @@ def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:
     while turns < 5 or time.perf_counter() < deadline:
         for offset in range(len(contenders)):
             contender = contenders[(turns + offset) % len(contenders)]
-            time.sleep(_PAUSE_SECONDS)
+            wait_until_idle()
             _burst(contender, calls=calls[contender.name])
         turns += 1
     return turns
