@@ -1,0 +1,68 @@
+// What the rewriting leaves beside the code: tables that the runtime looks its ids up in.
+#ifndef TILEWRIGHT_SIMULATOR_DEVICEPROGRAM_H
+#define TILEWRIGHT_SIMULATOR_DEVICEPROGRAM_H
+
+#include "tools/simulator/Shadow.h"
+#include "tools/simulator/Simulator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tilewright::simulator {
+
+enum class Space { global, shared, generic };
+
+constexpr int32_t unknownBase = -1;
+
+/// An op that the runtime hears of: a memory access, a barrier, a shuffle.
+struct Site {
+  std::string operation, location;
+  // Of memory accesses.
+  bool isAccess = false;
+  Space space = Space::generic;
+  AccessKind kind;
+  uint32_t bytes = 0, alignment = 1;
+  /// The binding or the shared variable that the address is computed from, where the code says so.
+  int32_t base = unknownBase;
+};
+
+struct BasicBlock {
+  std::array<uint32_t, numInstructionClasses> instructions = {};
+  uint32_t total = 0;
+  std::string location;
+};
+
+/// A variable of the module in shared or in global memory.
+struct Variable {
+  std::string name;
+  uint64_t bytes = 0, alignment = 16;
+  bool dynamic = false;
+};
+
+struct DeviceProgram {
+  std::string kernel;
+  std::vector<Site> sites;
+  std::vector<BasicBlock> basicBlocks;
+  std::vector<Variable> shared, global;
+  std::array<uint32_t, 3> maxThreads = {0, 0, 0};
+  uint32_t minBlocksPerMultiprocessor = 1;
+  uint32_t numBindings = 0, numConstants = 0;
+  bool gridBarrier = false;
+
+  /// The largest piece of memory that every access covers wholly: what is remembered of memory is remembered per piece.
+  uint32_t granule() const {
+    uint32_t result = 16;
+    for (const Site &site : sites)
+      if (site.isAccess)
+        while (site.bytes % result != 0 || site.alignment % result != 0)
+          result /= 2;
+    return result;
+  }
+};
+
+} // namespace tilewright::simulator
+
+#endif

@@ -1,0 +1,179 @@
+// The device while a kernel runs: threads as fibers in warps, warps in blocks, blocks on host threads.
+//
+// A block runs on one host thread: a lane until it waits, then the next lane of its warp, then the next warp. Whoever
+// arrives last at a rendezvous evaluates it and wakes the others. Without a grid barrier a host thread takes one block
+// after another; with one, all blocks are alive, each host thread has its share of them, and host threads meet where the
+// blocks do.
+#ifndef TILEWRIGHT_SIMULATOR_MACHINE_H
+#define TILEWRIGHT_SIMULATOR_MACHINE_H
+
+#include "tools/simulator/DeviceProgram.h"
+#include "tools/simulator/Fiber.h"
+#include "tools/simulator/L2Cache.h"
+#include "tools/simulator/Memory.h"
+#include "tools/simulator/Shadow.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace tilewright::simulator {
+
+struct Block;
+struct Warp;
+struct Worker;
+class Machine;
+
+enum class Wait { none, warp, block, grid, exited };
+
+struct Thread {
+  Context context;
+  Block *block;
+  Warp *warp;
+  uint32_t index, lane; ///< within the block, within the warp
+  Wait wait = Wait::none;
+  uint32_t site = 0; ///< where it waits
+  uint32_t mask = 0; ///< the lanes it waits for
+  std::array<uint32_t, 3> operands = {};
+  uint64_t result = 0;
+  int64_t fuel = 0; ///< instructions until it is looked after
+  uint64_t instructions = 0;
+};
+
+/// What the lanes of a warp do at one site between two barriers: occurrence by occurrence, the addresses.
+struct Occurrences {
+  struct Occurrence {
+    uint32_t lanes = 0;
+    std::array<char *, 32> addresses;
+  };
+  std::vector<Occurrence> open; ///< the ones that some lane has reached and some has not, after those done
+  uint32_t done = 0;
+  std::array<uint32_t, 32> next = {}; ///< per lane
+};
+
+struct Warp {
+  Block *block;
+  Thread *threads;
+  uint32_t size = 0;
+  uint32_t present = 0, runnable = 0; ///< lanes that have not ended; lanes that do not wait
+  uint32_t lastLane = 0;
+  uint32_t barriers = 0;
+  std::vector<uint32_t> visits; ///< per basic block and lane, since the last flush
+  std::vector<Occurrences> occurrences;
+};
+
+struct Block {
+  uint64_t index = 0;
+  std::array<uint32_t, 3> id = {};
+  Worker *worker = nullptr;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::unique_ptr<char[]> memory;
+  char *shared = nullptr;
+  std::unique_ptr<SharedShadow> shadow;
+  std::unique_ptr<Stacks> stacks;
+  uint32_t live = 0, arrived = 0, barrierSite = 0;
+  uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
+  bool atGrid = false, failed = false;
+  uint32_t reduction = 0; ///< what the threads at a reducing barrier have brought so far
+  BlockTrace trace;
+};
+
+/// Visits of a basic block: by threads, by warps, and by warps of which not every lane came along.
+struct Visits {
+  uint64_t threads = 0, warps = 0, divergent = 0;
+};
+
+/// A host thread, with its own counts.
+struct Worker {
+  Machine *machine = nullptr;
+  Context scheduler;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<AccessCounts> sites;
+  std::vector<Visits> visits;
+  std::vector<BindingReport> regions;
+  uint64_t warpBarriers = 0, blockBarriers = 0, gridBarriers = 0, shuffles = 0;
+};
+
+class Machine {
+public:
+  using Entry = void (*)(void **arguments);
+
+  Machine(const DeviceProgram &program, const Launch &launch, GlobalMemory &memory, Entry entry);
+
+  /// Runs the kernel; an error if it cannot be run at all.
+  std::string run();
+  void fill(Report &report);
+
+  /// Ends the kernel with a fault; the thread does not go on.
+  [[noreturn]] void fail(Thread &thread, const char *kind, const std::string &message, uint32_t site,
+                         const std::string &otherLocation = "");
+
+  /// The thread has nothing to do before others have arrived, or gives way to them.
+  void suspend(Thread &thread);
+  void giveWay(Thread &thread);
+  void arriveAtBlock(Thread &thread, uint32_t site);
+  void arriveAtGrid(Thread &thread, uint32_t site);
+  /// The instructions given to a thread are used up: gives it more, or ends it.
+  void refuel(Thread &thread, const std::string &location);
+  /// Completes what the lanes did since the last barrier: their occurrences begin anew.
+  void flush(Warp &warp);
+
+  const DeviceProgram &program;
+  const Launch &launch;
+  GlobalMemory &memory;
+  const SharedLayout layout;
+  const uint32_t granule;
+  std::array<uint32_t, 3> blockSize;
+  uint32_t numThreads;
+
+private:
+  std::unique_ptr<Block> makeBlock(Worker &worker);
+  void start(Block &block, uint64_t index);
+  bool sweep(Block &block);
+  void runBlocks(Worker &worker);
+  void runTogether(Worker &worker, size_t stride);
+  bool meetAtGrid(Worker &worker);
+  void wake(Block &block);
+  void diagnose(Block &block);
+  void record(Block &block, Fault fault);
+  std::string describe(const Thread &thread) const;
+  std::string whereabouts(const Thread &thread) const;
+  static void threadMain();
+
+  Entry entry;
+  std::vector<void *> arguments;
+  std::vector<uint64_t> slots;
+  uint64_t numBlocks;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<BlockTrace> traces;
+  std::atomic<uint64_t> nextBlock{0};
+  std::chrono::steady_clock::time_point deadline;
+
+  std::mutex mutex;
+  std::condition_variable allArrived;
+  std::atomic<bool> failed{false};
+  Fault fault;
+  uint64_t faultBlock = ~uint64_t(0);
+  size_t waitingWorkers = 0, meetings = 0;
+  bool goOn = true;
+};
+
+inline Thread &currentThread() { return *static_cast<Thread *>(stackOwner()); }
+
+inline Moment momentOf(const Thread &thread) {
+  const Block &block = *thread.block;
+  return {block.index, thread.index / 32, thread.lane, block.gridBarriers, block.barriers, thread.warp->barriers};
+}
+
+/// Counts one warp access whose lanes have all arrived.
+void countAccess(Machine &machine, Block &block, uint32_t siteIndex, const Occurrences::Occurrence &occurrence);
+
+/// Name and address of every function that the rewritten kernel calls.
+std::vector<std::pair<const char *, void *>> runtimeFunctions();
+
+} // namespace tilewright::simulator
+
+#endif

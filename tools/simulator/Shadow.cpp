@@ -1,0 +1,182 @@
+#include "tools/simulator/Shadow.h"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+using namespace tilewright::simulator;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site, AccessKind kind,
+                             uint32_t firstBarrier) {
+  Cell &cell = cells[piece];
+  uint16_t self = moment.warp * 32 + moment.lane;
+  auto unordered = [&](uint32_t time, uint16_t thread, uint32_t warpTime) {
+    bool sameWarp = thread / 32 == moment.warp;
+    return time == moment.blockBarriers && thread != self && !(sameWarp && warpTime != moment.warpBarriers);
+  };
+  if (kind.reads && cell.writeTime < firstBarrier)
+    return {Conflict::neverWritten};
+  bool bothAtomic = kind.atomic && cell.atomicWrite;
+  if (!bothAtomic && unordered(cell.writeTime, cell.writer, cell.writeWarpTime))
+    return {Conflict::race, cell.writeSite, true};
+  if (kind.writes) {
+    bool others = cell.readTime == moment.blockBarriers &&
+                  (cell.otherWarps || (cell.otherLanes && cell.readWarpTime == moment.warpBarriers));
+    if (others || unordered(cell.readTime, cell.reader, cell.readWarpTime))
+      return {Conflict::race, cell.readSite, false};
+  }
+  if (kind.writes) {
+    cell.writeTime = moment.blockBarriers;
+    cell.writeWarpTime = moment.warpBarriers;
+    cell.writer = self;
+    cell.writeSite = site;
+    cell.atomicWrite = kind.atomic;
+  } else if (!kind.atomic) { // an atomic load is ordered with what may follow it
+    noteRead(cell, moment, site);
+  }
+  return {};
+}
+
+void SharedShadow::noteRead(Cell &cell, const Moment &moment, uint16_t site) {
+  uint16_t self = moment.warp * 32 + moment.lane;
+  bool together = cell.readTime == moment.blockBarriers;
+  bool sameWarp = cell.reader / 32 == moment.warp;
+  if (!together) {
+    cell.otherLanes = cell.otherWarps = false;
+  } else if (!sameWarp) {
+    cell.otherWarps = true;
+  } else if (cell.readWarpTime != moment.warpBarriers) {
+    cell.otherLanes = false; // ordered before this one
+  } else if (cell.reader != self) {
+    cell.otherLanes = true;
+  }
+  cell.readTime = moment.blockBarriers;
+  cell.readWarpTime = moment.warpBarriers;
+  cell.reader = self;
+  cell.readSite = site;
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How far the readers of a piece are from each other.
+enum Spread : uint64_t { one = 0, lanes = 1, warps = 2, blocks = 3 };
+
+// A moment in a word: lane 5 bits, warp 5, block 22 (counted from 1, so that no word is zero), barriers of the grid 6,
+// of the block 14, of the warp 10, and two flags. Counts wrap.
+struct Word {
+  uint64_t bits;
+
+  static Word of(const Moment &moment) {
+    uint64_t word = moment.lane | uint64_t(moment.warp & 31) << 5 | ((moment.block + 1) & 0x3fffff) << 10;
+    word |= uint64_t(moment.gridBarriers & 63) << 32 | uint64_t(moment.blockBarriers & 0x3fff) << 38;
+    return {word | uint64_t(moment.warpBarriers & 1023) << 52};
+  }
+  uint64_t thread() const { return bits & 0xffffffff; }
+  uint64_t warp() const { return bits >> 5 & 0x7ffffff; }
+  uint64_t block() const { return bits >> 10 & 0x3fffff; }
+  uint64_t gridTime() const { return bits >> 32 & 63; }
+  uint64_t blockTime() const { return bits >> 38 & 0x3fff; }
+  uint64_t warpTime() const { return bits >> 52 & 1023; }
+  uint64_t flags() const { return bits >> 62; }
+  Word with(uint64_t flags) const { return {(bits & ~(uint64_t(3) << 62)) | flags << 62}; }
+};
+
+/// Whether a barrier lies between an earlier access and one of now.
+bool ordered(Word before, Word now) {
+  if (before.bits == 0 || before.thread() == now.thread() || before.gridTime() != now.gridTime())
+    return true;
+  if (before.block() != now.block())
+    return false;
+  if (before.blockTime() != now.blockTime())
+    return true;
+  return before.warp() == now.warp() && before.warpTime() != now.warpTime();
+}
+
+/// The same for a word that stands for several readers.
+bool readersOrdered(Word before, Word now) {
+  if (before.bits == 0 || before.gridTime() != now.gridTime())
+    return true;
+  if (before.flags() == blocks || before.block() != now.block())
+    return false;
+  if (before.blockTime() != now.blockTime())
+    return true;
+  if (before.flags() == warps || before.warp() != now.warp())
+    return false;
+  return before.warpTime() != now.warpTime() || (before.flags() == one && before.thread() == now.thread());
+}
+
+/// One word for the readers so far and a new one.
+Word merge(Word before, Word now) {
+  if (before.bits == 0 || before.gridTime() != now.gridTime())
+    return now;
+  if (before.flags() == blocks)
+    return before;
+  if (before.block() != now.block())
+    return now.with(blocks);
+  if (before.blockTime() != now.blockTime())
+    return now;
+  if (before.flags() == warps || before.warp() != now.warp())
+    return now.with(warps);
+  if (before.warpTime() != now.warpTime())
+    return now;
+  return now.with(before.flags() == lanes || before.thread() != now.thread() ? lanes : one);
+}
+} // namespace
+
+GlobalShadow::GlobalShadow(uint64_t pieces, bool written) : pieces(pieces), written(written) {
+  void *mapped = mmap(nullptr, std::max<uint64_t>(1, pieces) * sizeof(Cell), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped != MAP_FAILED)
+    cells = static_cast<Cell *>(mapped);
+}
+
+GlobalShadow::~GlobalShadow() {
+  if (cells)
+    munmap(cells, std::max<uint64_t>(1, pieces) * sizeof(Cell));
+}
+
+Finding GlobalShadow::access(uint64_t piece, const Moment &moment, uint16_t site, AccessKind kind) {
+  Cell &cell = cells[piece];
+  Word now = Word::of(moment);
+  Word writer{cell.writer.load(std::memory_order_relaxed)};
+  if (kind.reads && !written && writer.bits == 0)
+    return {Conflict::neverWritten};
+  if (kind.writes)
+    writer.bits = cell.writer.exchange(now.with(kind.atomic).bits);
+  else if (!kind.atomic) // an atomic load is ordered with what may follow it
+    noteRead(cell, now.bits, site);
+  if (!kind.writes)
+    writer.bits = cell.writer.load();
+  if (!(kind.atomic && writer.flags()) && !ordered(writer, now))
+    return {Conflict::race, cell.writeSite.load(std::memory_order_relaxed), true};
+  if (kind.writes && !readersOrdered({cell.reader.load()}, now))
+    return {Conflict::race, cell.readSite.load(std::memory_order_relaxed), false};
+  if (kind.writes)
+    cell.writeSite.store(site, std::memory_order_relaxed);
+  return {};
+}
+
+void GlobalShadow::noteRead(Cell &cell, uint64_t word, uint16_t site) {
+  uint64_t before = cell.reader.load(std::memory_order_relaxed);
+  while (true) {
+    uint64_t after = merge({before}, {word}).bits;
+    if (after == before)
+      return;
+    if (cell.reader.compare_exchange_weak(before, after))
+      break;
+  }
+  cell.readSite.store(site, std::memory_order_relaxed);
+}
+
+uint64_t GlobalShadow::neverWritten() const {
+  uint64_t count = 0;
+  for (uint64_t piece = 0; piece < pieces; ++piece)
+    count += cells[piece].writer.load(std::memory_order_relaxed) == 0;
+  return count;
+}
