@@ -1,0 +1,256 @@
+// What happens at a memory access: is it allowed, and what does it cost. Allowed is judged at once, thread by thread; the
+// cost belongs to the warp, and is judged when every lane has come to the same occurrence of the same site, or will not.
+#include "tools/simulator/Machine.h"
+
+using namespace tilewright::simulator;
+
+//===----------------------------------------------------------------------===//
+// Is it allowed?
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A memory access of one thread.
+struct Checked {
+  Machine &machine;
+  Thread &thread;
+  uint32_t siteIndex;
+  const Site &site;
+  char *address;
+};
+
+std::string words(const Site &site) {
+  return std::string(site.kind.atomic ? "atomic access to " : site.kind.writes ? "write of " : "read of ") +
+         std::to_string(site.bytes) + " bytes";
+}
+
+std::string threadName(const Machine &machine, const Thread &thread) {
+  const auto &size = machine.blockSize;
+  const auto &id = thread.block->id;
+  auto text = [](uint64_t x, uint64_t y, uint64_t z) {
+    return "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ")";
+  };
+  return "thread " + text(thread.index % size[0], thread.index / size[0] % size[1], thread.index / size[0] / size[1]) +
+         " of block " + text(id[0], id[1], id[2]);
+}
+
+[[noreturn]] void outOfBounds(const Checked &access, const std::string &name, uint64_t bytes, int64_t offset) {
+  access.machine.fail(access.thread, "out-of-bounds",
+                      words(access.site) + " at byte " + std::to_string(offset) + " of " + name + ", which has " +
+                          std::to_string(bytes) + ", by " + threadName(access.machine, access.thread),
+                      access.siteIndex);
+}
+
+void judge(const Checked &access, const Finding &finding, const std::string &name, uint64_t offset) {
+  if (finding.conflict == Conflict::none)
+    return;
+  std::string place = " byte " + std::to_string(offset) + " of " + name;
+  std::string thread = threadName(access.machine, access.thread);
+  if (finding.conflict == Conflict::neverWritten)
+    access.machine.fail(access.thread, "never-written", thread + " reads" + place + ", which nobody has written",
+                        access.siteIndex);
+  access.machine.fail(access.thread, "race",
+                      thread + (access.site.kind.writes ? " writes" : " reads") + place + ", which another thread " +
+                          (finding.otherWrites ? "writes" : "reads") + " with no barrier between the two",
+                      access.siteIndex, access.machine.program.sites[finding.otherSite].location);
+}
+
+void checkShared(const Checked &access) {
+  const SharedLayout &layout = access.machine.layout;
+  Block &block = *access.thread.block;
+  int64_t address = access.address - block.shared;
+  size_t found = layout.places.size();
+  for (size_t index = 0; index < layout.places.size() && found == layout.places.size(); ++index) {
+    const SharedLayout::Place &place = layout.places[index];
+    bool inside = address >= int64_t(place.offset) && address + access.site.bytes <= place.offset + place.bytes;
+    if (access.site.base == int32_t(index) || (access.site.base == unknownBase && inside))
+      found = index;
+  }
+  if (found == layout.places.size())
+    outOfBounds(access, "the block's shared memory", layout.usedBytes, address);
+  const SharedLayout::Place &place = layout.places[found];
+  std::string const &name = access.machine.program.shared[found].name;
+  int64_t offset = address - int64_t(place.offset);
+  if (offset < 0 || offset + access.site.bytes > place.bytes)
+    outOfBounds(access, "shared @" + name, place.bytes, offset);
+  uint32_t granule = access.machine.granule;
+  Moment moment = momentOf(access.thread);
+  for (uint32_t byte = 0; byte < access.site.bytes; byte += granule) {
+    Finding finding = block.shadow->access((address + byte) / granule, moment, access.siteIndex, access.site.kind,
+                                           block.firstBarrier);
+    if (finding.conflict != Conflict::none)
+      judge(access, finding, "shared @" + name, offset + byte);
+  }
+}
+
+void checkGlobal(const Checked &access) {
+  const GlobalMemory &memory = access.machine.memory;
+  const Region *region = access.site.base == unknownBase ? memory.find(access.address)
+                                                         : &memory.regions[access.site.base];
+  if (!region)
+    access.machine.fail(access.thread, "out-of-bounds",
+                        words(access.site) + " outside every buffer, by " + threadName(access.machine, access.thread),
+                        access.siteIndex);
+  int64_t offset = access.address - region->begin;
+  if (!region->contains(access.address, access.site.bytes))
+    outOfBounds(access, region->name, region->bytes, offset);
+  uint32_t granule = access.machine.granule;
+  Moment moment = momentOf(access.thread);
+  for (uint32_t byte = 0; byte < access.site.bytes; byte += granule) {
+    Finding finding =
+        region->shadow->access((offset + byte) / granule, moment, access.siteIndex, access.site.kind);
+    if (finding.conflict != Conflict::none)
+      judge(access, finding, region->name, offset + byte);
+  }
+}
+
+bool within(const char *address, const char *begin, uint64_t bytes) {
+  return address >= begin && address < begin + bytes;
+}
+
+bool onOwnStack(const char *address) {
+  auto stack = [](const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) / stackBytes; };
+  return stack(address) == stack(__builtin_frame_address(0));
+}
+} // namespace
+
+/// Called before every access to memory that threads share.
+extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
+  Thread &thread = currentThread();
+  Machine &machine = *thread.block->worker->machine;
+  const Site &site = machine.program.sites[siteIndex];
+  if (site.space == Space::generic && onOwnStack(address))
+    return; // a variable of the thread itself
+  Checked access{machine, thread, siteIndex, site, address};
+  if (reinterpret_cast<uintptr_t>(address) % site.alignment != 0)
+    machine.fail(thread, "misaligned",
+                 words(site) + " at an address that is not a multiple of " + std::to_string(site.alignment) + ", by " +
+                     threadName(machine, thread),
+                 siteIndex);
+  bool shared = site.space == Space::shared || (site.space == Space::generic &&
+                                                within(address, thread.block->shared, machine.layout.arenaBytes));
+  if (shared)
+    checkShared(access);
+  else
+    checkGlobal(access);
+
+  Warp &warp = *thread.warp;
+  Occurrences &occurrences = warp.occurrences[siteIndex];
+  uint32_t occurrence = occurrences.next[thread.lane]++;
+  if (occurrence == occurrences.open.size())
+    occurrences.open.emplace_back();
+  Occurrences::Occurrence &mine = occurrences.open[occurrence];
+  mine.lanes |= 1u << thread.lane;
+  mine.addresses[thread.lane] = address;
+  if (mine.lanes == warp.present && occurrence == occurrences.done) {
+    countAccess(machine, *thread.block, siteIndex, mine);
+    if (++occurrences.done == occurrences.open.size()) { // every lane is here
+      occurrences.open.clear();
+      occurrences.done = 0;
+      occurrences.next.fill(0);
+    }
+  }
+  if (site.kind.atomic)
+    machine.giveWay(thread); // it may wait for another thread's
+}
+
+//===----------------------------------------------------------------------===//
+// What does it cost?
+//===----------------------------------------------------------------------===//
+
+void AccessCounts::add(const AccessCounts &other) {
+  requests += other.requests;
+  bytes += other.bytes;
+  sectors += other.sectors;
+  idealSectors += other.idealSectors;
+  conflicts += other.conflicts;
+}
+
+namespace {
+/// Sectors and distinct bytes of the lanes' accesses. `starts`: ascending addresses in the numbering of sectors.
+void countSectors(const uint64_t *starts, uint32_t lanes, uint32_t bytes, AccessKind kind, AccessCounts &counts,
+                  std::vector<SectorRun> &trace, uint64_t &sectors) {
+  uint64_t covered = 0, distinct = 0; // `covered`: the end of what was seen
+  SectorRun run{0, 0, kind.reads, kind.writes};
+  auto close = [&] {
+    if (run.count > 0)
+      trace.push_back(run);
+    sectors += run.count;
+  };
+  for (uint32_t index = 0; index < lanes; ++index) {
+    uint64_t begin = std::max(starts[index], covered), end = starts[index] + bytes;
+    if (begin >= end)
+      continue;
+    distinct += end - begin;
+    covered = end;
+    uint32_t first = begin / sectorBytes, last = (end - 1) / sectorBytes;
+    uint32_t behind = run.first + run.count; // the first sector that the run lacks
+    if (run.count == 0 || first > behind) {
+      close();
+      run.first = first;
+      run.count = last - first + 1;
+    } else if (last >= behind) {
+      run.count = last - run.first + 1;
+    }
+  }
+  close();
+  counts.sectors += sectors;
+  counts.idealSectors += (distinct + sectorBytes - 1) / sectorBytes;
+}
+
+void countGlobal(Machine &machine, Block &block, const Site &site, AccessCounts &counts, char *const *addresses,
+                 uint32_t lanes) {
+  const std::vector<Region> &regions = machine.memory.regions;
+  uint64_t starts[32];
+  const Region *region = site.base == unknownBase ? machine.memory.find(addresses[0]) : &regions[site.base];
+  for (uint32_t index = 0; index < lanes; ++index) {
+    const Region *own = region->contains(addresses[index], 1) ? region : machine.memory.find(addresses[index]);
+    starts[index] = own->firstSector * sectorBytes + (addresses[index] - own->begin);
+  }
+  std::sort(starts, starts + lanes);
+  uint64_t sectors = 0;
+  countSectors(starts, lanes, site.bytes, site.kind, counts, block.trace.back(), sectors);
+  BindingReport &binding = block.worker->regions[region - regions.data()];
+  binding.sectorsRead += site.kind.reads ? sectors : 0;
+  binding.sectorsWritten += site.kind.writes ? sectors : 0;
+}
+
+/// 32 banks of 4 bytes. Wide accesses go by half or quarter warps, each of at most 128 bytes; in one pass a bank gives one
+/// word, to as many lanes as want it.
+uint64_t bankConflicts(const Block &block, uint32_t bytes, const Occurrences::Occurrence &occurrence) {
+  uint32_t together = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
+  uint32_t words = std::max(1u, bytes / 4);
+  uint64_t conflicts = 0;
+  for (uint32_t begin = 0; begin < 32; begin += together) {
+    uint32_t wanted[32][32], counts[32] = {}, passes = 0;
+    for (uint32_t lane = begin; lane < begin + together; ++lane) {
+      if (!(occurrence.lanes >> lane & 1))
+        continue;
+      uint32_t first = (occurrence.addresses[lane] - block.shared) / 4;
+      for (uint32_t word = first; word < first + words; ++word) {
+        uint32_t bank = word % 32, &count = counts[bank];
+        if (std::find(wanted[bank], wanted[bank] + count, word) == wanted[bank] + count && count < 32)
+          wanted[bank][count++] = word;
+        passes = std::max(passes, count);
+      }
+    }
+    conflicts += passes > 0 ? passes - 1 : 0;
+  }
+  return conflicts;
+}
+} // namespace
+
+void tilewright::simulator::countAccess(Machine &machine, Block &block, uint32_t siteIndex,
+                                        const Occurrences::Occurrence &occurrence) {
+  const Site &site = machine.program.sites[siteIndex];
+  AccessCounts &counts = block.worker->sites[siteIndex];
+  char *addresses[32];
+  uint32_t lanes = 0;
+  for (uint32_t set = occurrence.lanes; set; set &= set - 1)
+    addresses[lanes++] = occurrence.addresses[__builtin_ctz(set)];
+  ++counts.requests;
+  counts.bytes += uint64_t(lanes) * site.bytes;
+  if (within(addresses[0], block.shared, machine.layout.arenaBytes))
+    counts.conflicts += bankConflicts(block, site.bytes, occurrence);
+  else
+    countGlobal(machine, block, site, counts, addresses, lanes);
+}
