@@ -1,33 +1,11 @@
 #include "core/Diagnostics.h"
 
-#include "mlir/IR/Location.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tilewright;
-
-std::string tilewright::describe(Location location) {
-  if (auto name = dyn_cast<NameLoc>(location)) {
-    StringRef text = name.getName().getValue();
-    return text.empty() ? describe(name.getChildLoc()) : text.str();
-  }
-  if (auto line = dyn_cast<FileLineColLoc>(location))
-    return (line.getFilename().getValue() + ":" + Twine(line.getLine()) + ":" + Twine(line.getColumn())).str();
-  if (auto call = dyn_cast<CallSiteLoc>(location))
-    return describe(call.getCallee());
-  if (auto fused = dyn_cast<FusedLoc>(location)) {
-    // Passes of IREE and ours fuse locations; the first that says something stands for all.
-    for (Location part : fused.getLocations())
-      if (std::string text = describe(part); !text.empty())
-        return text;
-    return "";
-  }
-  if (auto opaque = dyn_cast<OpaqueLoc>(location))
-    return describe(opaque.getFallbackLocation());
-  return "";
-}
 
 static std::string severityName(DiagnosticSeverity severity) {
   switch (severity) {

@@ -3,12 +3,10 @@
 #define TILEWRIGHT_CORE_DIAGNOSTICS_H
 
 #include "core/Core.h"
+#include "core/Locations.h"
 #include "mlir/IR/Diagnostics.h"
 
 namespace tilewright {
-
-/// A location for people: the name that a front end gave, else file:line:column; empty when unknown.
-std::string describe(mlir::Location location);
 
 /// While it lives, collects what is reported in a context instead of printing it.
 class DiagnosticCollector {

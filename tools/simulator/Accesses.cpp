@@ -111,6 +111,27 @@ bool onOwnStack(const char *address) {
   auto stack = [](const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) / stackBytes; };
   return stack(address) == stack(__builtin_frame_address(0));
 }
+/// A lane that is further ahead of the others than this waits for them: what is remembered of it is bounded.
+constexpr size_t mostOpenOccurrences = 1024;
+
+void noteOccurrence(Machine &machine, Thread &thread, uint32_t siteIndex, char *address) {
+  Warp &warp = *thread.warp;
+  Occurrences &occurrences = warp.occurrences[siteIndex];
+  uint32_t occurrence = occurrences.next[thread.lane]++;
+  if (occurrence == occurrences.open.size())
+    occurrences.open.emplace_back();
+  Occurrences::Occurrence &mine = occurrences.open[occurrence];
+  mine.lanes |= 1u << thread.lane;
+  mine.addresses[thread.lane] = address;
+  if ((mine.lanes & warp.present) == warp.present && occurrence == occurrences.done) {
+    countAccess(machine, *thread.block, siteIndex, mine);
+    ++occurrences.done;
+    if (occurrences.done == occurrences.open.size() || occurrences.done == mostOpenOccurrences)
+      occurrences.forgetDone();
+  }
+  if (occurrence - occurrences.done > mostOpenOccurrences)
+    machine.giveWay(thread);
+}
 } // namespace
 
 /// Called before every access to memory that threads share.
@@ -133,22 +154,7 @@ extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
   else
     checkGlobal(access);
 
-  Warp &warp = *thread.warp;
-  Occurrences &occurrences = warp.occurrences[siteIndex];
-  uint32_t occurrence = occurrences.next[thread.lane]++;
-  if (occurrence == occurrences.open.size())
-    occurrences.open.emplace_back();
-  Occurrences::Occurrence &mine = occurrences.open[occurrence];
-  mine.lanes |= 1u << thread.lane;
-  mine.addresses[thread.lane] = address;
-  if (mine.lanes == warp.present && occurrence == occurrences.done) {
-    countAccess(machine, *thread.block, siteIndex, mine);
-    if (++occurrences.done == occurrences.open.size()) { // every lane is here
-      occurrences.open.clear();
-      occurrences.done = 0;
-      occurrences.next.fill(0);
-    }
-  }
+  noteOccurrence(machine, thread, siteIndex, address);
   if (site.kind.atomic)
     machine.giveWay(thread); // it may wait for another thread's
 }

@@ -91,7 +91,8 @@ void Machine::threadMain() {
   machine.entry(machine.arguments.data());
   thread.wait = Wait::exited;
   thread.warp->present &= ~(1u << thread.lane);
-  if (--thread.block->live == 0 || thread.warp->present == 0)
+  --thread.block->live;
+  if (thread.warp->present == 0)
     machine.flush(*thread.warp);
   machine.suspend(thread);
   __builtin_unreachable();
@@ -340,7 +341,8 @@ void Machine::diagnose(Block &block) {
   for (const Thread &thread : block.threads) {
     bool expected = waiting->wait != Wait::warp ||
                     (thread.warp == waiting->warp && (waiting->mask >> thread.lane & 1));
-    bool arrived = thread.wait == waiting->wait && thread.site == waiting->site && thread.mask == waiting->mask;
+    bool arrived = thread.wait == waiting->wait && thread.site == waiting->site &&
+                   (thread.wait != Wait::warp || thread.mask == waiting->mask);
     if (!missing && expected && !arrived)
       missing = &thread;
   }
@@ -443,7 +445,7 @@ void Machine::fill(Report &report) {
     const Site &site = program.sites[index];
     if (!site.isAccess || sites[index].requests == 0)
       continue;
-    bool shared = site.space == Space::shared;
+    bool shared = site.space != Space::global && sites[index].sectors == 0;
     AccessCounts &sum = shared            ? (site.kind.writes ? report.sharedWrites : report.sharedReads)
                         : site.kind.atomic ? report.globalAtomics
                         : site.kind.writes ? report.globalWrites

@@ -51,6 +51,13 @@ struct Occurrences {
   std::vector<Occurrence> open; ///< the ones that some lane has reached and some has not, after those done
   uint32_t done = 0;
   std::array<uint32_t, 32> next = {}; ///< per lane
+
+  void forgetDone() {
+    open.erase(open.begin(), open.begin() + done);
+    for (uint32_t &index : next)
+      index -= std::min(index, done);
+    done = 0;
+  }
 };
 
 struct Warp {
@@ -77,7 +84,6 @@ struct Block {
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
   bool atGrid = false, failed = false;
-  uint32_t reduction = 0; ///< what the threads at a reducing barrier have brought so far
   BlockTrace trace;
 };
 

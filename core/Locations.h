@@ -1,0 +1,14 @@
+#ifndef TILEWRIGHT_CORE_LOCATIONS_H
+#define TILEWRIGHT_CORE_LOCATIONS_H
+
+#include "mlir/IR/Location.h"
+#include <string>
+
+namespace tilewright {
+
+/// A location for people: the name that a front end gave, else file:line:column; empty when unknown.
+std::string describe(mlir::Location location);
+
+} // namespace tilewright
+
+#endif

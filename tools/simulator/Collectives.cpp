@@ -1,0 +1,240 @@
+// What the rewritten kernel calls besides memory accesses: registers, shared variables, barriers, shuffles and votes. The
+// lane of a warp that arrives last evaluates for all.
+#include "tools/simulator/Collectives.h"
+#include "tools/simulator/Machine.h"
+
+using namespace tilewright::simulator;
+
+extern "C" void tilewright_simulator_access(uint32_t site, char *address);
+
+namespace {
+Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
+
+uint32_t lanesOf(const Warp &warp, uint32_t mask) {
+  return warp.size == 32 ? mask : mask & ((1u << warp.size) - 1);
+}
+
+std::string laneText(uint32_t lane) { return "lane " + std::to_string(lane); }
+
+/// Waits until every lane of the mask is at this site; `evaluate` then runs once, for all.
+template <typename Evaluate>
+uint64_t rendezvous(uint32_t site, uint32_t mask, std::array<uint32_t, 3> operands, Evaluate evaluate) {
+  Thread &thread = currentThread();
+  Warp &warp = *thread.warp;
+  uint32_t lanes = lanesOf(warp, mask);
+  if (!(lanes >> thread.lane & 1))
+    machineOf(thread).fail(thread, "barrier", laneText(thread.lane) + " is not in the mask of lanes that it waits for",
+                           site);
+  thread.operands = operands;
+  thread.site = site;
+  thread.mask = lanes;
+  thread.wait = Wait::warp;
+  for (uint32_t set = lanes; set; set &= set - 1) {
+    const Thread &other = warp.threads[__builtin_ctz(set)];
+    if (other.wait != Wait::warp || other.site != site || other.mask != lanes) {
+      machineOf(thread).suspend(thread);
+      return thread.result;
+    }
+  }
+  evaluate(thread, lanes);
+  for (uint32_t set = lanes; set; set &= set - 1)
+    warp.threads[__builtin_ctz(set)].wait = Wait::none;
+  warp.runnable |= lanes;
+  return thread.result;
+}
+
+/// The lane that a shuffle reads, and whether that is the lane asked for (PTX ISA, shfl.sync).
+std::pair<uint32_t, bool> shuffleSource(ShuffleKind kind, uint32_t lane, uint32_t offset, uint32_t maskAndClamp) {
+  int segment = maskAndClamp >> 8 & 31, clamp = maskAndClamp & 31, own = lane, by = offset & 31;
+  int last = (own & segment) | (clamp & ~segment), first = own & segment;
+  int source = own;
+  bool valid = true;
+  switch (kind) {
+  case ShuffleKind::up:
+    source = own - by;
+    valid = source >= last;
+    break;
+  case ShuffleKind::down:
+    source = own + by;
+    valid = source <= last;
+    break;
+  case ShuffleKind::butterfly:
+    source = own ^ by;
+    valid = source <= last;
+    break;
+  case ShuffleKind::index:
+    source = first | (by & ~segment);
+    valid = source <= last;
+    break;
+  }
+  return {valid ? source : own, valid};
+}
+
+/// The value, and above it whether the source lane was the one asked for.
+uint64_t shuffle(uint32_t site, ShuffleKind kind, uint32_t mask, uint32_t value, uint32_t offset, uint32_t clamp) {
+  return rendezvous(site, mask, {value, offset, clamp}, [&](Thread &last, uint32_t lanes) {
+    Warp &warp = *last.warp;
+    ++last.block->worker->shuffles;
+    for (uint32_t set = lanes; set; set &= set - 1) {
+      Thread &thread = warp.threads[__builtin_ctz(set)];
+      auto [source, valid] = shuffleSource(kind, thread.lane, thread.operands[1], thread.operands[2]);
+      if (!(lanes >> source & 1))
+        machineOf(last).fail(last, "never-written",
+                             laneText(thread.lane) + " reads " + laneText(source) + ", which does not take part", site);
+      thread.result = uint64_t(valid) << 32 | warp.threads[source].operands[0];
+    }
+  });
+}
+
+uint32_t vote(uint32_t site, VoteKind kind, uint32_t mask, uint32_t predicate) {
+  return rendezvous(site, mask, {predicate, 0, 0}, [&](Thread &last, uint32_t lanes) {
+    ++last.block->worker->shuffles;
+    uint32_t ballot = 0;
+    for (uint32_t set = lanes; set; set &= set - 1) {
+      uint32_t lane = __builtin_ctz(set);
+      ballot |= (last.warp->threads[lane].operands[0] & 1) << lane;
+    }
+    uint32_t result = kind == VoteKind::ballot ? ballot
+                      : kind == VoteKind::any  ? ballot != 0
+                      : kind == VoteKind::all  ? ballot == lanes
+                                               : ballot == lanes || ballot == 0;
+    for (uint32_t set = lanes; set; set &= set - 1)
+      last.warp->threads[__builtin_ctz(set)].result = result;
+  });
+}
+
+uint32_t combine(ReduceKind kind, uint32_t a, uint32_t b) {
+  switch (kind) {
+  case ReduceKind::add:
+    return a + b;
+  case ReduceKind::bitAnd:
+    return a & b;
+  case ReduceKind::bitOr:
+    return a | b;
+  case ReduceKind::bitXor:
+    return a ^ b;
+  case ReduceKind::unsignedMin:
+    return std::min(a, b);
+  case ReduceKind::unsignedMax:
+    return std::max(a, b);
+  case ReduceKind::signedMin:
+    return std::min(int32_t(a), int32_t(b));
+  case ReduceKind::signedMax:
+    return std::max(int32_t(a), int32_t(b));
+  }
+  __builtin_unreachable();
+}
+
+uint32_t reduce(uint32_t site, ReduceKind kind, uint32_t mask, uint32_t value) {
+  return rendezvous(site, mask, {value, 0, 0}, [&](Thread &last, uint32_t lanes) {
+    ++last.block->worker->shuffles;
+    const Thread *threads = last.warp->threads;
+    uint32_t result = threads[__builtin_ctz(lanes)].operands[0];
+    for (uint32_t set = lanes & (lanes - 1); set; set &= set - 1)
+      result = combine(kind, result, threads[__builtin_ctz(set)].operands[0]);
+    for (uint32_t set = lanes; set; set &= set - 1)
+      last.warp->threads[__builtin_ctz(set)].result = result;
+  });
+}
+
+void warpBarrier(uint32_t site, uint32_t mask) {
+  rendezvous(site, mask, {}, [&](Thread &last, uint32_t lanes) {
+    ++last.block->worker->warpBarriers;
+    if (lanes == last.warp->present) // of a part of the warp it is not known which accesses it orders
+      ++last.warp->barriers;
+  });
+}
+
+void blockBarrier(uint32_t site) {
+  Thread &thread = currentThread();
+  machineOf(thread).arriveAtBlock(thread, site);
+}
+
+void gridBarrier(uint32_t site) {
+  Thread &thread = currentThread();
+  machineOf(thread).arriveAtGrid(thread, site);
+}
+
+void trap(uint32_t site) {
+  Thread &thread = currentThread();
+  machineOf(thread).fail(thread, "trap", "the kernel gives up here", site);
+}
+
+void visit(uint32_t basicBlock) {
+  Thread &thread = currentThread();
+  Machine &machine = machineOf(thread);
+  const BasicBlock &block = machine.program.basicBlocks[basicBlock];
+  ++thread.warp->visits[basicBlock * 32 + thread.lane];
+  thread.fuel -= block.total;
+  if (thread.fuel <= 0)
+    machine.refuel(thread, block.location);
+}
+
+char *shared(uint32_t variable) {
+  Thread &thread = currentThread();
+  return thread.block->shared + machineOf(thread).layout.places[variable].offset;
+}
+
+uint32_t readRegister(uint32_t number) {
+  const Thread &thread = currentThread();
+  const Machine &machine = machineOf(thread);
+  const auto &size = machine.blockSize;
+  uint32_t lane = thread.lane;
+  switch (Register(number)) {
+  case Register::tidX:
+    return thread.index % size[0];
+  case Register::tidY:
+    return thread.index / size[0] % size[1];
+  case Register::tidZ:
+    return thread.index / size[0] / size[1];
+  case Register::ntidX:
+  case Register::ntidY:
+  case Register::ntidZ:
+    return size[number - uint32_t(Register::ntidX)];
+  case Register::ctaidX:
+  case Register::ctaidY:
+  case Register::ctaidZ:
+    return thread.block->id[number - uint32_t(Register::ctaidX)];
+  case Register::nctaidX:
+  case Register::nctaidY:
+  case Register::nctaidZ:
+    return machine.launch.grid[number - uint32_t(Register::nctaidX)];
+  case Register::laneid:
+    return lane;
+  case Register::warpsize:
+    return 32;
+  case Register::warpid:
+    return thread.index / 32;
+  case Register::nwarpid:
+    return (machine.numThreads + 31) / 32;
+  case Register::lanemaskEq:
+    return 1u << lane;
+  case Register::lanemaskLt:
+    return (1u << lane) - 1;
+  case Register::lanemaskLe:
+    return (1u << lane) | ((1u << lane) - 1);
+  case Register::lanemaskGe:
+    return ~((1u << lane) - 1);
+  case Register::lanemaskGt:
+    return ~((1u << lane) | ((1u << lane) - 1));
+  }
+  __builtin_unreachable();
+}
+} // namespace
+
+std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunctions() {
+  auto function = [](auto *pointer) { return reinterpret_cast<void *>(pointer); };
+  return {
+      {runtime::access, function(&tilewright_simulator_access)},
+      {runtime::visit, function(&visit)},
+      {runtime::shared, function(&shared)},
+      {runtime::readRegister, function(&readRegister)},
+      {runtime::shuffle, function(&shuffle)},
+      {runtime::vote, function(&vote)},
+      {runtime::reduce, function(&reduce)},
+      {runtime::warpBarrier, function(&warpBarrier)},
+      {runtime::blockBarrier, function(&blockBarrier)},
+      {runtime::gridBarrier, function(&gridBarrier)},
+      {runtime::trap, function(&trap)},
+  };
+}

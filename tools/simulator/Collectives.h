@@ -1,0 +1,50 @@
+// The runtime as the rewriting sees it: names of functions, and numbers for the kinds of ops.
+#ifndef TILEWRIGHT_SIMULATOR_COLLECTIVES_H
+#define TILEWRIGHT_SIMULATOR_COLLECTIVES_H
+
+#include <cstdint>
+
+namespace tilewright::simulator {
+
+namespace runtime {
+constexpr const char *access = "tilewright_simulator_access", *visit = "tilewright_simulator_visit",
+                     *shared = "tilewright_simulator_shared", *readRegister = "tilewright_simulator_register",
+                     *shuffle = "tilewright_simulator_shuffle", *vote = "tilewright_simulator_vote",
+                     *reduce = "tilewright_simulator_reduce", *warpBarrier = "tilewright_simulator_warp_barrier",
+                     *blockBarrier = "tilewright_simulator_block_barrier",
+                     *gridBarrier = "tilewright_simulator_grid_barrier", *trap = "tilewright_simulator_trap";
+} // namespace runtime
+
+enum class Register : uint32_t {
+  tidX,
+  tidY,
+  tidZ,
+  ntidX,
+  ntidY,
+  ntidZ,
+  ctaidX,
+  ctaidY,
+  ctaidZ,
+  nctaidX,
+  nctaidY,
+  nctaidZ,
+  laneid,
+  warpsize,
+  warpid,
+  nwarpid,
+  lanemaskEq,
+  lanemaskLt,
+  lanemaskLe,
+  lanemaskGe,
+  lanemaskGt,
+};
+
+// As the NVVM dialect numbers them.
+enum class ShuffleKind : uint32_t { butterfly, up, down, index };
+enum class VoteKind : uint32_t { any, all, ballot, uniform };
+
+enum class ReduceKind : uint32_t { add, bitAnd, bitOr, bitXor, unsignedMin, unsignedMax, signedMin, signedMax };
+
+} // namespace tilewright::simulator
+
+#endif

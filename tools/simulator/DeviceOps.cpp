@@ -1,0 +1,236 @@
+#include "tools/simulator/DeviceOps.h"
+#include "tools/simulator/Collectives.h"
+
+#include "core/Locations.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::simulator;
+
+//===----------------------------------------------------------------------===//
+// Host code
+//===----------------------------------------------------------------------===//
+
+Value HostCode::call(Location loc, StringRef function, Type result, ValueRange operands, bool pure) {
+  auto declared = module.lookupSymbol<LLVM::LLVMFuncOp>(function);
+  if (!declared) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(module.getBody());
+    auto type = LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(builder.getContext()),
+                                            llvm::to_vector(operands.getTypes()));
+    declared = LLVM::LLVMFuncOp::create(builder, builder.getUnknownLoc(), function, type);
+    if (pure) {
+      SmallVector<LLVM::ModRefInfo> none(6, LLVM::ModRefInfo::NoModRef);
+      declared.setMemoryEffectsAttr(LLVM::MemoryEffectsAttr::get(builder.getContext(), none));
+      declared.setNoUnwind(true);
+      declared.setWillReturn(true);
+    }
+  }
+  auto call = LLVM::CallOp::create(builder, loc, declared, operands);
+  return result ? call.getResult() : Value();
+}
+
+Value HostCode::number(Location loc, uint32_t value) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value HostCode::site(Operation *op) {
+  Site site;
+  site.operation = op->getName().getStringRef().str();
+  site.location = describe(op->getLoc());
+  program.sites.push_back(std::move(site));
+  return number(op->getLoc(), program.sites.size() - 1);
+}
+
+//===----------------------------------------------------------------------===//
+// How each op is simulated
+//===----------------------------------------------------------------------===//
+
+namespace {
+FailureOr<Value> lowerRegister(Operation *op, uint32_t number, HostCode &code) {
+  Value which = code.number(op->getLoc(), number);
+  return code.call(op->getLoc(), runtime::readRegister, code.builder.getI32Type(), which, /*pure=*/true);
+}
+
+FailureOr<Value> lowerBlockBarrier(Operation *op, uint32_t, HostCode &code) {
+  if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
+    if (barrier.getNumberOfThreads() || barrier.getReductionOp())
+      return op->emitOpError("of a part of the block, or with a reduction, is not simulated");
+  code.call(op->getLoc(), runtime::blockBarrier, {}, code.site(op));
+  return Value();
+}
+
+FailureOr<Value> lowerWarpBarrier(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::warpBarrier, {}, {code.site(op), op->getOperand(0)});
+  return Value();
+}
+
+FailureOr<Value> lowerNothing(Operation *, uint32_t, HostCode &) { return Value(); }
+
+/// 32 bits of any type as an integer, and back.
+Value reinterpret(Location loc, Value value, Type type, OpBuilder &builder) {
+  return value.getType() == type ? value : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
+}
+
+FailureOr<Value> lowerShuffle(Operation *op, uint32_t, HostCode &code) {
+  auto shuffle = cast<NVVM::ShflOp>(op);
+  OpBuilder &builder = code.builder;
+  Location loc = op->getLoc();
+  Type i32 = builder.getI32Type(), type = shuffle.getVal().getType();
+  Value both = code.call(loc, runtime::shuffle, builder.getI64Type(),
+                         {code.site(op), code.number(loc, static_cast<uint32_t>(shuffle.getKind())),
+                          shuffle.getThreadMask(), reinterpret(loc, shuffle.getVal(), i32, builder), shuffle.getOffset(),
+                          shuffle.getMaskAndClamp()});
+  Value bits = LLVM::TruncOp::create(builder, loc, i32, both);
+  Value value = reinterpret(loc, bits, type, builder);
+  if (!shuffle.getReturnValueAndIsValid())
+    return value;
+  Value shift = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(32));
+  Value valid = LLVM::TruncOp::create(builder, loc, builder.getI1Type(),
+                                      LLVM::LShrOp::create(builder, loc, both, shift).getResult());
+  Value result = LLVM::UndefOp::create(builder, loc, shuffle.getType());
+  result = LLVM::InsertValueOp::create(builder, loc, result, value, 0);
+  return LLVM::InsertValueOp::create(builder, loc, result, valid, 1).getResult();
+}
+
+FailureOr<Value> lowerVote(Operation *op, uint32_t, HostCode &code) {
+  auto vote = cast<NVVM::VoteSyncOp>(op);
+  OpBuilder &builder = code.builder;
+  Location loc = op->getLoc();
+  Value predicate = LLVM::ZExtOp::create(builder, loc, builder.getI32Type(), vote.getPred());
+  Value result = code.call(loc, runtime::vote, builder.getI32Type(),
+                           {code.site(op), code.number(loc, static_cast<uint32_t>(vote.getKind())), vote.getMask(),
+                            predicate});
+  if (vote.getType().isInteger(1))
+    result = LLVM::TruncOp::create(builder, loc, builder.getI1Type(), result);
+  return result;
+}
+
+FailureOr<Value> lowerReduce(Operation *op, uint32_t, HostCode &code) {
+  auto redux = cast<NVVM::ReduxOp>(op);
+  auto kind = [&]() -> std::optional<ReduceKind> {
+    switch (redux.getKind()) {
+    case NVVM::ReduxKind::ADD:
+      return ReduceKind::add;
+    case NVVM::ReduxKind::AND:
+      return ReduceKind::bitAnd;
+    case NVVM::ReduxKind::OR:
+      return ReduceKind::bitOr;
+    case NVVM::ReduxKind::XOR:
+      return ReduceKind::bitXor;
+    case NVVM::ReduxKind::UMIN:
+      return ReduceKind::unsignedMin;
+    case NVVM::ReduxKind::UMAX:
+      return ReduceKind::unsignedMax;
+    case NVVM::ReduxKind::MIN:
+      return ReduceKind::signedMin;
+    case NVVM::ReduxKind::MAX:
+      return ReduceKind::signedMax;
+    default:
+      return std::nullopt;
+    }
+  }();
+  if (!kind)
+    return op->emitOpError("of floats is not simulated");
+  return code.call(op->getLoc(), runtime::reduce, code.builder.getI32Type(),
+                   {code.site(op), code.number(op->getLoc(), static_cast<uint32_t>(*kind)), redux.getMaskAndClamp(),
+                    redux.getVal()});
+}
+
+template <typename HostOp> FailureOr<Value> lowerUnary(Operation *op, uint32_t, HostCode &code) {
+  return HostOp::create(code.builder, op->getLoc(), op->getResult(0).getType(), op->getOperand(0)).getResult();
+}
+
+template <typename HostOp> FailureOr<Value> lowerBinary(Operation *op, uint32_t, HostCode &code) {
+  return HostOp::create(code.builder, op->getLoc(), op->getOperand(0), op->getOperand(1)).getResult();
+}
+
+Value one(Operation *op, OpBuilder &builder) {
+  Type type = op->getResult(0).getType();
+  return LLVM::ConstantOp::create(builder, op->getLoc(), type, builder.getFloatAttr(type, 1.0));
+}
+
+FailureOr<Value> lowerReciprocal(Operation *op, uint32_t, HostCode &code) {
+  return LLVM::FDivOp::create(code.builder, op->getLoc(), one(op, code.builder), op->getOperand(0)).getResult();
+}
+
+FailureOr<Value> lowerReciprocalRoot(Operation *op, uint32_t, HostCode &code) {
+  Value root = LLVM::SqrtOp::create(code.builder, op->getLoc(), op->getOperand(0));
+  return LLVM::FDivOp::create(code.builder, op->getLoc(), one(op, code.builder), root).getResult();
+}
+
+FailureOr<Value> lowerFma(Operation *op, uint32_t, HostCode &code) {
+  return LLVM::FMAOp::create(code.builder, op->getLoc(), op->getOperand(0), op->getOperand(1), op->getOperand(2))
+      .getResult();
+}
+
+constexpr DeviceOp registerOp(llvm::StringLiteral name, Register number) {
+  return {name, InstructionClass::integer, lowerRegister, static_cast<uint32_t>(number)};
+}
+
+// Approximations are computed as exactly as the host does: what differs on the device is within their stated error.
+const DeviceOp table[] = {
+    registerOp("nvvm.read.ptx.sreg.tid.x", Register::tidX),
+    registerOp("nvvm.read.ptx.sreg.tid.y", Register::tidY),
+    registerOp("nvvm.read.ptx.sreg.tid.z", Register::tidZ),
+    registerOp("nvvm.read.ptx.sreg.ntid.x", Register::ntidX),
+    registerOp("nvvm.read.ptx.sreg.ntid.y", Register::ntidY),
+    registerOp("nvvm.read.ptx.sreg.ntid.z", Register::ntidZ),
+    registerOp("nvvm.read.ptx.sreg.ctaid.x", Register::ctaidX),
+    registerOp("nvvm.read.ptx.sreg.ctaid.y", Register::ctaidY),
+    registerOp("nvvm.read.ptx.sreg.ctaid.z", Register::ctaidZ),
+    registerOp("nvvm.read.ptx.sreg.nctaid.x", Register::nctaidX),
+    registerOp("nvvm.read.ptx.sreg.nctaid.y", Register::nctaidY),
+    registerOp("nvvm.read.ptx.sreg.nctaid.z", Register::nctaidZ),
+    registerOp("nvvm.read.ptx.sreg.laneid", Register::laneid),
+    registerOp("nvvm.read.ptx.sreg.warpsize", Register::warpsize),
+    registerOp("nvvm.read.ptx.sreg.warpid", Register::warpid),
+    registerOp("nvvm.read.ptx.sreg.nwarpid", Register::nwarpid),
+    registerOp("nvvm.read.ptx.sreg.lanemask.eq", Register::lanemaskEq),
+    registerOp("nvvm.read.ptx.sreg.lanemask.lt", Register::lanemaskLt),
+    registerOp("nvvm.read.ptx.sreg.lanemask.le", Register::lanemaskLe),
+    registerOp("nvvm.read.ptx.sreg.lanemask.ge", Register::lanemaskGe),
+    registerOp("nvvm.read.ptx.sreg.lanemask.gt", Register::lanemaskGt),
+    {"nvvm.barrier0", InstructionClass::barrier, lowerBlockBarrier},
+    {"nvvm.barrier", InstructionClass::barrier, lowerBlockBarrier},
+    {"nvvm.bar.warp.sync", InstructionClass::barrier, lowerWarpBarrier},
+    {"nvvm.memory.barrier", InstructionClass::barrier, lowerNothing}, // the host runs a kernel's accesses in order
+    {"nvvm.shfl.sync", InstructionClass::shuffle, lowerShuffle},
+    {"nvvm.vote.sync", InstructionClass::shuffle, lowerVote},
+    {"nvvm.redux.sync", InstructionClass::shuffle, lowerReduce},
+    {"nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},
+    {"llvm.nvvm.ex2.approx.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
+    {"llvm.nvvm.ex2.approx.ftz.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
+    {"llvm.nvvm.ex2.approx", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
+    {"llvm.nvvm.ex2.approx.ftz", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
+    {"llvm.nvvm.lg2.approx.f", InstructionClass::special, lowerUnary<LLVM::Log2Op>},
+    {"llvm.nvvm.lg2.approx.ftz.f", InstructionClass::special, lowerUnary<LLVM::Log2Op>},
+    {"llvm.nvvm.sin.approx.f", InstructionClass::special, lowerUnary<LLVM::SinOp>},
+    {"llvm.nvvm.cos.approx.f", InstructionClass::special, lowerUnary<LLVM::CosOp>},
+    {"llvm.nvvm.tanh.approx.f", InstructionClass::special, lowerUnary<LLVM::TanhOp>},
+    {"llvm.nvvm.sqrt.approx.f", InstructionClass::special, lowerUnary<LLVM::SqrtOp>},
+    {"llvm.nvvm.sqrt.rn.f", InstructionClass::special, lowerUnary<LLVM::SqrtOp>},
+    {"llvm.nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},
+    {"llvm.nvvm.rcp.rn.f", InstructionClass::special, lowerReciprocal},
+    {"llvm.nvvm.rsqrt.approx.f", InstructionClass::special, lowerReciprocalRoot},
+    {"llvm.nvvm.rsqrt.approx.ftz.f", InstructionClass::special, lowerReciprocalRoot},
+    {"llvm.nvvm.div.rn.f", InstructionClass::special, lowerBinary<LLVM::FDivOp>},
+    {"llvm.nvvm.div.approx.f", InstructionClass::special, lowerBinary<LLVM::FDivOp>},
+    {"llvm.nvvm.fma.rn.f", InstructionClass::floating, lowerFma},
+};
+} // namespace
+
+const DeviceOp *tilewright::simulator::findDeviceOp(Operation *op) {
+  static const llvm::StringMap<const DeviceOp *> byName = [] {
+    llvm::StringMap<const DeviceOp *> result;
+    for (const DeviceOp &entry : table)
+      result[entry.name] = &entry;
+    return result;
+  }();
+  auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
+  StringRef name = intrinsic ? intrinsic.getIntrin() : op->getName().getStringRef();
+  return byName.lookup(name);
+}
