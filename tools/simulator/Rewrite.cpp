@@ -1,0 +1,421 @@
+#include "tools/simulator/Rewrite.h"
+#include "tools/simulator/Collectives.h"
+#include "tools/simulator/DeviceOps.h"
+#include "tools/simulator/Fiber.h"
+
+#include "core/Locations.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::simulator;
+
+/// The function whose calls are the grid barrier; its body is for PTX.
+static constexpr llvm::StringLiteral gridBarrierName = "tile_grid_barrier";
+
+static constexpr unsigned genericSpace = 0, globalSpace = 1, sharedSpace = 3;
+
+//===----------------------------------------------------------------------===//
+// Which kernel, and what belongs to it
+//===----------------------------------------------------------------------===//
+
+static bool isKernel(LLVM::LLVMFuncOp function) {
+  return function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) || function->hasAttr("gpu.kernel");
+}
+
+static LLVM::LLVMFuncOp findKernel(ModuleOp module, StringRef name) {
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+  std::string names;
+  module.walk([&](LLVM::LLVMFuncOp function) {
+    if (!isKernel(function))
+      return;
+    names += (names.empty() ? "" : ", ") + function.getName().str();
+    if (name.empty() || function.getName() == name)
+      kernels.push_back(function);
+  });
+  if (kernels.size() == 1)
+    return kernels.front();
+  if (names.empty())
+    module.emitError("the module has no kernel, which is an llvm.func with the attribute nvvm.kernel");
+  else if (name.empty())
+    module.emitError("the module has several kernels, so one must be named: ") << names;
+  else
+    module.emitError("the module has no kernel '") << name << "'; it has " << names;
+  return nullptr;
+}
+
+/// Clones the kernel, and what it refers to, into a module of their own.
+static LogicalResult cloneReachable(LLVM::LLVMFuncOp kernel, ModuleOp into) {
+  SymbolTable symbols(kernel->getParentOp());
+  SmallVector<Operation *> work = {kernel};
+  llvm::SmallPtrSet<Operation *, 8> seen = {kernel};
+  OpBuilder builder = OpBuilder::atBlockEnd(into.getBody());
+  while (!work.empty()) {
+    Operation *symbol = work.pop_back_val();
+    builder.clone(*symbol);
+    bool failed = false;
+    symbol->walk([&](Operation *op) {
+      if (!isa<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect())) {
+        op->emitOpError("is not of the dialects llvm and nvvm, at which kernels are simulated");
+        failed = true;
+        return;
+      }
+      op->getAttrDictionary().walk([&](FlatSymbolRefAttr reference) {
+        Operation *target = symbols.lookup(reference.getAttr());
+        if (target && reference.getValue() != gridBarrierName && seen.insert(target).second)
+          work.push_back(target);
+      });
+    });
+    if (failed)
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What an op is
+//===----------------------------------------------------------------------===//
+
+/// The class an op is counted in, and in how many instructions; none: it is only names and constants.
+static std::optional<InstructionClass> classify(Operation *op) {
+  if (const DeviceOp *device = findDeviceOp(op))
+    return device->instructionClass;
+  using Class = std::optional<InstructionClass>;
+  StringRef name = op->getName().getStringRef();
+  if (!name.consume_front("llvm."))
+    return std::nullopt;
+  name.consume_front("intr.");
+  return llvm::StringSwitch<Class>(name)
+      .Cases({"fadd", "fsub", "fmul", "fneg", "fcmp", "fma", "fmuladd", "fabs", "copysign", "maxnum", "minnum",
+              "maximum", "minimum", "floor", "ceil", "rint", "nearbyint", "trunc", "round", "roundeven"},
+             InstructionClass::floating)
+      .Cases({"fdiv", "frem", "sqrt", "exp", "exp2", "log", "log2", "log10", "pow", "powi", "sin", "cos", "tanh", "tan",
+              "atan", "atan2"},
+             InstructionClass::special)
+      .Cases({"add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "and", "or", "xor", "shl", "lshr", "ashr", "icmp",
+              "select", "zext", "sext", "getelementptr", "umin", "umax", "smin", "smax", "abs", "ctpop", "ctlz", "cttz",
+              "bswap", "bitreverse", "fshl", "fshr"},
+             InstructionClass::integer)
+      .Cases({"fpext", "fptrunc", "fptosi", "fptoui", "sitofp", "uitofp"}, InstructionClass::convert)
+      .Cases({"br", "cond_br", "switch", "return", "call", "unreachable"}, InstructionClass::control)
+      .Case("fence", InstructionClass::barrier)
+      .Default(std::nullopt);
+}
+
+/// A vector is as many instructions as it has elements.
+static uint32_t lanes(Operation *op) {
+  Type type = op->getNumResults() > 0 ? op->getResult(0).getType() : Type();
+  auto vector = dyn_cast_if_present<VectorType>(type);
+  return vector ? vector.getNumElements() : 1;
+}
+
+/// An access to memory: where, how much, and how.
+namespace {
+struct MemoryAccess {
+  Value pointer;
+  Type type;
+  uint64_t alignment; ///< 0: as the type has it
+  AccessKind kind;
+};
+} // namespace
+
+static std::optional<MemoryAccess> memoryAccess(Operation *op) {
+  auto isAtomic = [](LLVM::AtomicOrdering ordering) { return ordering != LLVM::AtomicOrdering::not_atomic; };
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    return MemoryAccess{load.getAddr(), load.getType(), load.getAlignment().value_or(0),
+                        {true, false, isAtomic(load.getOrdering())}};
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    return MemoryAccess{store.getAddr(), store.getValue().getType(), store.getAlignment().value_or(0),
+                        {false, true, isAtomic(store.getOrdering())}};
+  if (auto update = dyn_cast<LLVM::AtomicRMWOp>(op))
+    return MemoryAccess{update.getPtr(), update.getVal().getType(), update.getAlignment().value_or(0),
+                        {true, true, true}};
+  if (auto exchange = dyn_cast<LLVM::AtomicCmpXchgOp>(op))
+    return MemoryAccess{exchange.getPtr(), exchange.getVal().getType(), exchange.getAlignment().value_or(0),
+                        {true, true, true}};
+  return std::nullopt;
+}
+
+/// Ops that read or write memory in a way that nothing here knows of.
+static bool isUnknown(Operation *op) {
+  if (isa<LLVM::InlineAsmOp, LLVM::CallIntrinsicOp, LLVM::InvokeOp>(op) || !isa<LLVM::LLVMDialect>(op->getDialect()))
+    return !findDeviceOp(op);
+  return isa<LLVM::MemcpyOp, LLVM::MemcpyInlineOp, LLVM::MemmoveOp, LLVM::MemsetOp, LLVM::MaskedLoadOp,
+             LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(op);
+}
+
+/// What an address is computed from, as far as the code says.
+static Value addressBase(Value pointer) {
+  while (Operation *op = pointer.getDefiningOp()) {
+    if (!isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp, LLVM::BitcastOp>(op))
+      break;
+    pointer = op->getOperand(0);
+  }
+  return pointer;
+}
+
+//===----------------------------------------------------------------------===//
+// The rewriting
+//===----------------------------------------------------------------------===//
+
+namespace {
+class KernelRewriter {
+public:
+  KernelRewriter(ModuleOp module, StringRef kernel, DeviceProgram &program)
+      : module(module), code{OpBuilder(module.getContext()), module, program}, program(program),
+        layout(module), kernel(module.lookupSymbol<LLVM::LLVMFuncOp>(kernel)) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult readKernel();
+  void placeVariables();
+  void clean(LLVM::LLVMFuncOp function);
+  LogicalResult rewrite(LLVM::LLVMFuncOp function);
+  LogicalResult rewrite(Operation *op);
+  LogicalResult report(Operation *op, const MemoryAccess &access);
+  void visit(Block &block);
+  void buildEntry();
+
+  ModuleOp module;
+  HostCode code;
+  DeviceProgram &program;
+  DataLayout layout;
+  LLVM::LLVMFuncOp kernel;
+  llvm::StringMap<uint32_t> sharedVariables;
+  uint64_t localBytes = 0;
+};
+} // namespace
+
+LogicalResult KernelRewriter::run() {
+  if (failed(readKernel()))
+    return failure();
+  placeVariables();
+  SmallVector<LLVM::LLVMFuncOp> functions(module.getOps<LLVM::LLVMFuncOp>());
+  for (LLVM::LLVMFuncOp function : functions)
+    if (failed(rewrite(function)))
+      return failure();
+  if (localBytes > stackBytes - runtimeStackBytes)
+    return kernel.emitError("a thread has ")
+           << localBytes << " bytes of variables; the simulated device has room for "
+           << stackBytes - runtimeStackBytes;
+  if (program.sites.size() > UINT16_MAX)
+    return kernel.emitError("has ") << program.sites.size() << " accesses; the simulated device tells 65535 apart";
+  for (auto global : llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
+    if (global.getAddrSpace() == sharedSpace)
+      global.erase();
+  buildEntry();
+  return success();
+}
+
+LogicalResult KernelRewriter::readKernel() {
+  program.kernel = kernel.getName().str();
+  if (auto threads = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getMaxntidAttrName()))
+    for (auto [index, size] : llvm::enumerate(threads.asArrayRef()))
+      program.maxThreads[index] = size;
+  for (uint32_t &size : program.maxThreads)
+    size = std::max(size, program.maxThreads[0] ? 1u : 0u);
+  if (auto blocks = kernel->getAttrOfType<IntegerAttr>(NVVM::NVVMDialect::getMinctasmAttrName()))
+    program.minBlocksPerMultiprocessor = blocks.getInt();
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    bool binding = isa<LLVM::LLVMPointerType>(type);
+    if ((binding && program.numConstants > 0) || (!binding && !type.isInteger(32)))
+      return kernel.emitError("argument ") << index << " is " << type << "; kernels take pointers, then i32";
+    ++(binding ? program.numBindings : program.numConstants);
+  }
+  return success();
+}
+
+void KernelRewriter::placeVariables() {
+  for (auto global : module.getOps<LLVM::GlobalOp>()) {
+    Variable variable;
+    variable.name = global.getSymName().str();
+    variable.bytes = layout.getTypeSize(global.getGlobalType());
+    variable.alignment = std::max<uint64_t>(global.getAlignment().value_or(1),
+                                            layout.getTypeABIAlignment(global.getGlobalType()));
+    variable.dynamic = variable.bytes == 0;
+    if (global.getAddrSpace() == sharedSpace) {
+      sharedVariables[variable.name] = program.shared.size();
+      program.shared.push_back(std::move(variable));
+    } else {
+      global.setLinkage(LLVM::Linkage::External); // so that the linker says where it lies
+      program.global.push_back(std::move(variable));
+    }
+  }
+}
+
+/// Takes off what only a device back end understands, and promises that fibers do not keep.
+void KernelRewriter::clean(LLVM::LLVMFuncOp function) {
+  SmallVector<StringAttr> discarded;
+  for (NamedAttribute attribute : function->getDiscardableAttrs())
+    if (attribute.getName().strref().contains('.'))
+      discarded.push_back(attribute.getName());
+  for (StringAttr name : discarded)
+    function->removeDiscardableAttr(name);
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
+  function.removeTargetCpuAttr();
+  function.removeTargetFeaturesAttr();
+  function.removeMemoryEffectsAttr();
+  function.removePassthroughAttr();
+  function.setCConv(LLVM::CConv::C);
+  function.setLinkage(LLVM::Linkage::Internal);
+}
+
+LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
+  if (function.isExternal())
+    return function.emitError("is called, but has no body");
+  clean(function);
+  for (Block &block : function.getBody())
+    visit(block);
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (op != function)
+      ops.push_back(op);
+  });
+  // Accesses first: they look for what their address is computed from, which is then rewritten.
+  for (Operation *op : ops)
+    if (std::optional<MemoryAccess> access = memoryAccess(op))
+      if (failed(report(op, *access)))
+        return failure();
+  for (Operation *op : ops)
+    if (failed(rewrite(op)))
+      return failure();
+  return success();
+}
+
+/// Counts the block's instructions, and lets it report that it runs.
+void KernelRewriter::visit(Block &block) {
+  BasicBlock counts;
+  counts.location = describe(block.front().getLoc());
+  for (Operation &op : block) {
+    std::optional<InstructionClass> kind = classify(&op);
+    if (auto access = memoryAccess(&op)) {
+      unsigned space = cast<LLVM::LLVMPointerType>(access->pointer.getType()).getAddressSpace();
+      bool local = addressBase(access->pointer).getDefiningOp<LLVM::AllocaOp>() != nullptr;
+      kind = space == sharedSpace ? InstructionClass::shared
+             : local              ? InstructionClass::local
+                                  : InstructionClass::global;
+    }
+    if (!kind)
+      continue;
+    uint32_t count = memoryAccess(&op) ? 1 : lanes(&op);
+    counts.instructions[static_cast<unsigned>(*kind)] += count;
+    counts.total += count;
+  }
+  program.basicBlocks.push_back(std::move(counts));
+  Location loc = block.front().getLoc();
+  code.builder.setInsertionPointToStart(&block);
+  code.call(loc, runtime::visit, {}, code.number(loc, program.basicBlocks.size() - 1));
+}
+
+LogicalResult KernelRewriter::report(Operation *op, const MemoryAccess &access) {
+  Value base = addressBase(access.pointer);
+  unsigned space = cast<LLVM::LLVMPointerType>(base.getType()).getAddressSpace();
+  if (base.getDefiningOp<LLVM::AllocaOp>() || (space != genericSpace && space != globalSpace && space != sharedSpace))
+    return success(); // the thread's own, or constant
+  code.builder.setInsertionPoint(op);
+  Value id = code.site(op);
+  Site &site = program.sites.back();
+  site.isAccess = true;
+  site.kind = access.kind;
+  site.bytes = layout.getTypeSize(access.type);
+  site.alignment = access.alignment ? access.alignment : layout.getTypeABIAlignment(access.type);
+  if (site.bytes == 0)
+    return op->emitOpError("accesses ") << access.type << ", which has no size";
+  if (auto address = base.getDefiningOp<LLVM::AddressOfOp>()) {
+    auto variable = sharedVariables.find(address.getGlobalName());
+    if (variable != sharedVariables.end())
+      site.base = variable->second;
+  } else if (auto argument = dyn_cast<BlockArgument>(base)) {
+    if (argument.getOwner() == &kernel.getBody().front()) {
+      site.base = argument.getArgNumber();
+      space = globalSpace;
+    }
+  }
+  site.space = space == globalSpace ? Space::global : space == sharedSpace ? Space::shared : Space::generic;
+  Value pointer = access.pointer;
+  auto plain = LLVM::LLVMPointerType::get(op->getContext());
+  if (pointer.getType() != plain)
+    pointer = LLVM::AddrSpaceCastOp::create(code.builder, op->getLoc(), plain, pointer);
+  code.call(op->getLoc(), runtime::access, {}, {id, pointer});
+  return success();
+}
+
+LogicalResult KernelRewriter::rewrite(Operation *op) {
+  code.builder.setInsertionPoint(op);
+  if (const DeviceOp *device = findDeviceOp(op)) {
+    FailureOr<Value> result = device->lower(op, device->variant, code);
+    if (failed(result))
+      return failure();
+    if (*result)
+      op->replaceAllUsesWith(ValueRange(*result));
+    op->erase();
+    return success();
+  }
+  if (isUnknown(op))
+    return op->emitOpError("is not simulated");
+  if (auto address = dyn_cast<LLVM::AddressOfOp>(op)) {
+    auto variable = sharedVariables.find(address.getGlobalName());
+    if (variable == sharedVariables.end())
+      return success();
+    Value number = code.number(op->getLoc(), variable->second);
+    auto plain = LLVM::LLVMPointerType::get(op->getContext());
+    Value pointer = code.call(op->getLoc(), runtime::shared, plain, number, /*pure=*/true);
+    pointer = LLVM::AddrSpaceCastOp::create(code.builder, op->getLoc(), address.getType(), pointer);
+    op->replaceAllUsesWith(ValueRange(pointer));
+    op->erase();
+  } else if (auto call = dyn_cast<LLVM::CallOp>(op)) {
+    if (!call.getCallee())
+      return op->emitOpError("through a pointer is not simulated");
+    if (*call.getCallee() == gridBarrierName) {
+      program.gridBarrier = true;
+      code.call(op->getLoc(), runtime::gridBarrier, {}, code.site(op));
+      op->erase();
+    }
+  } else if (isa<LLVM::Trap, LLVM::DebugTrap, LLVM::UBSanTrap>(op)) {
+    code.call(op->getLoc(), runtime::trap, {}, code.site(op));
+    op->erase();
+  } else if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
+    IntegerAttr count;
+    if (!matchPattern(local.getArraySize(), m_Constant(&count)))
+      return op->emitOpError("of a size that is not constant is not simulated");
+    localBytes += count.getInt() * layout.getTypeSize(local.getElemType());
+  }
+  return success();
+}
+
+/// entry(arguments): kernel(*arguments[0], *arguments[1], ...)
+void KernelRewriter::buildEntry() {
+  OpBuilder &builder = code.builder;
+  Location loc = builder.getUnknownLoc();
+  builder.setInsertionPointToEnd(module.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {pointer});
+  auto entry = LLVM::LLVMFuncOp::create(builder, loc, entryName, type);
+  Block *body = entry.addEntryBlock(builder);
+  builder.setInsertionPointToStart(body);
+  SmallVector<Value> arguments;
+  for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
+    Value slot = LLVM::GEPOp::create(builder, loc, pointer, pointer, body->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    Value address = LLVM::LoadOp::create(builder, loc, pointer, slot);
+    arguments.push_back(LLVM::LoadOp::create(builder, loc, argument, address));
+  }
+  LLVM::CallOp::create(builder, loc, kernel, arguments);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+}
+
+OwningOpRef<ModuleOp> tilewright::simulator::rewriteKernel(ModuleOp module, StringRef kernel, DeviceProgram &program) {
+  LLVM::LLVMFuncOp found = findKernel(module, kernel);
+  if (!found)
+    return nullptr;
+  OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
+  if (failed(cloneReachable(found, *result)) || failed(KernelRewriter(*result, found.getName(), program).run()))
+    return nullptr;
+  return result;
+}
