@@ -1,5 +1,7 @@
 #include "core/Locations.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+
 using namespace mlir;
 using namespace tilewright;
 

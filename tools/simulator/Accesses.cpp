@@ -61,7 +61,7 @@ void checkShared(const Checked &access) {
   size_t found = layout.places.size();
   for (size_t index = 0; index < layout.places.size() && found == layout.places.size(); ++index) {
     const SharedLayout::Place &place = layout.places[index];
-    bool inside = address >= int64_t(place.offset) && address + access.site.bytes <= place.offset + place.bytes;
+    bool inside = address >= place.offset && address + access.site.bytes <= place.offset + place.bytes;
     if (access.site.base == int32_t(index) || (access.site.base == unknownBase && inside))
       found = index;
   }
@@ -69,7 +69,7 @@ void checkShared(const Checked &access) {
     outOfBounds(access, "the block's shared memory", layout.usedBytes, address);
   const SharedLayout::Place &place = layout.places[found];
   std::string const &name = access.machine.program.shared[found].name;
-  int64_t offset = address - int64_t(place.offset);
+  int64_t offset = address - place.offset;
   if (offset < 0 || offset + access.site.bytes > place.bytes)
     outOfBounds(access, "shared @" + name, place.bytes, offset);
   uint32_t granule = access.machine.granule;

@@ -92,8 +92,8 @@ FailureOr<Value> lowerShuffle(Operation *op, uint32_t, HostCode &code) {
   Value valid = LLVM::TruncOp::create(builder, loc, builder.getI1Type(),
                                       LLVM::LShrOp::create(builder, loc, both, shift).getResult());
   Value result = LLVM::UndefOp::create(builder, loc, shuffle.getType());
-  result = LLVM::InsertValueOp::create(builder, loc, result, value, 0);
-  return LLVM::InsertValueOp::create(builder, loc, result, valid, 1).getResult();
+  result = LLVM::InsertValueOp::create(builder, loc, result, value, ArrayRef<int64_t>{0});
+  return LLVM::InsertValueOp::create(builder, loc, result, valid, ArrayRef<int64_t>{1}).getResult();
 }
 
 FailureOr<Value> lowerVote(Operation *op, uint32_t, HostCode &code) {

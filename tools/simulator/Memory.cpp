@@ -78,7 +78,7 @@ SharedLayout::SharedLayout(const std::vector<Variable> &variables, uint64_t dyna
   auto place = [&](uint64_t bytes, uint64_t alignment) {
     uint64_t offset = roundUp(arenaBytes, std::max<uint64_t>(alignment, 128));
     arenaBytes = roundUp(offset + bytes, 128) + sharedGuardBytes;
-    return Place{offset, bytes};
+    return Place{int64_t(offset), int64_t(bytes)};
   };
   for (const Variable &variable : variables) {
     places.push_back(variable.dynamic ? Place{0, 0} : place(variable.bytes, variable.alignment));

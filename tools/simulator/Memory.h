@@ -48,7 +48,7 @@ struct SharedLayout {
   SharedLayout(const std::vector<Variable> &variables, uint64_t dynamicBytes);
 
   struct Place {
-    uint64_t offset, bytes;
+    int64_t offset, bytes;
   };
   std::vector<Place> places; ///< in the order of the variables
   uint64_t arenaBytes = 0;
