@@ -25,6 +25,7 @@ from tilewright.errors import (
     PassError,
     PlanError,
     ProgramError,
+    SimulationError,
     TargetError,
     TilewrightError,
     VersionError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tilewright.options import CompileOptions
     from tilewright.plan import Plan
     from tilewright.program import Program, load
+    from tilewright.simulator import SimulationReport, simulate
     from tilewright.targets import Target, known_targets
 
 __all__ = [
@@ -53,6 +55,8 @@ __all__ = [
     "PlanError",
     "Program",
     "ProgramError",
+    "SimulationError",
+    "SimulationReport",
     "Target",
     "TargetError",
     "TilewrightError",
@@ -60,6 +64,7 @@ __all__ = [
     "compile",
     "known_targets",
     "load",
+    "simulate",
 ]
 
 # Imported at first use: the worker process and `tilewright --help` need none of it.
@@ -69,10 +74,12 @@ _LAZY = {
     "Module": "module",
     "Plan": "plan",
     "Program": "program",
+    "SimulationReport": "simulator",
     "Target": "targets",
     "compile": "compilation",
     "known_targets": "targets",
     "load": "program",
+    "simulate": "simulator",
 }
 
 

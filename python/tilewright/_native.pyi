@@ -1,5 +1,7 @@
 """The extension module: thin, and private. See `tilewright.module`, `targets` and `plan`."""
 
+from collections.abc import Sequence
+
 llvm_version: str
 
 class Diagnostic:
@@ -40,3 +42,16 @@ def known_targets() -> list[str]: ...
 def lookup_target(name_or_path: str) -> tuple[str, str]: ...
 def normalize_target(json: str, cores: int) -> tuple[str, str]: ...
 def normalize_plan(json: str) -> tuple[str, str]: ...
+def simulate(
+    text: str,
+    kernel: str,
+    grid: Sequence[int],
+    block: Sequence[int],
+    buffers: Sequence[tuple[int, int, bool]],
+    constants: Sequence[int],
+    dynamic_shared: int,
+    device: tuple[str, int, int, int],
+    instructions: int,
+    seconds: float,
+    host_threads: int,
+) -> tuple[str, str]: ...

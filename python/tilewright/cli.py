@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | explain | doctor | fuzz | targets`."""
+"""The command line: `tilewright compile | run | explain | simulate | doctor | fuzz | targets`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 
 from tilewright.errors import InputError, OutputError, PassError, TilewrightError
 from tilewright.options import CompileOptions, NumericsMode
+from tilewright.simulator_command import simulate
 
 if TYPE_CHECKING:
     from tilewright.compare import Comparison
@@ -324,6 +325,9 @@ def targets(name: str | None) -> None:
         target = Target.lookup(known)
         levels = ", ".join(f"{level.name} {_size(level.capacity_bytes)}" for level in target.levels)
         click.echo(f"{known:<16} {target.backend}, {target.cores} cores, {levels}")
+
+
+cli.add_command(_common(simulate))
 
 
 def main() -> None:

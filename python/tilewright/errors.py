@@ -84,6 +84,10 @@ class ProgramError(TilewrightError):
     """A saved program cannot be loaded, or failed while running."""
 
 
+class SimulationError(TilewrightError):
+    """A kernel cannot be simulated, or the simulated device found a bug in it."""
+
+
 class OutputError(TilewrightError):
     """A result cannot be written."""
 
