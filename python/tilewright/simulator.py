@@ -59,7 +59,6 @@ class InstructionCounts:
     special: int
     """Divisions, roots, exponentials and their like."""
     convert: int
-    # "global" is a keyword of Python's; the JSON names are the library's.
     global_memory: int
     shared_memory: int
     local_memory: int
@@ -209,7 +208,7 @@ def simulate(
         kernel,
         _size("grid", grid, fill=1),
         _size("block", block, fill=1 if block else 0),
-        [_buffer(index, array, index in empty) for index, array in enumerate(arrays)],
+        [_buffer(index, array, empty=index in empty) for index, array in enumerate(arrays)],
         [int(constant) for constant in constants],
         dynamic_shared_bytes,
         _device(machine),
@@ -219,10 +218,7 @@ def simulate(
     )
     if problem:
         raise SimulationError(problem)
-    data = json.loads(text)
-    for name in ("global", "shared", "local"):
-        data["instructions"][f"{name}Memory"] = data["instructions"].pop(name)
-    return from_json(SimulationReport, data)
+    return from_json(SimulationReport, json.loads(text))
 
 
 def _device(target: Target) -> tuple[str, int, int, int]:
@@ -237,7 +233,7 @@ def _size(what: str, size: Sequence[int], *, fill: int) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _buffer(index: int, array: Array, empty: bool) -> tuple[int, int, bool]:
+def _buffer(index: int, array: Array, *, empty: bool) -> tuple[int, int, bool]:
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
         raise InputError(f"array {index} is not a writable, contiguous numpy array", hint="pass a copy of it")
     return array.ctypes.data, array.nbytes, empty

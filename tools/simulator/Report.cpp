@@ -17,11 +17,11 @@ const char *tilewright::simulator::name(InstructionClass instructionClass) {
   case InstructionClass::convert:
     return "convert";
   case InstructionClass::global:
-    return "global";
+    return "globalMemory";
   case InstructionClass::shared:
-    return "shared";
+    return "sharedMemory";
   case InstructionClass::local:
-    return "local";
+    return "localMemory";
   case InstructionClass::shuffle:
     return "shuffle";
   case InstructionClass::barrier:
