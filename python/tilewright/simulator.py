@@ -203,13 +203,16 @@ def simulate(
         raise TargetError(
             f"target {machine.name} is not a GPU", hint="simulate for one of the table, say sm_90-h200"
         )
+    for index in empty:
+        if not 0 <= index < len(arrays):
+            raise InputError(f"empty names array {index}, of {len(arrays)}")
     text, problem = native.simulate(
         module_text,
         kernel,
         _size("grid", grid, fill=1),
         _size("block", block, fill=1 if block else 0),
         [_buffer(index, array, empty=index in empty) for index, array in enumerate(arrays)],
-        [int(constant) for constant in constants],
+        [_constant(constant) for constant in constants],
         dynamic_shared_bytes,
         _device(machine),
         max_instructions,
@@ -231,6 +234,12 @@ def _size(what: str, size: Sequence[int], *, fill: int) -> tuple[int, int, int]:
         raise InputError(f"{what} {tuple(size)} is not of one to three positive sizes")
     x, y, z = [*size, *[fill] * (3 - len(size))]
     return x, y, z
+
+
+def _constant(value: int) -> int:
+    if not -(1 << 31) <= value < 1 << 31:
+        raise InputError(f"constant {value} does not fit 32 bits", hint="split it as the kernel expects")
+    return int(value)
 
 
 def _buffer(index: int, array: Array, *, empty: bool) -> tuple[int, int, bool]:

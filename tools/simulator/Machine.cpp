@@ -100,6 +100,12 @@ void Machine::threadMain() {
 
 /// Runs every warp of the block until it waits. False if none could go on.
 bool Machine::sweep(Block &block) {
+  // Threads that wait for each other in loops use few instructions, so the clock is looked at here as well.
+  if (++block.worker->sweeps % 256 == 0 && std::chrono::steady_clock::now() > deadline) {
+    record(block, {"endless", "block " + triple(block.id[0], block.id[1], block.id[2]) +
+                                  " has run for as long as is allowed", "", "", ""});
+    return false;
+  }
   bool progress = false;
   for (Warp &warp : block.warps) {
     if (!warp.runnable)

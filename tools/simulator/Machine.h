@@ -101,6 +101,7 @@ struct Worker {
   std::vector<Visits> visits;
   std::vector<BindingReport> regions;
   uint64_t warpBarriers = 0, blockBarriers = 0, gridBarriers = 0, shuffles = 0;
+  uint64_t sweeps = 0;
 };
 
 class Machine {
