@@ -101,6 +101,12 @@ def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
 
 
+def test_simulator_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "simulator.md").read_text()
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
+    assert "past the L2: 4096 bytes read, 4096 written" in capsys.readouterr().out
+
+
 def _sh(command: str, folder: Path, environment: dict[str, str]) -> None:
     ran = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True)
     assert ran.returncode == 0, ran.stderr.decode()
