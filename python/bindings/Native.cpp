@@ -17,11 +17,11 @@ namespace {
 using Buffer = std::tuple<uintptr_t, uint64_t, bool>; ///< address, bytes, whether its content counts as never written
 using Size = std::array<uint32_t, 3>;
 
-std::tuple<std::string, std::string>
-simulate(const std::string &text, const std::string &kernel, Size grid, Size block, const std::vector<Buffer> &buffers,
-         const std::vector<int32_t> &constants, uint64_t dynamicShared,
-         const std::tuple<std::string, uint64_t, uint64_t, uint64_t> &device, uint64_t instructions, double seconds,
-         unsigned hostThreads) {
+std::tuple<std::string, std::string> simulate(const std::string &text, const std::string &kernel, Size grid, Size block,
+                                              const std::vector<Buffer> &buffers, const std::vector<int32_t> &constants,
+                                              uint64_t dynamicShared,
+                                              const std::tuple<std::string, uint64_t, uint64_t, uint64_t> &device,
+                                              uint64_t instructions, double seconds, unsigned hostThreads) {
   simulator::Launch launch;
   launch.text = text;
   launch.kernel = kernel;
@@ -74,6 +74,6 @@ NB_MODULE(_native, m) {
   m.def("normalize_target", &normalizeTargetJson, nb::arg("json"), nb::arg("cores"));
   m.def("normalize_plan", &normalizePlanJson, nb::arg("json"));
   m.def("simulate", &simulate, nb::arg("text"), nb::arg("kernel"), nb::arg("grid"), nb::arg("block"),
-        nb::arg("buffers"), nb::arg("constants"), nb::arg("dynamic_shared"), nb::arg("device"),
-        nb::arg("instructions"), nb::arg("seconds"), nb::arg("host_threads"), NoGil());
+        nb::arg("buffers"), nb::arg("constants"), nb::arg("dynamic_shared"), nb::arg("device"), nb::arg("instructions"),
+        nb::arg("seconds"), nb::arg("host_threads"), NoGil());
 }

@@ -1,5 +1,6 @@
-// What happens at a memory access: is it allowed, and what does it cost. Allowed is judged at once, thread by thread; the
-// cost belongs to the warp, and is judged when every lane has come to the same occurrence of the same site, or will not.
+// What happens at a memory access: is it allowed, and what does it cost. Allowed is judged at once, thread by thread;
+// the cost belongs to the warp, and is judged when every lane has come to the same occurrence of the same site, or will
+// not.
 #include "tools/simulator/Machine.h"
 
 using namespace tilewright::simulator;
@@ -19,7 +20,9 @@ struct Checked {
 };
 
 std::string words(const Site &site) {
-  return std::string(site.kind.atomic ? "atomic access to " : site.kind.writes ? "write of " : "read of ") +
+  return std::string(site.kind.atomic   ? "atomic access to "
+                     : site.kind.writes ? "write of "
+                                        : "read of ") +
          std::to_string(site.bytes) + " bytes";
 }
 
@@ -84,8 +87,8 @@ void checkShared(const Checked &access) {
 
 void checkGlobal(const Checked &access) {
   const GlobalMemory &memory = access.machine.memory;
-  const Region *region = access.site.base == unknownBase ? memory.find(access.address)
-                                                         : &memory.regions[access.site.base];
+  const Region *region =
+      access.site.base == unknownBase ? memory.find(access.address) : &memory.regions[access.site.base];
   if (!region)
     access.machine.fail(access.thread, "out-of-bounds",
                         words(access.site) + " outside every buffer, by " + threadName(access.machine, access.thread),
@@ -96,8 +99,7 @@ void checkGlobal(const Checked &access) {
   uint32_t granule = access.machine.granule;
   Moment moment = momentOf(access.thread);
   for (uint32_t byte = 0; byte < access.site.bytes; byte += granule) {
-    Finding finding =
-        region->shadow->access((offset + byte) / granule, moment, access.siteIndex, access.site.kind);
+    Finding finding = region->shadow->access((offset + byte) / granule, moment, access.siteIndex, access.site.kind);
     if (finding.conflict != Conflict::none)
       judge(access, finding, region->name, offset + byte);
   }
@@ -147,8 +149,8 @@ extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
                  words(site) + " at an address that is not a multiple of " + std::to_string(site.alignment) + ", by " +
                      threadName(machine, thread),
                  siteIndex);
-  bool shared = site.space == Space::shared || (site.space == Space::generic &&
-                                                within(address, thread.block->shared, machine.layout.arenaBytes));
+  bool shared = site.space == Space::shared ||
+                (site.space == Space::generic && within(address, thread.block->shared, machine.layout.arenaBytes));
   if (shared)
     checkShared(access);
   else
@@ -220,8 +222,8 @@ void countGlobal(Machine &machine, Block &block, const Site &site, AccessCounts 
   binding.sectorsWritten += site.kind.writes ? sectors : 0;
 }
 
-/// 32 banks of 4 bytes. Wide accesses go by half or quarter warps, each of at most 128 bytes; in one pass a bank gives one
-/// word, to as many lanes as want it.
+/// 32 banks of 4 bytes. Wide accesses go by half or quarter warps, each of at most 128 bytes; in one pass a bank gives
+/// one word, to as many lanes as want it.
 uint64_t bankConflicts(const Block &block, uint32_t bytes, const Occurrences::Occurrence &occurrence) {
   uint32_t together = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
   uint32_t words = std::max(1u, bytes / 4);

@@ -1,5 +1,5 @@
-// What the rewritten kernel calls besides memory accesses: registers, shared variables, barriers, shuffles and votes. The
-// lane of a warp that arrives last evaluates for all.
+// What the rewritten kernel calls besides memory accesses: registers, shared variables, barriers, shuffles and votes.
+// The lane of a warp that arrives last evaluates for all.
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Machine.h"
 
@@ -10,9 +10,7 @@ extern "C" void tilewright_simulator_access(uint32_t site, char *address);
 namespace {
 Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
 
-uint32_t lanesOf(const Warp &warp, uint32_t mask) {
-  return warp.size == 32 ? mask : mask & ((1u << warp.size) - 1);
-}
+uint32_t lanesOf(const Warp &warp, uint32_t mask) { return warp.size == 32 ? mask : mask & ((1u << warp.size) - 1); }
 
 std::string laneText(uint32_t lane) { return "lane " + std::to_string(lane); }
 

@@ -80,10 +80,10 @@ FailureOr<Value> lowerShuffle(Operation *op, uint32_t, HostCode &code) {
   OpBuilder &builder = code.builder;
   Location loc = op->getLoc();
   Type i32 = builder.getI32Type(), type = shuffle.getVal().getType();
-  Value both = code.call(loc, runtime::shuffle, builder.getI64Type(),
-                         {code.site(op), code.number(loc, static_cast<uint32_t>(shuffle.getKind())),
-                          shuffle.getThreadMask(), reinterpret(loc, shuffle.getVal(), i32, builder), shuffle.getOffset(),
-                          shuffle.getMaskAndClamp()});
+  Value both =
+      code.call(loc, runtime::shuffle, builder.getI64Type(),
+                {code.site(op), code.number(loc, static_cast<uint32_t>(shuffle.getKind())), shuffle.getThreadMask(),
+                 reinterpret(loc, shuffle.getVal(), i32, builder), shuffle.getOffset(), shuffle.getMaskAndClamp()});
   Value bits = LLVM::TruncOp::create(builder, loc, i32, both);
   Value value = reinterpret(loc, bits, type, builder);
   if (!shuffle.getReturnValueAndIsValid())
@@ -101,9 +101,9 @@ FailureOr<Value> lowerVote(Operation *op, uint32_t, HostCode &code) {
   OpBuilder &builder = code.builder;
   Location loc = op->getLoc();
   Value predicate = LLVM::ZExtOp::create(builder, loc, builder.getI32Type(), vote.getPred());
-  Value result = code.call(loc, runtime::vote, builder.getI32Type(),
-                           {code.site(op), code.number(loc, static_cast<uint32_t>(vote.getKind())), vote.getMask(),
-                            predicate});
+  Value result =
+      code.call(loc, runtime::vote, builder.getI32Type(),
+                {code.site(op), code.number(loc, static_cast<uint32_t>(vote.getKind())), vote.getMask(), predicate});
   if (vote.getType().isInteger(1))
     result = LLVM::TruncOp::create(builder, loc, builder.getI1Type(), result);
   return result;

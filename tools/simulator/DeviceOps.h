@@ -28,8 +28,8 @@ struct HostCode {
 struct DeviceOp {
   llvm::StringLiteral name; ///< of the op, or of the intrinsic that `llvm.call_intrinsic` calls
   InstructionClass instructionClass;
-  /// Builds what stands for the op at the builder's position and returns its result, null if it has none. Emits an error
-  /// and returns failure for a form that is not simulated.
+  /// Builds what stands for the op at the builder's position and returns its result, null if it has none. Emits an
+  /// error and returns failure for a form that is not simulated.
   mlir::FailureOr<mlir::Value> (*lower)(mlir::Operation *op, uint32_t variant, HostCode &code);
   uint32_t variant = 0;
 };

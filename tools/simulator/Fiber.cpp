@@ -33,7 +33,9 @@ tilewright_switch_stack:
 )");
 extern "C" void tilewright_switch_stack(void **saved, void *next);
 
-void tilewright::simulator::switchContext(Context &from, Context &to) { tilewright_switch_stack(&from.state, to.state); }
+void tilewright::simulator::switchContext(Context &from, Context &to) {
+  tilewright_switch_stack(&from.state, to.state);
+}
 
 /// As the switch leaves a stack: six registers below a return address, aligned as on entry to a function.
 static Context startOn(char *top, size_t, void (*entry)()) {

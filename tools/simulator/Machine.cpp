@@ -26,9 +26,8 @@ Machine::Machine(const DeviceProgram &program, const Launch &launch, GlobalMemor
   for (uint64_t &slot : slots)
     arguments.push_back(&slot);
   traces.resize(numBlocks);
-  deadline = std::chrono::steady_clock::now() +
-             std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                 std::chrono::duration<double>(launch.limits.seconds));
+  deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                    std::chrono::duration<double>(launch.limits.seconds));
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,8 +101,9 @@ void Machine::threadMain() {
 bool Machine::sweep(Block &block) {
   // Threads that wait for each other in loops use few instructions, so the clock is looked at here as well.
   if (++block.worker->sweeps % 256 == 0 && std::chrono::steady_clock::now() > deadline) {
-    record(block, {"endless", "block " + triple(block.id[0], block.id[1], block.id[2]) +
-                                  " has run for as long as is allowed", "", "", ""});
+    record(block,
+           {"endless", "block " + triple(block.id[0], block.id[1], block.id[2]) + " has run for as long as is allowed",
+            "", "", ""});
     return false;
   }
   bool progress = false;
@@ -254,7 +254,8 @@ void Machine::runTogether(Worker &worker, size_t stride) {
     traces[block->index] = std::move(block->trace);
 }
 
-/// Waits for the other host threads, whose blocks all wait at the grid barrier or have ended. False if that was the end.
+/// Waits for the other host threads, whose blocks all wait at the grid barrier or have ended. False if that was the
+/// end.
 bool Machine::meetAtGrid(Worker &worker) {
   std::unique_lock<std::mutex> lock(mutex);
   size_t meeting = meetings;
@@ -275,8 +276,8 @@ bool Machine::meetAtGrid(Worker &worker) {
     if (waiting && other && !failed) {
       const Site &site = program.sites[waiting->barrierSite];
       fault = {"barrier",
-               "block " + triple(waiting->id[0], waiting->id[1], waiting->id[2]) + " waits at the grid barrier, block " +
-                   triple(other->id[0], other->id[1], other->id[2]) +
+               "block " + triple(waiting->id[0], waiting->id[1], waiting->id[2]) +
+                   " waits at the grid barrier, block " + triple(other->id[0], other->id[1], other->id[2]) +
                    (other->atGrid ? " waits at another one" : " has ended without it"),
                site.operation, site.location, other->atGrid ? program.sites[other->barrierSite].location : ""};
       faultBlock = waiting->index;
@@ -345,8 +346,7 @@ void Machine::diagnose(Block &block) {
         waiting = &thread;
   const Thread *missing = nullptr;
   for (const Thread &thread : block.threads) {
-    bool expected = waiting->wait != Wait::warp ||
-                    (thread.warp == waiting->warp && (waiting->mask >> thread.lane & 1));
+    bool expected = waiting->wait != Wait::warp || (thread.warp == waiting->warp && (waiting->mask >> thread.lane & 1));
     bool arrived = thread.wait == waiting->wait && thread.site == waiting->site &&
                    (thread.wait != Wait::warp || thread.mask == waiting->mask);
     if (!missing && expected && !arrived)
@@ -411,9 +411,7 @@ void Machine::flush(Warp &warp) {
   }
 }
 
-static const char *accessName(AccessKind kind) {
-  return kind.atomic ? "atomic" : kind.writes ? "store" : "load";
-}
+static const char *accessName(AccessKind kind) { return kind.atomic ? "atomic" : kind.writes ? "store" : "load"; }
 
 void Machine::fill(Report &report) {
   report.kernel = program.kernel;
@@ -452,13 +450,13 @@ void Machine::fill(Report &report) {
     if (!site.isAccess || sites[index].requests == 0)
       continue;
     bool shared = site.space != Space::global && sites[index].sectors == 0;
-    AccessCounts &sum = shared            ? (site.kind.writes ? report.sharedWrites : report.sharedReads)
+    AccessCounts &sum = shared             ? (site.kind.writes ? report.sharedWrites : report.sharedReads)
                         : site.kind.atomic ? report.globalAtomics
                         : site.kind.writes ? report.globalWrites
                                            : report.globalReads;
     sum.add(sites[index]);
-    report.sites.push_back({site.operation, site.location, shared ? "shared" : "global", accessName(site.kind),
-                            sites[index]});
+    report.sites.push_back(
+        {site.operation, site.location, shared ? "shared" : "global", accessName(site.kind), sites[index]});
   }
   for (size_t index = 0; index < report.bindings.size(); ++index)
     if (launch.bindings[index].empty)

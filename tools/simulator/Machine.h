@@ -2,8 +2,8 @@
 //
 // A block runs on one host thread: a lane until it waits, then the next lane of its warp, then the next warp. Whoever
 // arrives last at a rendezvous evaluates it and wakes the others. Without a grid barrier a host thread takes one block
-// after another; with one, all blocks are alive, each host thread has its share of them, and host threads meet where the
-// blocks do.
+// after another; with one, all blocks are alive, each host thread has its share of them, and host threads meet where
+// the blocks do.
 #ifndef TILEWRIGHT_SIMULATOR_MACHINE_H
 #define TILEWRIGHT_SIMULATOR_MACHINE_H
 

@@ -91,15 +91,15 @@ static std::optional<InstructionClass> classify(Operation *op) {
     return std::nullopt;
   name.consume_front("intr.");
   return llvm::StringSwitch<Class>(name)
-      .Cases({"fadd", "fsub", "fmul", "fneg", "fcmp", "fma", "fmuladd", "fabs", "copysign", "maxnum", "minnum",
-              "maximum", "minimum", "floor", "ceil", "rint", "nearbyint", "trunc", "round", "roundeven"},
+      .Cases({"fadd",   "fsub",    "fmul",    "fneg",  "fcmp", "fma",  "fmuladd",   "fabs",  "copysign", "maxnum",
+              "minnum", "maximum", "minimum", "floor", "ceil", "rint", "nearbyint", "trunc", "round",    "roundeven"},
              InstructionClass::floating)
       .Cases({"fdiv", "frem", "sqrt", "exp", "exp2", "log", "log2", "log10", "pow", "powi", "sin", "cos", "tanh", "tan",
               "atan", "atan2"},
              InstructionClass::special)
-      .Cases({"add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "and", "or", "xor", "shl", "lshr", "ashr", "icmp",
-              "select", "zext", "sext", "getelementptr", "umin", "umax", "smin", "smax", "abs", "ctpop", "ctlz", "cttz",
-              "bswap", "bitreverse", "fshl", "fshr"},
+      .Cases({"add",  "sub",  "mul",  "udiv",  "sdiv",   "urem", "srem",  "and",           "or",   "xor",
+              "shl",  "lshr", "ashr", "icmp",  "select", "zext", "sext",  "getelementptr", "umin", "umax",
+              "smin", "smax", "abs",  "ctpop", "ctlz",   "cttz", "bswap", "bitreverse",    "fshl", "fshr"},
              InstructionClass::integer)
       .Cases({"fpext", "fptrunc", "fptosi", "fptoui", "sitofp", "uitofp"}, InstructionClass::convert)
       .Cases({"br", "cond_br", "switch", "return", "call", "unreachable"}, InstructionClass::control)
@@ -127,17 +127,19 @@ struct MemoryAccess {
 static std::optional<MemoryAccess> memoryAccess(Operation *op) {
   auto isAtomic = [](LLVM::AtomicOrdering ordering) { return ordering != LLVM::AtomicOrdering::not_atomic; };
   if (auto load = dyn_cast<LLVM::LoadOp>(op))
-    return MemoryAccess{load.getAddr(), load.getType(), load.getAlignment().value_or(0),
-                        {true, false, isAtomic(load.getOrdering())}};
+    return MemoryAccess{
+        load.getAddr(), load.getType(), load.getAlignment().value_or(0), {true, false, isAtomic(load.getOrdering())}};
   if (auto store = dyn_cast<LLVM::StoreOp>(op))
-    return MemoryAccess{store.getAddr(), store.getValue().getType(), store.getAlignment().value_or(0),
+    return MemoryAccess{store.getAddr(),
+                        store.getValue().getType(),
+                        store.getAlignment().value_or(0),
                         {false, true, isAtomic(store.getOrdering())}};
   if (auto update = dyn_cast<LLVM::AtomicRMWOp>(op))
-    return MemoryAccess{update.getPtr(), update.getVal().getType(), update.getAlignment().value_or(0),
-                        {true, true, true}};
+    return MemoryAccess{
+        update.getPtr(), update.getVal().getType(), update.getAlignment().value_or(0), {true, true, true}};
   if (auto exchange = dyn_cast<LLVM::AtomicCmpXchgOp>(op))
-    return MemoryAccess{exchange.getPtr(), exchange.getVal().getType(), exchange.getAlignment().value_or(0),
-                        {true, true, true}};
+    return MemoryAccess{
+        exchange.getPtr(), exchange.getVal().getType(), exchange.getAlignment().value_or(0), {true, true, true}};
   return std::nullopt;
 }
 
@@ -167,8 +169,8 @@ namespace {
 class KernelRewriter {
 public:
   KernelRewriter(ModuleOp module, StringRef kernel, DeviceProgram &program)
-      : module(module), code{OpBuilder(module.getContext()), module, program}, program(program),
-        layout(module), kernel(module.lookupSymbol<LLVM::LLVMFuncOp>(kernel)) {}
+      : module(module), code{OpBuilder(module.getContext()), module, program}, program(program), layout(module),
+        kernel(module.lookupSymbol<LLVM::LLVMFuncOp>(kernel)) {}
 
   LogicalResult run();
 
@@ -202,8 +204,7 @@ LogicalResult KernelRewriter::run() {
       return failure();
   if (localBytes > stackBytes - runtimeStackBytes)
     return kernel.emitError("a thread has ")
-           << localBytes << " bytes of variables; the simulated device has room for "
-           << stackBytes - runtimeStackBytes;
+           << localBytes << " bytes of variables; the simulated device has room for " << stackBytes - runtimeStackBytes;
   if (program.sites.size() > UINT16_MAX)
     return kernel.emitError("has ") << program.sites.size() << " accesses; the simulated device tells 65535 apart";
   for (auto global : llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
@@ -236,8 +237,8 @@ void KernelRewriter::placeVariables() {
     Variable variable;
     variable.name = global.getSymName().str();
     variable.bytes = layout.getTypeSize(global.getGlobalType());
-    variable.alignment = std::max<uint64_t>(global.getAlignment().value_or(1),
-                                            layout.getTypeABIAlignment(global.getGlobalType()));
+    variable.alignment =
+        std::max<uint64_t>(global.getAlignment().value_or(1), layout.getTypeABIAlignment(global.getGlobalType()));
     variable.dynamic = variable.bytes == 0;
     if (global.getAddrSpace() == sharedSpace) {
       sharedVariables[variable.name] = program.shared.size();

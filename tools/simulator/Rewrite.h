@@ -1,5 +1,5 @@
-// From a kernel at the NVVM dialect to a module for the host: the device's ops become calls of the runtime, every memory
-// access and every basic block reports itself first, shared variables lie in the block's arena.
+// From a kernel at the NVVM dialect to a module for the host: the device's ops become calls of the runtime, every
+// memory access and every basic block reports itself first, shared variables lie in the block's arena.
 #ifndef TILEWRIGHT_SIMULATOR_REWRITE_H
 #define TILEWRIGHT_SIMULATOR_REWRITE_H
 

@@ -44,9 +44,9 @@ public:
 
 private:
   struct Cell {
-    uint32_t writeTime = 0, readTime = 0;   ///< block barriers; 0: never
+    uint32_t writeTime = 0, readTime = 0; ///< block barriers; 0: never
     uint32_t writeWarpTime = 0, readWarpTime = 0;
-    uint16_t writer = 0, reader = 0;        ///< warp * 32 + lane
+    uint16_t writer = 0, reader = 0; ///< warp * 32 + lane
     uint16_t writeSite = 0, readSite = 0;
     bool atomicWrite = false, otherLanes = false, otherWarps = false;
   };

@@ -1,5 +1,5 @@
-// The simulated device: runs a GPU kernel at the NVVM dialect on the CPU, counts what hardware counters would, and finds
-// what a GPU would pass over in silence. Plain types only; docs/simulator.md defines every count and every fault.
+// The simulated device: runs a GPU kernel at the NVVM dialect on the CPU, counts what hardware counters would, and
+// finds what a GPU would pass over in silence. Plain types only; docs/simulator.md defines every count and every fault.
 #ifndef TILEWRIGHT_SIMULATOR_SIMULATOR_H
 #define TILEWRIGHT_SIMULATOR_SIMULATOR_H
 
@@ -90,7 +90,8 @@ struct Report {
   double compileSeconds = 0, runSeconds = 0;
 };
 
-/// The report, or why there is none. A fault of the kernel is part of the report; the buffers are then not written back.
+/// The report, or why there is none. A fault of the kernel is part of the report; the buffers are then not written
+/// back.
 std::pair<Report, std::string> simulate(const Launch &launch);
 
 std::string toJson(const Report &report);
