@@ -233,6 +233,35 @@ def test_finds(kernel: str) -> None:
         buggy(kernel).check()
 
 
+@pytest.mark.parametrize(
+    "address, found",
+    [
+        # As a lowered memref has it: the address goes through a struct, and is known to be of the buffer.
+        (
+            "%s = llvm.mlir.poison : !llvm.struct<(ptr<1>, i64)>\n"
+            "%d = llvm.insertvalue %x, %s[0] : !llvm.struct<(ptr<1>, i64)>\n"
+            "%p = llvm.extractvalue %d[0] : !llvm.struct<(ptr<1>, i64)>",
+            "byte 128 of binding 0, which has 128",
+        ),
+        # An address that is a number for a while is no buffer's.
+        (
+            "%n = llvm.ptrtoint %x : !llvm.ptr<1> to i64\n%p = llvm.inttoptr %n : i64 to !llvm.ptr<1>",
+            "read of 4 bytes outside every buffer",
+        ),
+    ],
+)
+def test_knows_the_buffer_of_an_address(address: str, found: str) -> None:
+    text = f"""
+    llvm.func @k(%x: !llvm.ptr<1>) attributes {{nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>}} {{
+      {address}
+      %q = llvm.getelementptr %p[32] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+      %v = llvm.load %q : !llvm.ptr<1> -> f32
+      llvm.return
+    }}"""
+    (fault,) = simulate(text, arrays=[np.zeros(32, np.float32)]).faults
+    assert found in fault.message
+
+
 def test_what_is_found_does_not_depend_on_the_host() -> None:
     for kernel in ("reads_past_the_end", "race_in_shared", "barrier_of_some"):
         assert buggy(kernel, host_threads=1).faults == buggy(kernel, host_threads=2).faults

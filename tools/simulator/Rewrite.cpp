@@ -151,12 +151,28 @@ static bool isUnknown(Operation *op) {
              LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(op);
 }
 
+/// The value that was put into a struct at the position from which `extract` takes it; null if that is not to be seen.
+static Value insertedValue(LLVM::ExtractValueOp extract) {
+  Value container = extract.getContainer();
+  while (auto insert = container.getDefiningOp<LLVM::InsertValueOp>()) {
+    if (insert.getPosition() == extract.getPosition())
+      return insert.getValue();
+    container = insert.getContainer();
+  }
+  return nullptr;
+}
+
 /// What an address is computed from, as far as the code says.
 static Value addressBase(Value pointer) {
   while (Operation *op = pointer.getDefiningOp()) {
-    if (!isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp, LLVM::BitcastOp>(op))
+    Value from;
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp, LLVM::BitcastOp>(op))
+      from = op->getOperand(0);
+    else if (auto extract = dyn_cast<LLVM::ExtractValueOp>(op)) // lowered memrefs are structs
+      from = insertedValue(extract);
+    if (!from)
       break;
-    pointer = op->getOperand(0);
+    pointer = from;
   }
   return pointer;
 }
