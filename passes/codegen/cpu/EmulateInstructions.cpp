@@ -192,9 +192,10 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
     }
     RewritePatternSet patterns(&getContext());
     patterns.add<NarrowConstant>(&getContext());
-    if (!known->has("fma"))
+    bool isGpu = known->backend == Backend::cuda; // which have both
+    if (!isGpu && !known->has("fma"))
       patterns.add<EmulateFma>(&getContext());
-    if (!known->has("f16c"))
+    if (!isGpu && !known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     if (!convertsBf16(getOperation()))
