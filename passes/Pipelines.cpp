@@ -57,7 +57,7 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
 };
 
 /// Kernels as functions over vectors and memrefs to the LLVM dialect; the same for every target.
-void lowerToLlvm(OpPassManager &kernels, const std::string &target) {
+void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) {
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
@@ -68,9 +68,11 @@ void lowerToLlvm(OpPassManager &kernels, const std::string &target) {
   widen.sourceTypeStrs = {"bf16", "f16"};
   widen.targetTypeStr = "f32";
   kernels.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(widen));
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  if (!isGpu) {
+    arith::ArithExpandOpsPassOptions expand;
+    expand.includeBf16 = true;
+    kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  }
   EmulateInstructionsOptions emulate;
   emulate.target = target;
   kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));
@@ -102,7 +104,7 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   kernels.addPass(createConvertToVector(convert));
   if (options.countBytes)
     kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
-  lowerToLlvm(kernels, options.target);
+  lowerToLlvm(kernels, options.target, /*isGpu=*/false);
   kernels.addPass(createWrapCpuAbi());
   EmitObjectOptions emit;
   emit.target = options.target;
@@ -120,7 +122,7 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   ConvertToGpuOptions convert;
   convert.target = options.target;
   kernels.addPass(createConvertToGpu(convert));
-  lowerToLlvm(kernels, options.target);
+  lowerToLlvm(kernels, options.target, /*isGpu=*/true);
   kernels.addPass(createWrapCudaAbi());
   EmitPtxOptions emit;
   emit.target = options.target;

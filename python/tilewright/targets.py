@@ -124,11 +124,13 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
             hint="name targets of the table; `tilewright targets` lists them",
         )
     targets = [one if isinstance(one, Target) else Target.lookup(one) for one in several]
+    if targets[0].backend == "cuda" and len(targets) == 1:
+        return (targets[0],)
     for target in targets:
         if target.backend != "cpu":
             raise TargetError(
-                f"target {target.name} is for {target.backend}, for which there is no code generator yet",
-                hint="choose a CPU target; `tilewright targets` lists them",
+                f"target {target.name} is for {target.backend} and cannot be one of several",
+                hint="compile for each GPU by itself",
             )
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
     return tuple(t if t.cores == threads else t.with_cores(threads) for t in widest_first)

@@ -41,6 +41,18 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     return global;
   }
 
+  /// (The function interface cannot take arguments off a function without results.)
+  static void keepArguments(LLVM::LLVMFuncOp kernel, unsigned count) {
+    SmallVector<Type> types(kernel.getFunctionType().getParams().take_front(count));
+    SmallVector<DictionaryAttr> attributes;
+    for (unsigned i = 0; i < count; ++i)
+      attributes.push_back(function_interface_impl::getArgAttrDict(kernel, i));
+    kernel.getBody().front().eraseArguments(count, kernel.getNumArguments() - count);
+    kernel.removeArgAttrsAttr();
+    kernel.setFunctionType(LLVM::LLVMFunctionType::get(kernel.getFunctionType().getReturnType(), types));
+    kernel.setAllArgAttrs(attributes);
+  }
+
   static void wrap(gpu::GPUModuleOp module, LLVM::LLVMFuncOp kernel) {
     Location loc = kernel.getLoc();
     Block &entry = kernel.getBody().front();
@@ -52,9 +64,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     int64_t bytes = kernel->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
     if (!memory.use_empty() && bytes > 0)
       memory.replaceAllUsesWith(LLVM::AddressOfOp::create(builder, loc, sharedMemory(module, kernel, bytes)));
-    llvm::BitVector gone(kernel.getNumArguments());
-    gone.set(bindings, bindings + 2);
-    (void)kernel.eraseArguments(gone);
+    keepArguments(kernel, bindings);
     for (unsigned i = 0; i < bindings; ++i)
       kernel.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(kBindingAlignment));
     int32_t threads = kernel->getAttrOfType<IntegerAttr>(kThreadsAttr).getInt();
