@@ -67,9 +67,9 @@ def compile(
 
     Arguments:
         model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
-        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several of
-            them, as a sequence or with commas, give every kernel a variant for each, among which the processor
-            chooses when the program runs.
+        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
+            processors, as a sequence or with commas, give every kernel a variant for each, among which the processor
+            chooses when the program runs. A GPU ("cuda:h200") need not be here.
         threads: Threads that the program runs on; by default one, or one per core that this process may use,
             whichever is predicted faster.
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
