@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
 constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 20; ///< of a transcendental function or a division
+constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
 
 /// What a nest does at each of its points.
@@ -31,7 +32,10 @@ public:
 
   void choose() {
     bool rows = space.vector < 0 || !isGrid(space.vector);
-    for (int64_t threads = kWarpLanes; threads <= target.gpu.threadsPerBlock; threads *= 2) {
+    // Of shapes that are as good, blocks of the usual size.
+    for (int64_t threads : {128, 256, 64, 512, 32, 1024}) {
+      if (threads > target.gpu.threadsPerBlock)
+        continue;
       if (rows)
         tryRows(threads);
       else if (reduces())
@@ -214,7 +218,7 @@ private:
       work.nests.push_back(own);
     }
     double seconds = blockLatency(work, target).seconds;
-    if (seconds >= quickest)
+    if (seconds > kClearly * quickest)
       return;
     quickest = seconds;
     space.latencySeconds = seconds;
