@@ -32,9 +32,9 @@ using namespace tilewright;
 
 void tilewright::registerDialects(DialectRegistry &registry) {
   registry.insert<tile::TileDialect, affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
-                  ub::UBDialect, vector::VectorDialect>();
+                  cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
+                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
+                  scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 }
 
 namespace {
@@ -188,11 +188,11 @@ void tilewright::registerAllPassesAndPipelines() {
   registerTilewrightPasses();
   registerTransformsPasses();
   PassPipelineRegistration<KernelOptions>("tilewright-cpu",
-                                       "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
-  PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen", "Compile a kernel module's tile programs to an object",
-                                          buildCodegen);
-  PassPipelineRegistration<KernelOptions>("tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels",
-                                          buildCuda);
+                                          "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
+                                          "Compile a kernel module's tile programs to an object", buildCodegen);
+  PassPipelineRegistration<KernelOptions>(
+      "tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
                                           buildCudaCodegen);
 }

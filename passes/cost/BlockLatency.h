@@ -9,9 +9,9 @@ namespace tilewright {
 
 /// One loop nest as a thread sees it.
 struct NestWork {
-  double turns = 1;                          ///< vectors that a thread takes one after another
-  double globalLoads = 0, sharedLoads = 0;   ///< per turn
-  double instructions = 0;                   ///< per turn, loads not counted
+  double turns = 1;                             ///< vectors that a thread takes one after another
+  double globalLoads = 0, sharedLoads = 0;      ///< per turn
+  double instructions = 0;                      ///< per turn, loads not counted
   int64_t combinedLanes = 1, combinedWarps = 1; ///< over which accumulators are combined: powers of two
   int64_t accumulators = 0;
 };
@@ -27,7 +27,7 @@ struct BlockWork {
 };
 
 struct BlockLatency {
-  int64_t residentBlocks = 0; ///< per SM
+  int64_t residentBlocks = 0;                     ///< per SM
   double waves = 0, warpCycles = 0, inFlight = 0; ///< the share of the bandwidth that the resident warps can ask for
   double seconds = 0;
 };

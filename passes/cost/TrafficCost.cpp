@@ -48,8 +48,9 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   Prediction prediction;
   prediction.bytes = all.globalBytes();
   // Levels work at the same time, and the slowest decides (Chimera eq. 3).
-  prediction.seconds =
-      target.launchSeconds + std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds + barrierSeconds;
+  prediction.seconds = target.launchSeconds +
+                       std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds +
+                       barrierSeconds;
   prediction.terms = {{"bytes", "B", prediction.bytes},
                       {"seconds", "s", prediction.seconds},
                       {"input bytes", "B", all.inputBytes},

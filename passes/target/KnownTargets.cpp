@@ -179,7 +179,8 @@ constexpr const char *kA100 = "NVIDIA A100 40GB data sheet and Ampere whitepaper
                               "microbenchmarks",
                      *kRtx3090 = "NVIDIA GeForce RTX 3090 specification, GA102 whitepaper",
                      *kH100 = "NVIDIA H100 SXM data sheet and Hopper whitepaper",
-                     *kH100Pcie = "NVIDIA H100 PCIe data sheet and Hopper whitepaper", *kH200 = "NVIDIA H200 data sheet";
+                     *kH100Pcie = "NVIDIA H100 PCIe data sheet and Hopper whitepaper",
+                     *kH200 = "NVIDIA H200 data sheet";
 
 // A capability stands for all its parts and is planned for as the first device of it; the smallest of its data centre
 // parts counts for grid barriers: A30, A2, H100 PCIe.

@@ -28,7 +28,7 @@ struct GpuLimits {
   int64_t registersPerSm = 0, registersPerThread = 0;
   int64_t sharedBytesPerSm = 0;    ///< of all resident blocks together
   int64_t reservedSharedBytes = 0; ///< of each block, taken by the system
-  int64_t guaranteedSms = 0;       ///< of the smallest part that the target stands for: a grid barrier counts on no more
+  int64_t guaranteedSms = 0; ///< of the smallest part that the target stands for: a grid barrier counts on no more
   double clockHz = 0;
   double sharedCycles = 0, l2Cycles = 0, dramCycles = 0; ///< latency of a load, by where it is found
   double gridBarrierSeconds = 0;                         ///< one software barrier of all resident blocks

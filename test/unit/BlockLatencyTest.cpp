@@ -19,11 +19,11 @@ BlockWork rows(int64_t blocks, int64_t threads, double turns) {
 
 TEST(BlockLatency, threads_registers_and_shared_memory_limit_residency) {
   GpuLimits gpu = h200().gpu;
-  EXPECT_EQ(residentBlocks(gpu, 256, 0, 32), 8);             // 2048 threads
-  EXPECT_EQ(residentBlocks(gpu, 32, 0, 32), 32);             // blocks
-  EXPECT_EQ(residentBlocks(gpu, 256, 0, 128), 2);            // 65536 registers
-  EXPECT_EQ(residentBlocks(gpu, 256, 100 * 1024, 32), 2);    // 228 KiB, with 1 KiB of each block for the system
-  EXPECT_EQ(residentBlocks(gpu, 1024, 0, 255), 0);           // no block fits
+  EXPECT_EQ(residentBlocks(gpu, 256, 0, 32), 8);          // 2048 threads
+  EXPECT_EQ(residentBlocks(gpu, 32, 0, 32), 32);          // blocks
+  EXPECT_EQ(residentBlocks(gpu, 256, 0, 128), 2);         // 65536 registers
+  EXPECT_EQ(residentBlocks(gpu, 256, 100 * 1024, 32), 2); // 228 KiB, with 1 KiB of each block for the system
+  EXPECT_EQ(residentBlocks(gpu, 1024, 0, 255), 0);        // no block fits
 }
 
 TEST(BlockLatency, a_block_that_does_not_fit_takes_forever) {

@@ -1,8 +1,8 @@
 // Level 3 to target code on the CPU: each tile program becomes one function over memrefs. The grid's tiles are shared
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
+#include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

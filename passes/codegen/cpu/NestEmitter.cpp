@@ -372,7 +372,10 @@ private:
     carried = emitReductionLoop(numParallel, values, mask, carried);
     ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(numFlags);
     for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(numFlags)))
-      storeAccumulator(i, isShared(i) ? combine(i, value) : reducesLanes() ? reduceLanes(i, value) : value,
+      storeAccumulator(i,
+                       isShared(i)      ? combine(i, value)
+                       : reducesLanes() ? reduceLanes(i, value)
+                                        : value,
                        flagsOf(i, sawNaN), mask);
   }
 

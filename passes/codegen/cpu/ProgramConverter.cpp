@@ -19,8 +19,8 @@ func::FuncOp ProgramConverter::convert(OpBuilder &builder) {
   SmallVector<Type> types;
   for (Type type : source.getArgumentTypes())
     types.push_back(memrefOf(cast<SliceType>(type), globalSpace()));
-  types.push_back(MemRefType::get({std::max<int64_t>(bytes, 1)}, builder.getI8Type(), MemRefLayoutAttrInterface(),
-                                  blockSpace()));
+  types.push_back(
+      MemRefType::get({std::max<int64_t>(bytes, 1)}, builder.getI8Type(), MemRefLayoutAttrInterface(), blockSpace()));
   types.push_back(builder.getIndexType());
   auto function = func::FuncOp::create(builder, loc, program.getSymName(), builder.getFunctionType(types, {}));
   for (unsigned i = 0; i + 1 < types.size(); ++i)

@@ -37,8 +37,8 @@ protected:
   mlir::Value memory; ///< block-space memory of the workgroup
 
 private:
-  void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts,
-                    mlir::Value workgroup, mlir::IRMapping &values);
+  void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts, mlir::Value workgroup,
+                    mlir::IRMapping &values);
   void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);
   void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
 };

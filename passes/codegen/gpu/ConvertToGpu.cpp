@@ -37,9 +37,7 @@ public:
 private:
   Attribute globalSpace() const override { return space(1); }
   Attribute blockSpace() const override { return space(3); }
-  Attribute space(int64_t number) const {
-    return IntegerAttr::get(IntegerType::get(context, 64), number);
-  }
+  Attribute space(int64_t number) const { return IntegerAttr::get(IntegerType::get(context, 64), number); }
 
   /// Parts that are packed side by side run in blocks of one size.
   BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
@@ -135,9 +133,9 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
                   shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
                   (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
       if (!fits)
-        return part.emitError("blocks of ") << shape.threads << " threads in groups of " << shape.group
-                                            << ": target '" << target.name << "' takes powers of two from "
-                                            << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+        return part.emitError("blocks of ")
+               << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
+               << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
     }
     return success();
   }

@@ -27,8 +27,8 @@ public:
       return 1;
     for (Operation &op : compute.getBodyBlock()) {
       if (auto load = dyn_cast<LoadOp>(op)) {
-        if (load.getGuard() && llvm::any_of(load.getGuard()->getConstraints(),
-                                            [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); }))
+        if (load.getGuard() &&
+            llvm::any_of(load.getGuard()->getConstraints(), [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); }))
           return 1;
         see(load.getSlice().getType(), load.getMap());
       } else if (auto store = dyn_cast<StoreOp>(op)) {
@@ -163,7 +163,6 @@ NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return De
 bool tilewright::isWarpPrivate(ParallelOp part, BlockShape shape) {
   if (shape.group == 0 || shape.group > (1 << kWarpBits) || !llvm::hasSingleElement(part.getBody().front()))
     return false;
-  return llvm::all_of(part.getWalk().getBody().getOps<ComputeOp>(), [&](ComputeOp compute) {
-    return compute.getOffsetDims().size() == part.getExtents().size();
-  });
+  return llvm::all_of(part.getWalk().getBody().getOps<ComputeOp>(),
+                      [&](ComputeOp compute) { return compute.getOffsetDims().size() == part.getExtents().size(); });
 }

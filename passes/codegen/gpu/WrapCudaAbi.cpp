@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSharedAlignment = 64;          ///< what buffers are placed by
-constexpr int64_t kBindingAlignment = 16;         ///< of vector accesses; IREE aligns buffers to more
+constexpr int64_t kSharedAlignment = 64;  ///< what buffers are placed by
+constexpr int64_t kBindingAlignment = 16; ///< of vector accesses; IREE aligns buffers to more
 constexpr unsigned kSharedSpace = 3;
 constexpr llvm::StringLiteral kDynamicShared = "tile_dynamic_shared";
 

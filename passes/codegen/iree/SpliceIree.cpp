@@ -41,9 +41,12 @@ Kernel describeKernel(LLVM::LLVMFuncOp entry, unsigned bindings) {
     auto attr = entry->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  return {entry.getName().str(),    bindings,
-          static_cast<unsigned>(integer(kOutputsAttr)), integer(kWorkgroupsAttr),
-          integer(kBlockBytesAttr), integer(kThreadsAttr)};
+  return {entry.getName().str(),
+          bindings,
+          static_cast<unsigned>(integer(kOutputsAttr)),
+          integer(kWorkgroupsAttr),
+          integer(kBlockBytesAttr),
+          integer(kThreadsAttr)};
 }
 
 class ExecutableBuilder {
@@ -58,8 +61,7 @@ public:
     bool isGpu = kernels.front().threads > 0;
     StringRef key = isGpu ? "\"cuda\", \"cuda-nvptx-fb\"" : "\"llvm-cpu\", \"embedded-elf-x86_64\"";
     state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<" + key +
-                                                    "> = [#hal.executable.object<{path = \"" + objectPath +
-                                                    "\"}>]}>"));
+                                                    "> = [#hal.executable.object<{path = \"" + objectPath + "\"}>]}>"));
     Block &body = state.addRegion()->emplaceBlock();
     builder.create(state);
     OpBuilder::InsertionGuard guard(builder);
