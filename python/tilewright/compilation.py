@@ -230,7 +230,9 @@ def _assemble(ptx: Path, target: Target, notes: list[str]) -> Mapping[str, Kerne
     """What the assembler says of our kernels, if there is one; what spills is noted."""
     ptxas = find_ptxas()
     if ptxas is None:
-        notes.append("ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'")
+        notes.append(
+            "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
+        )
         return {}
     resources = assemble(ptx, capability=target.cpu, ptxas=ptxas)
     for name, kernel in resources.items():

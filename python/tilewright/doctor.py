@@ -39,7 +39,11 @@ def examine() -> list[Check]:
         *(_attempt(package, functools.partial(_package, package)) for package in _LIBRARIES),
         _attempt("extension module", _native),
         _optional("onnxruntime", "`run --compare` leaves it out"),
-        Check("ptxas", None, find_ptxas() or "not found; GPU kernels compile without it, their registers stay unknown"),
+        Check(
+            "ptxas",
+            None,
+            find_ptxas() or "not found; GPU kernels compile without it, their registers stay unknown",
+        ),
         Check("processor", None, _processor()),
         Check("threads", None, f"{available_cores()} available"),
         _attempt("tilewright-opt", _opt),
