@@ -4,6 +4,7 @@
 #include "passes/target/KnownTargets.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <thread>
@@ -16,7 +17,12 @@ Error fail(const Twine &message) { return createStringError(inconvertibleErrorCo
 
 const char *stringify(Backend backend) { return backend == Backend::cpu ? "cpu" : "cuda"; }
 
+/// Devices are also known by capability and model.
 const Target *find(StringRef name) {
+  name = StringSwitch<StringRef>(name)
+             .Case("sm_90-h200", "cuda:h200")
+             .Case("sm_90-h100-pcie", "cuda:h100-pcie")
+             .Default(name);
   for (const Target &target : targetTable())
     if (target.name == name)
       return &target;
