@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,10 @@ def run(model: onnx.ModelProto, x: Array, folder: Path) -> Outcome:
     dtype = program.signature.outputs[0].numpy_dtype if program.signature else x.dtype
     result = np.zeros(expected.shape, dtype)
     kernel = program.kernels[0]
-    report = tilewright.simulate(text, kernel.name, (kernel.workgroups,), [x, result], empty=[1])
+    given = int(re.findall(r"tile\.block_bytes = (\d+)", text)[0]) if "tile_dynamic_shared" in text else 0
+    report = tilewright.simulate(
+        text, kernel.name, (kernel.workgroups,), [x, result], empty=[1], dynamic_shared_bytes=given
+    )
     report.check()
     return Outcome(program, result, np.asarray(expected), report, x.nbytes + result.nbytes)
 
