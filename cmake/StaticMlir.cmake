@@ -19,14 +19,15 @@ if(NOT TARGET zstd::libzstd_shared)
 endif()
 set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION "${TILEWRIGHT_ZSTD}")
 
-# Archives that nothing refers to cost nothing, so whole groups are named. x86 is the only code generator that is used;
-# OrcJIT runs what the simulated device has rewritten.
+# Archives that nothing refers to cost nothing, so whole groups are named. x86 and NVPTX are the code generators; OrcJIT
+# runs what the simulated device has rewritten.
 get_property(dialects GLOBAL PROPERTY MLIR_DIALECT_LIBS)
 get_property(conversions GLOBAL PROPERTY MLIR_CONVERSION_LIBS)
 set(components ${dialects} ${conversions} MLIROptLib MLIRParser MLIRTargetLLVMIRExport MLIRBuiltinToLLVMIRTranslation
-  MLIRLLVMToLLVMIRTranslation MLIRTransforms)
+  MLIRLLVMToLLVMIRTranslation MLIRGPUToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation MLIRTransforms)
 list(FILTER components EXCLUDE REGEX "Test")
 list(FILTER components INCLUDE REGEX "^MLIR")
-llvm_map_components_to_libnames(llvm_components X86 OrcJIT Passes Object Remarks TargetParser AsmParser BitReader Support)
+llvm_map_components_to_libnames(llvm_components X86 NVPTX OrcJIT Passes Object Remarks TargetParser AsmParser BitReader
+  Support)
 add_library(TilewrightMlir INTERFACE)
 target_link_libraries(TilewrightMlir INTERFACE ${components} ${llvm_components})

@@ -9,12 +9,20 @@ namespace tilewright {
 /// The nested module that holds the tile programs, and later their target code.
 inline constexpr llvm::StringLiteral kKernelModule = "tilewright_kernels";
 
+/// Inside it, the module of kernels for a GPU.
+inline constexpr llvm::StringLiteral kGpuModule = "kernels";
+
 /// What a kernel function remembers of its tile program: workgroups, outputs, bytes of workgroup memory and of each
 /// binding.
 inline constexpr llvm::StringLiteral kWorkgroupsAttr = "tile.workgroups";
 inline constexpr llvm::StringLiteral kOutputsAttr = "tile.outputs";
 inline constexpr llvm::StringLiteral kBlockBytesAttr = "tile.block_bytes";
 inline constexpr llvm::StringLiteral kBindingBytesAttr = "tile.binding_bytes";
+
+/// On a GPU, of a part of a kernel: the threads of a block, and how many of them share a point of the grid dims (0: the
+/// grid cuts the vector dim).
+inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";
+inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 
 /// On programs and functions that are one of several variants: its target, and the name of the kernel. Without them a
 /// kernel is for the target that the passes are told.

@@ -35,9 +35,11 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
     Arrives: `tile.launch`es of kernels compiled to the object at `object`.
     Leaves: one `hal.executable.source` with an export and a static import shim
     per kernel in place of the kernel module, and a `flow.dispatch` per launch,
-    as unregistered ops that IREE's parser knows.
+    as unregistered ops that IREE's parser knows. Of kernels in a `gpu.module`,
+    `object` is PTX, and the exports name blocks and shared memory.
   }];
-  let options = [Option<"object", "object", "std::string", "\"\"", "path of the ELF object with the kernels">];
+  let options = [Option<"object", "object", "std::string", "\"\"",
+                        "path of the ELF object, or the PTX, with the kernels">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"dispatches", "dispatches", "kernels launched">];
 }
@@ -57,6 +59,8 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     input that several nests read is staged once per tile, one that every tile
     reads, once per workgroup; f16 and bf16 sums accumulate in f32.
   }];
+  let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
+                        "bytes of inputs that every tile reads that a workgroup keeps at most">];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"programs", "programs", "tile programs made">];
 }
@@ -177,6 +181,56 @@ def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
                         "also write the kernels' names, workgroups and binding sizes to this file, as JSON">,
                  Option<"dumpAssembly", "dump-assembly", "std::string", "\"\"", "also write assembly to this file">];
   let statistics = [Statistic<"bytes", "bytes", "size of the object">];
+}
+
+//===----------------------------------------------------------------------===//
+// codegen/gpu
+//===----------------------------------------------------------------------===//
+
+def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Convert tile programs to functions that the threads of a block run";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers; a `tile.parallel` may say how
+    many threads a block has (`tile.threads`) and how many share a row
+    (`tile.group`). Leaves: a `func.func` of the same name per program, over its
+    bindings in global memory, the block's shared memory and the block's index.
+    Loops are shared out to threads: neighbours take neighbouring vectors of up
+    to 16 bytes, reductions end in shuffles and then in shared memory, and loops
+    end where the extent does. More bindings than IREE's CUDA driver takes, more
+    shared memory or threads than the target has, and a target that is no GPU,
+    are errors.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect", "::mlir::affine::AffineDialect",
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def WrapCudaAbi : Pass<"tile-wrap-cuda-abi", "::mlir::ModuleOp"> {
+  let summary = "Give each kernel the parameters that IREE's CUDA driver passes";
+  let description = [{
+    Arrives: kernels as `llvm.func` with the pointers of their bindings, the
+    block's shared memory and the block's index. Leaves: a `gpu.module` with the
+    kernels, over their bindings alone, with launch bounds; the block's index is
+    read from its register. Up to 48 KiB of shared memory are a global of the
+    kernel, more is the dynamic memory of the launch.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
+}
+
+def EmitPtx : Pass<"tile-emit-ptx", "::mlir::ModuleOp"> {
+  let summary = "Compile the kernel module to PTX";
+  let description = [{
+    Arrives: the nested module `tilewright_kernels` with a `gpu.module` of kernels
+    in the NVVM dialect. Writes PTX to `path` (under a temporary name first) and
+    leaves the module unchanged. A kernel that calls a function which PTX has not
+    is an error. Without kernels it writes nothing.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"path", "path", "std::string", "\"\"", "the PTX file to write">,
+                 Option<"manifest", "manifest", "std::string", "\"\"",
+                        "also write the kernels' names, launch shapes and binding sizes to this file, as JSON">];
+  let statistics = [Statistic<"bytes", "bytes", "size of the PTX">];
 }
 
 //===----------------------------------------------------------------------===//

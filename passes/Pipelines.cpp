@@ -11,7 +11,9 @@
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
@@ -30,13 +32,13 @@ using namespace tilewright;
 
 void tilewright::registerDialects(DialectRegistry &registry) {
   registry.insert<tile::TileDialect, affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, linalg::LinalgDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                  ub::UBDialect, vector::VectorDialect>();
+                  cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
+                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
+                  scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 }
 
 namespace {
-struct CpuOptions : PassPipelineOptions<CpuOptions> {
+struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("target name or JSON file"), llvm::cl::init("cpu")};
   ListOption<std::string> variants{*this, "variants",
                                    llvm::cl::desc("further targets, narrower ones later; the processor chooses")};
@@ -54,35 +56,25 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
-/// Tile programs to an object.
-void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
-  auto &kernels = manager.nest<ModuleOp>();
-  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
-  kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
-  MakeVariantsOptions variants;
-  variants.targets.push_back(options.target);
-  variants.targets.append(options.variants.begin(), options.variants.end());
-  kernels.addPass(createMakeVariants(variants));
-  ConvertToVectorOptions convert;
-  convert.target = options.target;
-  kernels.addPass(createConvertToVector(convert));
-  if (options.countBytes)
-    kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
+/// Kernels as functions over vectors and memrefs to the LLVM dialect; the same for every target.
+void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) {
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
   LowerMathOptions math;
-  math.target = options.target;
+  math.target = target;
   kernels.addPass(createLowerMath(math));
   arith::ArithEmulateUnsupportedFloatsOptions widen;
   widen.sourceTypeStrs = {"bf16", "f16"};
   widen.targetTypeStr = "f32";
   kernels.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(widen));
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  if (!isGpu) {
+    arith::ArithExpandOpsPassOptions expand;
+    expand.includeBf16 = true;
+    kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
+  }
   EmulateInstructionsOptions emulate;
-  emulate.target = options.target;
+  emulate.target = target;
   kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addPass(createSCFToControlFlowPass());
@@ -96,6 +88,23 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   kernels.addPass(createConvertControlFlowToLLVMPass());
   kernels.addPass(createUBToLLVMConversionPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
+}
+
+/// Tile programs to an object.
+void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
+  auto &kernels = manager.nest<ModuleOp>();
+  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
+  MakeVariantsOptions variants;
+  variants.targets.push_back(options.target);
+  variants.targets.append(options.variants.begin(), options.variants.end());
+  kernels.addPass(createMakeVariants(variants));
+  ConvertToVectorOptions convert;
+  convert.target = options.target;
+  kernels.addPass(createConvertToVector(convert));
+  if (options.countBytes)
+    kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
+  lowerToLlvm(kernels, options.target, /*isGpu=*/false);
   kernels.addPass(createWrapCpuAbi());
   EmitObjectOptions emit;
   emit.target = options.target;
@@ -105,17 +114,36 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createEmitObject(emit));
 }
 
+/// Tile programs to PTX.
+void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
+  auto &kernels = manager.nest<ModuleOp>();
+  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
+  ConvertToGpuOptions convert;
+  convert.target = options.target;
+  kernels.addPass(createConvertToGpu(convert));
+  lowerToLlvm(kernels, options.target, /*isGpu=*/true);
+  kernels.addPass(createWrapCudaAbi());
+  EmitPtxOptions emit;
+  emit.target = options.target;
+  emit.path = options.objectPath;
+  emit.manifest = options.manifest;
+  manager.addPass(createEmitPtx(emit));
+}
+
 /// A module's functions to planned graphs with composed expressions.
-void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
+void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
-  PackWeightsOptions pack;
-  pack.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+  if (packWeights) {
+    PackWeightsOptions pack;
+    pack.target = options.target;
+    manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+  }
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -130,11 +158,25 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createVerifyPlanned());
 }
 
-void buildCpu(OpPassManager &manager, const CpuOptions &options) {
+void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildPlanning(manager, options);
+  buildPlanning(manager, options, /*packWeights=*/true);
   manager.addPass(createLowerToProgram());
   buildCodegen(manager, options);
+  SpliceIreeOptions splice;
+  splice.object = options.objectPath;
+  manager.addPass(createSpliceIree(splice));
+  manager.addPass(createExportIree());
+}
+
+/// Contractions stay with IREE, so no weights are packed for kernels of ours.
+void buildCuda(OpPassManager &manager, const KernelOptions &options) {
+  manager.addPass(createImportIree());
+  buildPlanning(manager, options, /*packWeights=*/false);
+  LowerToProgramOptions lower;
+  lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
+  manager.addPass(createLowerToProgram(lower));
+  buildCudaCodegen(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));
@@ -145,8 +187,12 @@ void buildCpu(OpPassManager &manager, const CpuOptions &options) {
 void tilewright::registerAllPassesAndPipelines() {
   registerTilewrightPasses();
   registerTransformsPasses();
-  PassPipelineRegistration<CpuOptions>("tilewright-cpu",
-                                       "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
-  PassPipelineRegistration<CpuOptions>("tilewright-cpu-codegen", "Compile a kernel module's tile programs to an object",
-                                       buildCodegen);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu",
+                                          "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
+                                          "Compile a kernel module's tile programs to an object", buildCodegen);
+  PassPipelineRegistration<KernelOptions>(
+      "tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
+  PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
+                                          buildCudaCodegen);
 }

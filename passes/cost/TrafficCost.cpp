@@ -27,6 +27,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
     all.special += part.special;
     all.barriers = std::max(all.barriers, part.barriers);
     all.workgroups += part.workgroups;
+    all.latencySeconds = std::max(all.latencySeconds, part.latencySeconds);
   }
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
   // Alone in its kernel, a part of few tiles leaves cores idle in its last round.
@@ -47,8 +48,9 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   Prediction prediction;
   prediction.bytes = all.globalBytes();
   // Levels work at the same time, and the slowest decides (Chimera eq. 3).
-  prediction.seconds =
-      target.launchSeconds + std::max({globalSeconds, computeSeconds, blockSeconds}) + repeatedSeconds + barrierSeconds;
+  prediction.seconds = target.launchSeconds +
+                       std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds +
+                       barrierSeconds;
   prediction.terms = {{"bytes", "B", prediction.bytes},
                       {"seconds", "s", prediction.seconds},
                       {"input bytes", "B", all.inputBytes},
@@ -62,5 +64,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
                       {"repeated traffic", "s", repeatedSeconds},
                       {"barriers", "s", barrierSeconds},
                       {"workgroups", "1", static_cast<double>(all.workgroups)}};
+  if (all.latencySeconds > 0)
+    prediction.terms.push_back({"latency", "s", all.latencySeconds});
   return prediction;
 }

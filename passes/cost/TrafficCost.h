@@ -17,6 +17,7 @@ struct PartWork {
   double arithmetic = 0;                  ///< plain operations
   double special = 0;                     ///< transcendental functions, square roots and divisions
   double barriers = 0;                    ///< at block scope, per workgroup
+  double latencySeconds = 0;              ///< what waves of blocks take at least on a GPU (BlockLatency.h)
   int64_t workgroups = 1;
   int64_t tiles = 0; ///< of equal work that a core takes one after another; 0: so many that they share out evenly
 

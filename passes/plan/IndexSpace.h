@@ -61,9 +61,11 @@ struct IndexSpace {
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
   int64_t workgroups = 1;
-  RegisterBlock block{1, 1};  ///< of contractions
-  double leastRows = 1;       ///< a block of fewer rows takes no less time: it waits for its panel of lanes
-  int64_t footprintBytes = 0; ///< block-space bytes of one workgroup
+  int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
+  double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
+  RegisterBlock block{1, 1};      ///< of contractions
+  double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes
+  int64_t footprintBytes = 0;     ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile
   std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads: kept for the workgroup

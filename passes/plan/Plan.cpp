@@ -32,7 +32,10 @@ static std::string list(const std::vector<int64_t> &values) {
 
 static void printPart(const PartPlan &part, raw_ostream &os) {
   os << "  part extents " << list(part.extents) << " tiles " << list(part.tiles) << " grid " << list(part.grid)
-     << " vector " << part.vector << " workgroups " << part.workgroups << "\n";
+     << " vector " << part.vector << " workgroups " << part.workgroups;
+  if (part.threads > 0)
+    os << " threads " << part.threads << " group " << part.group;
+  os << "\n";
   for (const OpPlan &op : part.ops) {
     os << "    op" << op.id << " " << op.op << " " << op.form;
     if (op.root)

@@ -67,6 +67,9 @@ struct PartPlan {
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
   int64_t workgroups = 1;
+  /// On a GPU, of a block; and how many neighbours of them share a point of the grid dims (FusionStitching's schemes: 1
+  /// is thread, up to 32 warp, more block composition), 0 where the grid cuts the vector dim.
+  int64_t threads = 0, group = 0;
   std::vector<TensorPlan> tensors;
 };
 

@@ -66,6 +66,8 @@ json::Value write(const PartPlan &part) {
                       {"grid", integers(part.grid)},
                       {"vector", part.vector},
                       {"workgroups", part.workgroups},
+                      {"threads", part.threads},
+                      {"group", part.group},
                       {"tensors", list(part.tensors, [](const TensorPlan &tensor) { return write(tensor); })}};
 }
 
@@ -246,6 +248,8 @@ static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
       .required("grid", out.grid)
       .required("vector", out.vector)
       .required("workgroups", out.workgroups)
+      .optional("threads", out.threads)
+      .optional("group", out.group)
       .optional("tensors", out.tensors)
       .finish();
 }

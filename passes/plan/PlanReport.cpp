@@ -120,7 +120,9 @@ private:
                                    {"tiles", json::Array(part.tiles)},
                                    {"grid", json::Array(part.grid)},
                                    {"vector", part.vector},
-                                   {"workgroups", part.workgroups}});
+                                   {"workgroups", part.workgroups},
+                                   {"threads", part.threads},
+                                   {"group", part.group}});
       workgroups += part.workgroups;
     }
     for (const EdgePlan &edge : plan.edges)

@@ -229,6 +229,8 @@ private:
     }
     if (part.workgroups < 1 || part.workgroups > tiles)
       return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles";
+    if (part.threads < 0 || part.group < 0 || part.group > part.threads)
+      return "groups of " + std::to_string(part.group) + " in a block of " + std::to_string(part.threads) + " threads";
     return "";
   }
 

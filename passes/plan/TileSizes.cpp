@@ -1,6 +1,7 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/plan/BlockShapes.h"
 #include "passes/plan/Work.h"
 #include "passes/target/MicroKernel.h"
 
@@ -33,17 +34,20 @@ public:
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
     if (llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); })) {
       chooseContractionTiles();
+    } else if (isGpu()) {
+      chooseBlockShape(graph, target, space, [&] { return footprint(); });
     } else {
       if (space.vector >= 0 && isGrid(space.vector))
         chooseVectorTile();
       fillCacheLines();
       growSmallTiles();
     }
-    space.workgroups = std::min(wantedWorkgroups(), space.numTiles());
+    space.workgroups = isGpu() ? space.numTiles() : std::min(wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint();
     space.workgroupStaged = workgroupStaged();
     space.tileStaged = tileStaged();
-    space.streamed = streamed();
+    if (!isGpu())
+      space.streamed = streamed();
     if (space.footprintBytes > target.blockBytes)
       return "the tiles of one workgroup take " + std::to_string(space.footprintBytes) + " bytes; the target has " +
              std::to_string(target.blockBytes);
@@ -52,6 +56,7 @@ public:
 
 private:
   bool isContraction(const PartRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
+  bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   /// As many as the work of the part pays for, two for each core at most.
@@ -331,7 +336,7 @@ private:
   std::vector<Value> workgroupStaged() const {
     std::vector<Value> staged;
     int64_t bytes = 0;
-    if (space.numTiles() <= space.workgroups)
+    if (isGpu() || space.numTiles() <= space.workgroups)
       return staged;
     for (const PartRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {

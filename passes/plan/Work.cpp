@@ -131,6 +131,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
   work.footprintBytes = space.footprintBytes;
+  work.latencySeconds = space.latencySeconds;
   llvm::MapVector<Value, double> touched;
   for (const PartRoot &root : space.roots) {
     double points = graph.exprs()[root.expr].domainSize();

@@ -94,6 +94,8 @@ private:
     plan.grid = part.space.grid;
     plan.vector = part.space.vector;
     plan.workgroups = part.space.workgroups;
+    plan.threads = part.space.threads;
+    plan.group = part.space.group;
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);

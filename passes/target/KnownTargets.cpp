@@ -101,53 +101,98 @@ const CpuCore amx = {
     7 * giga,
     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches: Intel's optimization manual"};
 
-/// What differs between CUDA devices.
+/// What differs between generations (CUDA programming guide, table of technical specifications per compute capability).
+struct CudaGeneration {
+  const char *cpu, *features;
+  int64_t threadsPerSm, blocksPerSm;
+  int64_t sharedPerBlock, sharedPerSm; ///< the opt-in limit of one block; of all blocks on an SM
+  int64_t lanesPerSm;                  ///< f32 FMA lanes
+  double sharedCycles, l2Cycles, dramCycles;
+};
+
+// Latencies: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking" (2024),
+// of an A100 and an H100; sm_86 is given those of the GeForce card measured there, an RTX 4090.
+const CudaGeneration ampere = {"sm_80", "+ptx80", 2048, 32, 163 * KiB, 164 * KiB, 64, 29, 262, 466};
+const CudaGeneration ampereConsumer = {"sm_86", "+ptx80", 1536, 16, 99 * KiB, 100 * KiB, 128, 30, 273, 542};
+const CudaGeneration hopper = {"sm_90", "+ptx83", 2048, 32, 227 * KiB, 228 * KiB, 128, 29, 263, 479};
+
+/// What differs between devices of a generation.
 struct CudaDevice {
-  const char *name, *cpu, *features;
-  int64_t sms, sharedBytes, l2Bytes, dramBytes;
+  const char *name;
+  const CudaGeneration &generation;
+  int64_t sms, guaranteedSms, l2Bytes, dramBytes;
   double clockHz, dramBandwidth, l2Bandwidth;
-  int64_t lanesPerSm; ///< f32 FMA lanes
   const char *source;
 };
 
+GpuLimits gpuLimits(const CudaDevice &device) {
+  const CudaGeneration &generation = device.generation;
+  GpuLimits gpu;
+  gpu.warpLanes = 32;
+  gpu.threadsPerBlock = 1024;
+  gpu.threadsPerSm = generation.threadsPerSm;
+  gpu.blocksPerSm = generation.blocksPerSm;
+  gpu.registersPerSm = 64 * 1024;
+  gpu.registersPerThread = 255;
+  gpu.sharedBytesPerSm = generation.sharedPerSm;
+  gpu.reservedSharedBytes = KiB;
+  gpu.guaranteedSms = device.guaranteedSms;
+  gpu.clockHz = device.clockHz;
+  gpu.sharedCycles = generation.sharedCycles;
+  gpu.l2Cycles = generation.l2Cycles;
+  gpu.dramCycles = generation.dramCycles;
+  // Zhang et al., "A Study of Single and Multi-device Synchronization Methods in Nvidia GPUs" (2020): 1.4 us for one
+  // block an SM of a V100.
+  gpu.gridBarrierSeconds = 1.5 * microseconds;
+  return gpu;
+}
+
 Target cudaTarget(const CudaDevice &device) {
+  const CudaGeneration &generation = device.generation;
   Target target;
   target.name = device.name;
   target.backend = Backend::cuda;
   target.triple = "nvptx64-nvidia-cuda";
-  target.cpu = device.cpu;
-  target.features = device.features;
+  target.cpu = generation.cpu;
+  target.features = generation.features;
   double perCycle = device.clockHz * device.sms;
   target.levels = {
-      {"shared", tile::Space::block, device.sharedBytes, 128 * perCycle, 128, device.sms}, // 32 banks of 4 bytes
+      {"shared", tile::Space::block, generation.sharedPerBlock, 128 * perCycle, 128, device.sms}, // 32 banks of 4 bytes
       {"L2", tile::Space::global, device.l2Bytes, device.l2Bandwidth, 32, 1},
       {"DRAM", tile::Space::global, device.dramBytes, device.dramBandwidth, 32, 1},
   };
   target.cores = device.sms;
-  target.vectorBytes = 128; // a warp of 32 lanes of f32
+  target.vectorBytes = 16; // the widest load of a thread
   target.vectorRegisters = 255;
   target.launchSeconds = 3 * microseconds;
   target.barrierSeconds = 20 / device.clockHz; // about 20 cycles for a block of 256 threads
-  target.flopsPerSecond = 2.0 * device.lanesPerSm * perCycle;
+  target.flopsPerSecond = 2.0 * generation.lanesPerSm * perCycle;
   target.specialPerSecond = 16 * perCycle; // CUDA programming guide, throughput table: 16 a cycle and SM
   target.maxBindings = 16;                 // IREE's CUDA driver
-  target.blockBytes = device.sharedBytes;
+  target.blockBytes = generation.sharedPerBlock;
+  target.gpu = gpuLimits(device);
   target.source = device.source;
   return target;
 }
 
-// Shared memory is the opt-in limit of one block (CUDA programming guide, table of compute capabilities).
+constexpr const char *kA100 = "NVIDIA A100 40GB data sheet and Ampere whitepaper; L2 bandwidth as reported by "
+                              "microbenchmarks",
+                     *kRtx3090 = "NVIDIA GeForce RTX 3090 specification, GA102 whitepaper",
+                     *kH100 = "NVIDIA H100 SXM data sheet and Hopper whitepaper",
+                     *kH100Pcie = "NVIDIA H100 PCIe data sheet and Hopper whitepaper",
+                     *kH200 = "NVIDIA H200 data sheet";
+
+// A capability stands for all its parts and is planned for as the first device of it; the smallest of its data centre
+// parts counts for grid barriers: A30, A2, H100 PCIe.
 const CudaDevice cudaDevices[] = {
-    {"sm_80", "sm_80", "+ptx80", 108, 163 * KiB, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, 64,
-     "NVIDIA A100 40GB data sheet and Ampere whitepaper; L2 bandwidth as reported by microbenchmarks"},
-    {"sm_86", "sm_86", "+ptx80", 82, 99 * KiB, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, 128,
-     "NVIDIA GeForce RTX 3090 specification, GA102 whitepaper"},
-    {"sm_90", "sm_90", "+ptx83", 132, 227 * KiB, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, 128,
-     "NVIDIA H100 SXM data sheet and Hopper whitepaper"},
-    {"sm_90-h100-pcie", "sm_90", "+ptx83", 114, 227 * KiB, 50 * MiB, 80 * GiB, 1.755e9, 2000 * giga, 4.7 * tera, 128,
-     "NVIDIA H100 PCIe data sheet and Hopper whitepaper"},
-    {"sm_90-h200", "sm_90", "+ptx83", 132, 227 * KiB, 50 * MiB, 141 * GiB, 1.755e9, 4800 * giga, 5.5 * tera, 128,
-     "NVIDIA H200 data sheet"},
+    {"sm_80", ampere, 108, 56, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, kA100},
+    {"sm_86", ampereConsumer, 82, 10, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, kRtx3090},
+    {"sm_90", hopper, 132, 114, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, kH100},
+    {"cuda:a100", ampere, 108, 108, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, kA100},
+    {"cuda:rtx3090", ampereConsumer, 82, 82, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, kRtx3090},
+    {"cuda:h100", hopper, 132, 114, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, kH100},
+    {"cuda:h100-pcie", hopper, 114, 114, 50 * MiB, 80 * GiB, 1.755e9, 2000 * giga, 4.7 * tera, kH100Pcie},
+    {"cuda:h200", hopper, 132, 132, 50 * MiB, 141 * GiB, 1.755e9, 4800 * giga, 5.5 * tera, kH200},
 };
 } // namespace
 

@@ -4,6 +4,7 @@
 #include "passes/target/KnownTargets.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <thread>
@@ -16,7 +17,12 @@ Error fail(const Twine &message) { return createStringError(inconvertibleErrorCo
 
 const char *stringify(Backend backend) { return backend == Backend::cpu ? "cpu" : "cuda"; }
 
+/// Devices are also known by capability and model.
 const Target *find(StringRef name) {
+  name = StringSwitch<StringRef>(name)
+             .Case("sm_90-h200", "cuda:h200")
+             .Case("sm_90-h100-pcie", "cuda:h100-pcie")
+             .Default(name);
   for (const Target &target : targetTable())
     if (target.name == name)
       return &target;
@@ -168,6 +174,46 @@ std::string readLevels(const json::Value &value, std::vector<MemoryLevel> &level
   return "";
 }
 
+json::Value gpuToJson(const GpuLimits &gpu) {
+  return json::Object{{"warpLanes", gpu.warpLanes},
+                      {"threadsPerBlock", gpu.threadsPerBlock},
+                      {"threadsPerSm", gpu.threadsPerSm},
+                      {"blocksPerSm", gpu.blocksPerSm},
+                      {"registersPerSm", gpu.registersPerSm},
+                      {"registersPerThread", gpu.registersPerThread},
+                      {"sharedBytesPerSm", gpu.sharedBytesPerSm},
+                      {"reservedSharedBytes", gpu.reservedSharedBytes},
+                      {"guaranteedSms", gpu.guaranteedSms},
+                      {"clockHz", gpu.clockHz},
+                      {"sharedCycles", gpu.sharedCycles},
+                      {"l2Cycles", gpu.l2Cycles},
+                      {"dramCycles", gpu.dramCycles},
+                      {"gridBarrierSeconds", gpu.gridBarrierSeconds}};
+}
+
+/// Fills `gpu`, field by field over the base's.
+std::string readGpu(const json::Value &value, GpuLimits &gpu) {
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return "gpu: expected an object";
+  Fields fields(*object, "gpu.");
+  fields.integer("warpLanes", gpu.warpLanes, 0);
+  fields.integer("threadsPerBlock", gpu.threadsPerBlock, 0);
+  fields.integer("threadsPerSm", gpu.threadsPerSm, 0);
+  fields.integer("blocksPerSm", gpu.blocksPerSm, 0);
+  fields.integer("registersPerSm", gpu.registersPerSm, 0);
+  fields.integer("registersPerThread", gpu.registersPerThread, 0);
+  fields.integer("sharedBytesPerSm", gpu.sharedBytesPerSm, 0);
+  fields.integer("reservedSharedBytes", gpu.reservedSharedBytes, 0);
+  fields.integer("guaranteedSms", gpu.guaranteedSms, 0);
+  fields.number("clockHz", gpu.clockHz, /*zeroAllowed=*/true);
+  fields.number("sharedCycles", gpu.sharedCycles, /*zeroAllowed=*/true);
+  fields.number("l2Cycles", gpu.l2Cycles, /*zeroAllowed=*/true);
+  fields.number("dramCycles", gpu.dramCycles, /*zeroAllowed=*/true);
+  fields.number("gridBarrierSeconds", gpu.gridBarrierSeconds, /*zeroAllowed=*/true);
+  return fields.finish();
+}
+
 Expected<Target> baseOf(const json::Object &object) {
   const json::Value *base = object.get("base");
   if (!base)
@@ -263,6 +309,7 @@ json::Value tilewright::toJson(const Target &target) {
                       {"specialPerSecond", target.specialPerSecond},
                       {"maxBindings", target.maxBindings},
                       {"blockBytes", target.blockBytes},
+                      {"gpu", gpuToJson(target.gpu)},
                       {"source", target.source}};
 }
 
@@ -307,10 +354,16 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   fields.number("specialPerSecond", target.specialPerSecond, /*zeroAllowed=*/false);
   fields.integer("maxBindings", target.maxBindings, 1);
   fields.integer("blockBytes", target.blockBytes, 0);
+  std::string gpuError;
+  fields.read("gpu", "", [&](const json::Value &limits) {
+    gpuError = readGpu(limits, target.gpu);
+    return gpuError.empty();
+  });
   fields.string("source", target.source);
   std::string message = fields.finish();
-  if (!levelError.empty())
-    return fail(levelError);
+  for (const std::string &error : {levelError, gpuError})
+    if (!error.empty())
+      return fail(error);
   if (!message.empty())
     return fail(message);
   return target;

@@ -21,6 +21,19 @@ struct MemoryLevel {
   int64_t units;            ///< how many there are
 };
 
+/// What bounds how many threads of a GPU are resident, and how long they wait. All zero on a CPU.
+struct GpuLimits {
+  int64_t warpLanes = 0;
+  int64_t threadsPerBlock = 0, threadsPerSm = 0, blocksPerSm = 0;
+  int64_t registersPerSm = 0, registersPerThread = 0;
+  int64_t sharedBytesPerSm = 0;    ///< of all resident blocks together
+  int64_t reservedSharedBytes = 0; ///< of each block, taken by the system
+  int64_t guaranteedSms = 0; ///< of the smallest part that the target stands for: a grid barrier counts on no more
+  double clockHz = 0;
+  double sharedCycles = 0, l2Cycles = 0, dramCycles = 0; ///< latency of a load, by where it is found
+  double gridBarrierSeconds = 0;                         ///< one software barrier of all resident blocks
+};
+
 struct Target {
   std::string name;
   Backend backend = Backend::cpu;
@@ -35,7 +48,8 @@ struct Target {
   double specialPerSecond = 0; ///< exp, tanh, division: elements per second, all cores
   int64_t maxBindings = 16;
   int64_t blockBytes = 0; ///< most block-space memory a workgroup may use
-  std::string source;     ///< where the numbers come from
+  GpuLimits gpu;
+  std::string source; ///< where the numbers come from
 
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
   bool has(llvm::StringRef feature) const;           ///< "fma": whether `features` switches it on

@@ -107,6 +107,10 @@ public:
         builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
         part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
         streamed(builder, outputs), numerics(builder));
+    if (part.threads > 0) {
+      subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
+      subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
+    }
     Block &body = subprogram.getBody().emplaceBlock();
     for (Value input : inputs)
       values[input] = body.addArgument(input.getType(), input.getLoc());

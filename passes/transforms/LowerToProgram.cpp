@@ -37,8 +37,8 @@ struct Accumulators {
 
 class PartBuilder {
 public:
-  PartBuilder(SubprogramOp subprogram, ValueRange bindings)
-      : subprogram(subprogram), bindings(bindings), movement(decideMovement(subprogram)),
+  PartBuilder(SubprogramOp subprogram, ValueRange bindings, int64_t workgroupStaging)
+      : subprogram(subprogram), bindings(bindings), movement(decideMovement(subprogram, workgroupStaging)),
         extents(subprogram.getExtents()), tiles(subprogram.getTiles()) {}
 
   void build(OpBuilder &builder) {
@@ -49,6 +49,9 @@ public:
       gridTiles.push_back(tiles[dim]);
     }
     auto parallel = ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
+    for (StringRef attr : {kThreadsAttr, kGroupAttr})
+      if (Attribute value = subprogram->getAttr(attr))
+        parallel->setAttr(attr, value);
     Block &workgroup = parallel.getBody().emplaceBlock();
     OpBuilder workgroupBuilder = OpBuilder::atBlockEnd(&workgroup);
     for (Value input : movement.workgroupStaged)
@@ -506,7 +509,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
         own.push_back(body.getArgument(firstInput++));
       for (size_t i = 0; i < part.getNumResults(); ++i)
         own.push_back(body.getArgument(firstResult++));
-      PartBuilder(part, own).build(bodyBuilder);
+      PartBuilder(part, own, workgroupStaging).build(bodyBuilder);
     }
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);

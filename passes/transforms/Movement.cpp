@@ -53,7 +53,8 @@ static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, uns
 namespace {
 class Decider {
 public:
-  explicit Decider(SubprogramOp subprogram) : subprogram(subprogram) {}
+  Decider(SubprogramOp subprogram, int64_t workgroupStaging)
+      : subprogram(subprogram), workgroupStaging(workgroupStaging) {}
 
   Movement decide() {
     for (auto root : subprogram.getBody().getOps<ExprOp>())
@@ -169,7 +170,7 @@ private:
       bool repeated = !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
       if (movement.workgroupStaged.contains(access.tensor))
         continue;
-      if (repeated && staged + bytes <= kWorkgroupStagingBytes) {
+      if (repeated && staged + bytes <= workgroupStaging) {
         movement.workgroupStaged.insert(access.tensor);
         staged += bytes;
       } else if ((reader.first != reader.last || repeats) && isSlice(access)) {
@@ -194,8 +195,11 @@ private:
   }
 
   SubprogramOp subprogram;
+  int64_t workgroupStaging;
   Movement movement;
 };
 } // namespace
 
-Movement tilewright::decideMovement(SubprogramOp subprogram) { return Decider(subprogram).decide(); }
+Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t workgroupStaging) {
+  return Decider(subprogram, workgroupStaging).decide();
+}

@@ -49,10 +49,8 @@ llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
 /// Input `i` of `root`, in the index space.
 SpaceAccess accessInSpace(tile::ExprOp root, unsigned i);
 
-/// Most bytes of inputs that are kept for a whole workgroup.
-constexpr int64_t kWorkgroupStagingBytes = 128 * 1024;
-
-Movement decideMovement(tile::SubprogramOp subprogram);
+/// Keeps up to `workgroupStaging` bytes of inputs for a whole workgroup.
+Movement decideMovement(tile::SubprogramOp subprogram, int64_t workgroupStaging);
 
 } // namespace tilewright
 

@@ -37,9 +37,10 @@ from tilewright.options import CompileOptions, NumericsMode
 from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program
+from tilewright.ptxas import KernelResources, assemble, find_ptxas
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
-from tilewright.stitch import Stitched, UnreadableError, stitch
+from tilewright.stitch import Stitched, UnreadableError, kernel_file, stitch
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
 
@@ -66,9 +67,9 @@ def compile(
 
     Arguments:
         model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
-        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several of
-            them, as a sequence or with commas, give every kernel a variant for each, among which the processor
-            chooses when the program runs.
+        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
+            processors, as a sequence or with commas, give every kernel a variant for each, among which the processor
+            chooses when the program runs. A GPU ("cuda:h200") need not be here.
         threads: Threads that the program runs on; by default one, or one per core that this process may use,
             whichever is predicted faster.
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
@@ -135,6 +136,7 @@ def _compile_in(
     seconds: dict[str, float] = {}
     notes: list[str] = []
     narrowest = targets[-1]
+    on_gpu = narrowest.backend == "cuda"
     # IREE's own kernels have no variants: they are for the target that every processor of interest has.
     flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
@@ -153,12 +155,18 @@ def _compile_in(
         progress("fusing and generating kernels")
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, targets, folder, options, notes)
-            if options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
+            if on_gpu:
+                threads = 1
+            elif options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
                 threads, targets = 1, resolve_targets(choice, threads=1)
                 stitched = _stitch(front, worker, targets, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
-        for name in ("plan.json", "report.json", "target.json", "kernels.o"):
+        for name in ("plan.json", "report.json", "target.json", kernel_file(narrowest)):
             dump.copy(folder / name)
+        resources: Mapping[str, KernelResources] = {}
+        if on_gpu and stitched.report.kernels:
+            with _timed(seconds, "ptxas"):
+                resources = _assemble(folder / kernel_file(narrowest), narrowest, notes)
 
         progress("IREE: to the module")
         with _timed(seconds, "iree_back"):
@@ -175,6 +183,8 @@ def _compile_in(
         target=",".join(target.name for target in targets),
         threads=threads,
         entry=interface.entry,
+        device="cuda" if on_gpu else "local",
+        resources=resources,
         features=narrowest.features,
         variants={target.name: target.features for target in targets[:-1]},
         signature=signature,
@@ -185,7 +195,7 @@ def _compile_in(
         seconds=seconds,
     )
     program = Program(module=path, parameters=parameters, metadata=metadata, keep_alive=directory)
-    if not missing_features(narrowest.features):
+    if not on_gpu and not missing_features(narrowest.features):
         program.load()  # what is wrong with it should show now
     return program
 
@@ -214,6 +224,21 @@ def _stitch(
             raise
         notes.append(f"all of the model is left to IREE, because our stage cannot read it ({error.message})")
         return Stitched(text=front, report=Report(), plan=None, seconds=0.0)
+
+
+def _assemble(ptx: Path, target: Target, notes: list[str]) -> Mapping[str, KernelResources]:
+    """What the assembler says of our kernels, if there is one; what spills is noted."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        notes.append(
+            "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
+        )
+        return {}
+    resources = assemble(ptx, capability=target.cpu, ptxas=ptxas)
+    for name, kernel in resources.items():
+        if kernel.spill_bytes:
+            notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes")
+    return resources
 
 
 def _finish(
@@ -259,8 +284,19 @@ def _finish(
     raise first
 
 
+_IREE_CUDA_TARGETS = {"sm_90": "sm_89"}
+"""What IREE compiles its own kernels for where it does not know our capability."""
+
+
 def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list[str]:
     """Flags for IREE's compiler: the target, its best optimisations, and the user's own, which win."""
+    if target.backend == "cuda":
+        flags = [
+            "--iree-hal-target-device=cuda",
+            f"--iree-cuda-target={_IREE_CUDA_TARGETS.get(target.cpu, target.cpu)}",
+            "--iree-input-demote-f64-to-f32=false",
+        ]
+        return merge_flags(flags, extra)
     flags = [
         "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu",

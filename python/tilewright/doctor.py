@@ -17,6 +17,7 @@ from tilewright.cores import available_cores
 from tilewright.errors import TilewrightError
 from tilewright.iree.versions import PACKAGES, PINNED_IREE, check_iree, installed_version
 from tilewright.opt import find_opt
+from tilewright.ptxas import find_ptxas
 
 _LIBRARIES = ("numpy", "ml_dtypes", "onnx")
 
@@ -38,6 +39,11 @@ def examine() -> list[Check]:
         *(_attempt(package, functools.partial(_package, package)) for package in _LIBRARIES),
         _attempt("extension module", _native),
         _optional("onnxruntime", "`run --compare` leaves it out"),
+        Check(
+            "ptxas",
+            None,
+            find_ptxas() or "not found; GPU kernels compile without it, their registers stay unknown",
+        ),
         Check("processor", None, _processor()),
         Check("threads", None, f"{available_cores()} available"),
         _attempt("tilewright-opt", _opt),

@@ -13,13 +13,15 @@ from tilewright.runtime import missing_features
 
 if TYPE_CHECKING:
     from tilewright.program import Metadata
+    from tilewright.ptxas import KernelResources
 
 
 def explain_text(metadata: Metadata) -> str:
     """What was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
     numerics = f", {report.numerics} numerics" if report.kernels else ""
-    lines = [f"{metadata.entry} for target {metadata.target}, {metadata.threads} threads{numerics}"]
+    threads = f", {metadata.threads} threads" if metadata.device == "local" else ""
+    lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
     if metadata.variants:
         lines.append(_variants(metadata))
     lines += [f"note: {note}" for note in metadata.notes]
@@ -30,7 +32,7 @@ def explain_text(metadata: Metadata) -> str:
         lines.append(_coverage(report.coverage))
     lines += ["", f"{len(report.kernels)} fused kernels"]
     for kernel in report.kernels:
-        lines += _kernel(kernel)
+        lines += _kernel(kernel, metadata.resources.get(kernel.name))
     if report.edges_at_launch:
         lines += ["", "edges through memory between kernels, and why they are not inside one"]
         lines += _grouped(_edge(edge) for edge in report.edges_at_launch)
@@ -60,12 +62,14 @@ def _coverage(coverage: Mapping[str, int]) -> str:
     return f"{ours}, taken: {ops}, {share} ({sizes})"
 
 
-def _kernel(kernel: Kernel) -> list[str]:
+def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     scopes = Counter(f"{edge.scope}{', recomputed' if edge.recompute else ''}" for edge in kernel.edges)
     handed = "; ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
     lines = [f"  {kernel.name}"]
     lines += [f"    {part}" for part in kernel.parts]
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
+    if resources is not None:
+        lines += [f"    ptxas: {resources}"]
     lines += [f"    edges inside: {handed}"]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]

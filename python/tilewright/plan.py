@@ -96,6 +96,10 @@ class PartPlan:
     grid: list[int]
     vector: int = -1
     workgroups: int = 1
+    threads: int = 0
+    """On a GPU: of a block."""
+    group: int = 0
+    """How many of them share a row; 0: neighbouring threads take neighbouring points."""
     tensors: list[TensorPlan] = field(default_factory=list)
 
 

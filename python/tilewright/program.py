@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import metadata as package_metadata
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -20,6 +20,7 @@ from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.plan import Plan
+from tilewright.ptxas import KernelResources
 from tilewright.report import Kernel, Report
 from tilewright.runtime import BoundCall, Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
@@ -36,6 +37,10 @@ class Metadata:
     entry: str
     signature: Signature | None
     """None: a module without a description, of which nothing is known."""
+    device: str = "local"
+    """Where it runs: "local", on processors, or "cuda"."""
+    resources: Mapping[str, KernelResources] = field(default_factory=dict)
+    """What each kernel takes of a GPU, where ptxas was there to tell."""
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +56,8 @@ class Metadata:
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,
+            "device": self.device,
+            "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
             "features": self.features,
             "variants": dict(self.variants),
             "threads": self.threads,
@@ -68,6 +75,8 @@ class Metadata:
     def from_json(data: Mapping[str, Any]) -> Metadata:
         return Metadata(
             target=data["target"],
+            device=data.get("device", "local"),
+            resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
             features=data.get("features", ""),
             variants=data.get("variants", {}),
             threads=data["threads"],
@@ -131,6 +140,7 @@ class Program:
                     self._parameters,
                     entry=self._metadata.entry,
                     threads=self._metadata.threads,
+                    device=self._metadata.device,
                 )
             return self._session
 
@@ -224,7 +234,7 @@ class Program:
         signature = str(self.signature) if self.signature else "(?) -> (?)"
         return (
             f"<tilewright.Program {self._metadata.entry}{signature}, {len(self.kernels)} fused kernels, "
-            f"target {self._metadata.target}, {self._metadata.threads} threads>"
+            f"target {self._metadata.target}{_threads(self._metadata)}>"
         )
 
 
@@ -244,7 +254,8 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": threads})
     program = Program(module=module, parameters=parameters, metadata=metadata)
-    program.load()
+    if metadata.device == "local":
+        program.load()
     return program
 
 
@@ -307,6 +318,10 @@ def package_version() -> str:
         return package_metadata.version("tilewright")
     except package_metadata.PackageNotFoundError:
         return "0+unknown"
+
+
+def _threads(metadata: Metadata) -> str:
+    return f", {metadata.threads} threads" if metadata.device == "local" else ""
 
 
 def _parameter_name(stem: str, scope: str) -> str:

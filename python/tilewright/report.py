@@ -75,9 +75,14 @@ class PartReport:
     dims: tuple[int, ...]
     tiles: tuple[int, ...]
     workgroups: int
+    threads: int = 0
+    """On a GPU: of a block."""
+    group: int = 0
+    """How many of them share a row; 0: neighbouring threads take neighbouring points."""
 
     def __str__(self) -> str:
-        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups"
+        blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
+        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,14 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             for e in raw["edges"]
         ),
         parts=tuple(
-            PartReport(tuple(p["ops"]), tuple(p["dims"]), tuple(p["tiles"]), p["workgroups"])
+            PartReport(
+                tuple(p["ops"]),
+                tuple(p["dims"]),
+                tuple(p["tiles"]),
+                p["workgroups"],
+                p.get("threads", 0),
+                p.get("group", 0),
+            )
             for p in raw["parts"]
         ),
         predicted=tuple(CostTerm(t["name"], t["unit"], t["value"]) for t in raw["predicted"]),
@@ -209,6 +221,14 @@ def _place(location: str) -> str:
     """The first name or file position in a printed MLIR location; "" if there is none."""
     match = re.search(r'"([^"]+)"((?::\d+)*)', location)
     return match[1] + match[2] if match else ""
+
+
+def _scheme(group: int) -> str:
+    """FusionStitching's name for how threads share a row."""
+    if group == 0:
+        return ""
+    scheme = "thread" if group == 1 else "warp" if group <= 32 else "block"
+    return f", {group} a row ({scheme} composition)"
 
 
 def _by(sizes: tuple[int, ...]) -> str:

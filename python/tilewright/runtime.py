@@ -91,11 +91,20 @@ class Session:
     """A loaded module, ready to be called. Calls from several threads take turns."""
 
     def __init__(
-        self, module: Path, parameters: Mapping[str, Path], *, entry: str | None, threads: int
+        self,
+        module: Path,
+        parameters: Mapping[str, Path],
+        *,
+        entry: str | None,
+        threads: int,
+        device: str = "local",
     ) -> None:
         check_iree("iree-base-runtime")
-        _ask_for_amx()
-        self._device = _device(threads)
+        if device == "cuda":
+            self._device = _cuda_device()
+        else:
+            _ask_for_amx()
+            self._device = _device(threads)
         self._waiting = _without_preempting if threads > 1 else contextlib.nullcontext
         self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
@@ -107,7 +116,8 @@ class Session:
         try:
             self._context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
-            raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module)) from error
+            hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
+            raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module), hint=hint) from error
         interface = _interface(vm_module, entry, module)
         self.entry = interface.entry
         self.signature = interface.signature
@@ -203,6 +213,18 @@ def _device(threads: int) -> Any:
         if threads not in _drivers:
             _drivers[threads] = _make_driver(threads)
         return _drivers[threads][1]
+
+
+@functools.cache
+def _cuda_device() -> Any:
+    """The first CUDA device, with one stream: kernels with barriers of the whole grid need it for themselves."""
+    try:
+        return _binding.create_hal_driver("cuda").create_default_device()
+    except Exception as error:
+        raise ProgramError(
+            f"no CUDA device can be used here: {_reason(error)}",
+            hint="run it on a machine with an NVIDIA GPU and its driver",
+        ) from error
 
 
 def _make_driver(threads: int) -> tuple[Any, Any]:

@@ -61,16 +61,16 @@ def stitch(
     if plan is not None:
         inputs["plan-in"] = _as_file(plan, directory)
     outputs = {
-        "object-path": directory / "kernels.o",
+        "object-path": directory / kernel_file(targets[0]),
         "plan-out": directory / "plan.json",
         "report": directory / "report.json",
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
     options["numerics"] = numerics
     options["variants"] = [str(file) for file in files[1:]]
-    if dump_dir is not None:
+    if dump_dir is not None and targets[0].backend == "cpu":
         options["dump-assembly"] = str(dump_dir / "kernels.s")
-    passes = pipeline(pass_text("tilewright-cpu", options))
+    passes = pipeline(pass_text(f"tilewright-{targets[0].backend}", options))
     try:
         stitched = _run(worker, text, passes, dump_dir)
     except PassError as error:
@@ -86,6 +86,11 @@ def stitch(
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
     )
+
+
+def kernel_file(target: Target) -> str:
+    """What the file with our kernels is called: an object, or PTX."""
+    return "kernels.ptx" if target.backend == "cuda" else "kernels.o"
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

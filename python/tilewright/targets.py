@@ -36,6 +36,29 @@ class MemoryLevel:
 
 
 @dataclass(frozen=True)
+class GpuLimits:
+    """What bounds how many threads of a GPU are resident, and how long they wait; all zero on a CPU."""
+
+    warp_lanes: int = 0
+    threads_per_block: int = 0
+    threads_per_sm: int = 0
+    blocks_per_sm: int = 0
+    registers_per_sm: int = 0
+    registers_per_thread: int = 0
+    shared_bytes_per_sm: int = 0
+    reserved_shared_bytes: int = 0
+    """Of each block, taken by the system."""
+    guaranteed_sms: int = 0
+    """Of the smallest part that the target stands for: a grid barrier counts on no more."""
+    clock_hz: float = 0.0
+    shared_cycles: float = 0.0
+    """Latency of a load that finds its data in shared memory, and so on."""
+    l2_cycles: float = 0.0
+    dram_cycles: float = 0.0
+    grid_barrier_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine. `source` says where the numbers come from; nothing here was asked of a live device."""
 
@@ -58,6 +81,7 @@ class Target:
     block_bytes: int
     """Most memory that a workgroup may use for tiles."""
     source: str
+    gpu: GpuLimits = GpuLimits()
 
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
@@ -100,11 +124,13 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
             hint="name targets of the table; `tilewright targets` lists them",
         )
     targets = [one if isinstance(one, Target) else Target.lookup(one) for one in several]
+    if targets[0].backend == "cuda" and len(targets) == 1:
+        return (targets[0],)
     for target in targets:
         if target.backend != "cpu":
             raise TargetError(
-                f"target {target.name} is for {target.backend}, for which there is no code generator yet",
-                hint="choose a CPU target; `tilewright targets` lists them",
+                f"target {target.name} is for {target.backend} and cannot be one of several",
+                hint="compile for each GPU by itself",
             )
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
     return tuple(t if t.cores == threads else t.with_cores(threads) for t in widest_first)

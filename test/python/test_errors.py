@@ -142,11 +142,6 @@ def test_a_missing_target_file_is_refused(model_path: Path, tmp_path: Path) -> N
         tilewright.compile(model_path, target=tmp_path / "mine.json")
 
 
-def test_a_target_without_code_generator_is_refused(model_path: Path) -> None:
-    with pytest.raises(tilewright.TargetError, match="cuda"):
-        tilewright.compile(model_path, target="sm_90")
-
-
 def test_a_program_for_another_processor_compiles_but_does_not_run(
     model_path: Path, tmp_path: Path, x: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:

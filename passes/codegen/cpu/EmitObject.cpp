@@ -1,25 +1,16 @@
 // The kernel module to an ELF object, in process: translate to LLVM IR, optimise, emit for the target's CPU. Loop-idiom
 // recognition is off (it would call memcpy and memset) and so is auto-vectorisation (the vectors are chosen).
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/LlvmBackend.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 namespace tilewright {
@@ -31,46 +22,13 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-std::unique_ptr<llvm::TargetMachine> makeMachine(const Target &target, std::string &error) {
-  static bool initialised = [] {
-    // The only code generator that the table's CPU targets need, and that a statically linked build contains.
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    return true;
-  }();
-  (void)initialised;
-  llvm::Triple triple(target.triple);
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend)
-    return nullptr;
-  llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(triple, target.cpu, target.features, options,
-                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                           llvm::CodeGenOptLevel::Aggressive));
-}
-
-void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  tuning.LoopUnrolling = false; // the nests have as many lanes as pay; more of them would only spill
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  library.disableAllFunctions();
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+llvm::PipelineTuningOptions tuning() {
+  llvm::PipelineTuningOptions options;
+  options.LoopVectorization = false;
+  options.SLPVectorization = false;
+  options.LoopInterleaving = false;
+  options.LoopUnrolling = false; // the nests have as many lanes as pay
+  return options;
 }
 
 /// Full-width registers are wanted even where the CPU's default prefers half, because the code is written for them.
@@ -82,16 +40,6 @@ void setFunctionAttributes(llvm::Function &function, const Target &target) {
   function.addFnAttr("target-features", target.features);
   function.addFnAttr("no-builtins");
   function.addFnAttr(llvm::Attribute::NoUnwind);
-}
-
-bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
-          SmallVectorImpl<char> &bytes) {
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, kind))
-    return false;
-  passes.run(module);
-  return true;
 }
 
 /// Names that the loader would have to provide.
@@ -127,10 +75,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
   }
 
   LogicalResult write(StringRef file, StringRef bytes) {
-    llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &stream) {
-      stream << bytes;
-      return llvm::Error::success();
-    });
+    llvm::Error error = writeFile(file, bytes);
     if (!error)
       return success();
     fail("cannot write '" + file + "': " + llvm::toString(std::move(error)));
@@ -185,16 +130,16 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
       if (!kernel.isExternal())
         setFunctionAttributes(*module->getFunction(kernel.getName()), *own);
     }
-    optimise(*module, *machine);
+    optimise(*module, *machine, tuning());
     if (!dumpAssembly.empty()) {
       SmallVector<char> assembly;
       std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);
-      if (!emit(*copy, *machine, llvm::CodeGenFileType::AssemblyFile, assembly) ||
+      if (!emitCode(*copy, *machine, llvm::CodeGenFileType::AssemblyFile, assembly) ||
           failed(write(dumpAssembly, StringRef(assembly.data(), assembly.size()))))
         return fail("cannot print assembly for target '" + known->name + "'");
     }
     SmallVector<char> object;
-    if (!emit(*module, *machine, llvm::CodeGenFileType::ObjectFile, object))
+    if (!emitCode(*module, *machine, llvm::CodeGenFileType::ObjectFile, object))
       return fail("target '" + known->name + "' cannot emit objects");
     StringRef bytesOut(object.data(), object.size());
     SmallVector<std::string> missing = undefinedSymbols(bytesOut);

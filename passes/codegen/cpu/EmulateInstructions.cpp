@@ -11,6 +11,7 @@
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -192,10 +193,16 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
     }
     RewritePatternSet patterns(&getContext());
     patterns.add<NarrowConstant>(&getContext());
-    if (!known->has("fma"))
+    bool isGpu = known->backend == Backend::cuda; // which have both
+    if (!isGpu && !known->has("fma"))
       patterns.add<EmulateFma>(&getContext());
-    if (!known->has("f16c"))
+    if (!isGpu && !known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
+    if (isGpu) {
+      // Not all of upstream's expansions: the larger of two floats, with either treatment of NaN, is an instruction.
+      arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+      arith::populateExpandBFloat16Patterns(patterns);
+    }
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     if (!convertsBf16(getOperation()))
       carryBf16AsBits(getOperation());

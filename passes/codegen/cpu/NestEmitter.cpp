@@ -13,11 +13,11 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-MemRefType tilewright::memrefOf(SliceType slice) {
+MemRefType tilewright::memrefOf(SliceType slice, Attribute space) {
   Type element = slice.getElementType();
   if (element.isInteger(1))
     element = IntegerType::get(slice.getContext(), 8);
-  return MemRefType::get(slice.getShape(), element);
+  return MemRefType::get(slice.getShape(), element, MemRefLayoutAttrInterface(), space);
 }
 
 static std::optional<int64_t> strideOf(AffineExpr expr, unsigned dim) {
@@ -47,7 +47,7 @@ std::optional<int64_t> tilewright::strideAlong(AffineMap map, ArrayRef<int64_t> 
   return total;
 }
 
-static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
+SmallVector<int64_t> tilewright::denseStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);
   for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
     strides[dim] = strides[dim + 1] * shape[dim + 1];
@@ -74,19 +74,23 @@ constexpr int64_t kLineBytes = 64;
 
 class NestEmitter {
 public:
-  NestEmitter(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape)
+  NestEmitter(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape, NestThreads *threads)
       : builder(builder), compute(compute), outer(values), loc(compute.getLoc()), rank(compute.getExtents().size()),
-        shape(shape), indices(rank), offsets(rank) {
+        shape(shape), threads(threads), indices(rank), offsets(rank) {
     vectorDim = compute.getVector();
     bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
     if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
       vectorDim = -1;
     if (vectorDim >= 0)
-      lanes = chooseLanes(compute, shape);
+      lanes = threads ? threads->lanes() : chooseLanes(compute, shape);
+    if (lanes == 1)
+      vectorDim = -1;
     orderLoops();
     findDependences();
-    findExtrema();
-    findNextOutputs();
+    if (!threads) {
+      findExtrema(); // GPUs have instructions for what becomes of NaN
+      findNextOutputs();
+    }
   }
 
   void emit() {
@@ -96,6 +100,13 @@ public:
     for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
       offsets[dim] = outer.lookup(offset);
     IRMapping values = outer;
+    if (threads)
+      stores = threads->leads(builder, /*accumulator=*/false);
+    if (!stores || threads->combines())
+      return emitLevel(0, values, Value());
+    auto branch = scf::IfOp::create(builder, loc, std::exchange(stores, Value()));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
     emitLevel(0, values, Value());
   }
 
@@ -234,6 +245,8 @@ private:
     int64_t dim = order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
     Value low = offsets[dim];
     bool partial = extent % size != 0;
+    if (threads)
+      return emitShare(level, values, carried, body);
     if (dim != vectorDim) {
       if (size == 1)
         return emitPoint(dim, low, values, mask, carried, body);
@@ -267,6 +280,62 @@ private:
     builder.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(builder, loc, now);
     return SmallVector<Value>(branch.getResults());
+  }
+
+  /// The part of a loop that falls to this thread: every so many vectors from its own first one. Lanes divide the
+  /// extents, so no vector is partial.
+  SmallVector<Value> emitShare(unsigned level, const IRMapping &values, ValueRange carried, LoopBody body) {
+    int64_t dim = order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
+    int64_t count = threads->threadsAlong(dim), width = dim == vectorDim ? lanes : 1, step = count * width;
+    Value low = offsets[dim];
+    bool partial = extent % size != 0;
+    Value first = low;
+    if (count > 1) {
+      Value own = threads->indexAlong(builder, dim);
+      if (width > 1)
+        own = arith::MulIOp::create(builder, loc, own, constantIndex(width));
+      first = addValues(low, own);
+    }
+    auto at = [&](Value turn) {
+      return addValues(first, arith::MulIOp::create(builder, loc, turn, constantIndex(step)));
+    };
+    if (!partial && size % step == 0) {
+      if (size == step)
+        return emitPoint(dim, first, values, Value(), carried, body);
+      return emitCounted(size / step, carried, [&](Value turn, ValueRange now) {
+        return emitPoint(dim, at(turn), values, Value(), now, body);
+      });
+    }
+    Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
+    if (level >= numParallel || !threads->combines() || count == 1)
+      return emitFor(dim, first, high, step, values, Value(), carried, body);
+    // All threads come by as often, because they meet inside; past the end they work on the first point and store
+    // nothing.
+    return emitCounted(llvm::divideCeil(size, step), carried, [&](Value turn, ValueRange now) {
+      Value index = at(turn), outside = stores;
+      Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, index, high);
+      stores = outside ? arith::AndIOp::create(builder, loc, outside, valid) : valid;
+      index = arith::SelectOp::create(builder, loc, valid, index, low);
+      SmallVector<Value> next = emitPoint(dim, index, values, Value(), now, body);
+      stores = outside;
+      return next;
+    });
+  }
+
+  SmallVector<Value> emitCounted(int64_t count, ValueRange carried,
+                                 llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    if (count == 1)
+      return body(constantIndex(0), carried);
+    auto loop = scf::ForOp::create(builder, loc, constantIndex(0), constantIndex(count), constantIndex(1), carried);
+    OpBuilder::InsertionGuard guard(builder);
+    if (carried.empty())
+      builder.setInsertionPoint(loop.getBody()->getTerminator());
+    else
+      builder.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+    if (!carried.empty())
+      scf::YieldOp::create(builder, loc, next);
+    return SmallVector<Value>(loop.getResults());
   }
 
   SmallVector<Value> emitPoint(int64_t dim, Value index, const IRMapping &values, Value mask, ValueRange carried,
@@ -303,7 +372,11 @@ private:
     carried = emitReductionLoop(numParallel, values, mask, carried);
     ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(numFlags);
     for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(numFlags)))
-      storeAccumulator(i, reducesLanes() ? reduceLanes(i, value) : value, flagsOf(i, sawNaN), mask);
+      storeAccumulator(i,
+                       isShared(i)      ? combine(i, value)
+                       : reducesLanes() ? reduceLanes(i, value)
+                                        : value,
+                       flagsOf(i, sawNaN), mask);
   }
 
   /// Which lanes saw a NaN, if it wins in accumulator `i`.
@@ -312,6 +385,24 @@ private:
       if (extremum.accumulator.getArgNumber() == i)
         return reducesLanes() ? vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, flags) : flags;
     return {};
+  }
+
+  /// Whether several threads accumulate it: each starts from the neutral element, and the initial value joins at the
+  /// end.
+  bool isShared(unsigned) const { return threads && threads->combines(); }
+
+  Value combine(unsigned i, Value value) {
+    vector::CombiningKind kind = kindOf(i);
+    if (reducesLanes())
+      value = vector::ReductionOp::create(builder, loc, kind, value, regrouped(value));
+    value = threads->combine(builder, i, kind, value);
+    Value init = constant(cast<TypedAttr>(compute.getInits()[i]));
+    return vector::makeArithReduction(builder, loc, kind, value, toVectorLike(init, value));
+  }
+
+  static arith::FastMathFlags regrouped(Value value) {
+    return isa<FloatType>(getElementTypeOrSelf(value.getType())) ? arith::FastMathFlags::reassoc
+                                                                 : arith::FastMathFlags::none;
   }
 
   Value reduceLanes(unsigned i, Value value) {
@@ -409,6 +500,10 @@ private:
 
   Value startValue(unsigned i, Type type) {
     auto init = cast<TypedAttr>(compute.getInits()[i]);
+    if (isShared(i)) {
+      Value neutral = constant(neutralElement(kindOf(i), type));
+      return vectorDim < 0 ? neutral : toVector(neutral);
+    }
     if (vectorDim < 0)
       return constant(init);
     if (!reducesLanes())
@@ -458,7 +553,11 @@ private:
     Type stored = sliceType.getElementType();
     if (stored != type)
       value = arith::TruncFOp::create(builder, loc, withShape(value, stored), value);
-    store(value, slice, sliceType, cast<AffineMapAttr>(compute.getAccMaps()[i]).getValue(), mask);
+    AffineMap map = cast<AffineMapAttr>(compute.getAccMaps()[i]).getValue();
+    Value leads = threads ? threads->leads(builder, /*accumulator=*/true) : Value();
+    if (leads && stores)
+      leads = arith::AndIOp::create(builder, loc, leads, stores);
+    onlyIf(leads ? leads : stores, [&] { store(value, slice, sliceType, map, mask); });
   }
 
   // --- ops ---------------------------------------------------------------------------------------------------------
@@ -476,7 +575,9 @@ private:
       values.map(load.getValue(), emitLoad(load, mask));
     } else if (auto storeOp = dyn_cast<StoreOp>(op)) {
       Value value = values.lookupOrDefault(storeOp.getValue());
-      store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
+      onlyIf(stores, [&] {
+        store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
+      });
     } else if (auto index = dyn_cast<IndexOp>(op)) {
       AffineExpr expr = index.getMap().getResult(0);
       values.map(index.getResult(),
@@ -507,6 +608,15 @@ private:
       if (isa<arith::DivFOp>(op))
         operands.lookup(op.getResult(0)).getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::none);
     }
+  }
+
+  void onlyIf(Value condition, llvm::function_ref<void()> emit) {
+    if (!condition)
+      return emit();
+    auto branch = scf::IfOp::create(builder, loc, condition);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emit();
   }
 
   /// An index that is wanted as an integer is computed as one: lanes of index would be twice as wide.
@@ -657,7 +767,7 @@ private:
   /// hardware has stopped looking ahead when its stream begins again.
   void prefetchNextTile(LoadOp load, Value memory, Type element) {
     int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
-    if (dim < 0)
+    if (dim < 0 || threads)
       return;
     Value here = indices[dim];
     indices[dim] = add(here, compute.getSizes()[dim]);
@@ -710,8 +820,12 @@ private:
   Value loadContiguous(Value memory, Type element, AffineMap map, Value lanesRead) {
     auto type = VectorType::get({lanes}, element);
     SmallVector<Value> at = scalarIndices(map);
-    if (!lanesRead)
-      return vector::LoadOp::create(builder, loc, type, memory, at);
+    if (!lanesRead) {
+      auto whole = vector::LoadOp::create(builder, loc, type, memory, at);
+      if (threads)
+        whole.setAlignment(vectorBytes(element));
+      return whole;
+    }
     return vector::MaskedLoadOp::create(builder, loc, type, memory, at, lanesRead, zeros(type));
   }
 
@@ -740,12 +854,17 @@ private:
       vector::MaskedStoreOp::create(builder, loc, memory, scalarIndices(map), mask, value);
     } else {
       auto whole = vector::StoreOp::create(builder, loc, value, memory, scalarIndices(map));
-      if (streamed && fillsRegisters(type, map)) {
+      if (threads)
+        whole.setAlignment(vectorBytes(element));
+      else if (streamed && fillsRegisters(type, map)) {
         whole.setNontemporal(true);
         whole.setAlignment(shape.bytes);
       }
     }
   }
+
+  /// What the threads' vectors are aligned to: their lanes were chosen so.
+  int64_t vectorBytes(Type element) const { return std::min<int64_t>(16, lanes * elementBytes(element)); }
 
   /// Whether every whole vector of the access starts at a multiple of the register's bytes, as the machine wants it of
   /// stores past the caches. Bindings do: IREE aligns them for its own code.
@@ -869,6 +988,8 @@ private:
   Location loc;
   int64_t rank;
   VectorShape shape;
+  NestThreads *threads; ///< null: one thread runs the nest
+  Value stores;         ///< whether this thread stores, an i1; null: it does
   int64_t vectorDim, lanes = 1;
   SmallVector<int64_t> order; ///< loops, outermost first
   unsigned numParallel = 0;   ///< how many of them, from the outside, are not reduced
@@ -882,6 +1003,7 @@ private:
 };
 } // namespace
 
-void tilewright::emitNest(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape) {
-  NestEmitter(builder, compute, values, shape).emit();
+void tilewright::emitNest(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape,
+                          NestThreads *threads) {
+  NestEmitter(builder, compute, values, shape, threads).emit();
 }

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_CODEGEN_CPU_NESTEMITTER_H
 
 #include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -16,12 +17,35 @@ struct VectorShape {
   int64_t cacheBytes = 32 * 1024; ///< of the innermost cache
 };
 
+/// How the threads of a block share a loop nest. A dim has a power of two of threads, each of which takes every so many
+/// vectors along it.
+class NestThreads {
+public:
+  virtual ~NestThreads() = default;
+  /// Elements along the vector dim that a thread takes at once.
+  virtual int64_t lanes() const = 0;
+  virtual int64_t threadsAlong(int64_t dim) const = 0;
+  /// Which of them this thread is.
+  virtual mlir::Value indexAlong(mlir::OpBuilder &builder, int64_t dim) = 0;
+  /// Whether threads wait for each other to combine what they accumulated, so that all must come by.
+  virtual bool combines() const = 0;
+  /// Combines accumulator `i` of all threads that share a point; each of them has the result.
+  virtual mlir::Value combine(mlir::OpBuilder &builder, unsigned i, mlir::vector::CombiningKind kind,
+                              mlir::Value value) = 0;
+  /// Whether this thread stores what it shares with others, an i1; null where it shares nothing.
+  virtual mlir::Value leads(mlir::OpBuilder &builder, bool accumulator) = 0;
+};
+
 /// Emits `compute` at the builder's insertion point. `values` maps its offsets to index values and its slices to
-/// memrefs.
-void emitNest(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape);
+/// memrefs. Without `threads` one thread runs it all.
+void emitNest(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape,
+              NestThreads *threads = nullptr);
 
 /// The memref that holds a dense slice; i1 takes a byte.
-mlir::MemRefType memrefOf(tile::SliceType slice);
+mlir::MemRefType memrefOf(tile::SliceType slice, mlir::Attribute space = {});
+
+/// Row-major distances in elements.
+llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape);
 
 /// How far apart in elements two accesses are whose points differ by one in `dim`: 0 when the access does not depend on
 /// it, nothing when the distance is not constant. `strides` are those of the slice.

@@ -1,10 +1,13 @@
 // The kernels as IREE sees them: an executable whose code is an object file, and a dispatch per launch. Its ops are
 // unregistered here; their spelling is the generic form that IREE 3.13 parses. On llvm-cpu an external object must be
-// called from a shim inside the executable, declared as a static import; without that loading fails.
+// called from a shim inside the executable, declared as a static import; without that loading fails. On CUDA an export
+// has the name of its PTX entry.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/codegen/gpu/SharedMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -22,16 +25,28 @@ constexpr llvm::StringLiteral kShimSuffix = "_dispatch";
 /// Local memory comes in pages, at times aligned to no more than 16 bytes; kernels assume nothing beyond that.
 constexpr int64_t kLocalMemoryPage = 4096;
 
+constexpr int64_t kWarpLanes = 32;
+
 struct Kernel {
   std::string name;
   unsigned bindings, outputs;
   int64_t workgroups, blockBytes;
+  int64_t threads; ///< of a block on a GPU; 0 on a CPU
+
+  std::string exportName() const { return threads > 0 ? name : name + kShimSuffix.str(); }
 };
 
 Kernel describeKernel(LLVM::LLVMFuncOp entry, unsigned bindings) {
-  auto integer = [&](StringRef name) { return entry->getAttrOfType<IntegerAttr>(name).getInt(); };
-  return {entry.getName().str(), bindings, static_cast<unsigned>(integer(kOutputsAttr)), integer(kWorkgroupsAttr),
-          integer(kBlockBytesAttr)};
+  auto integer = [&](StringRef name) {
+    auto attr = entry->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  return {entry.getName().str(),
+          bindings,
+          static_cast<unsigned>(integer(kOutputsAttr)),
+          integer(kWorkgroupsAttr),
+          integer(kBlockBytesAttr),
+          integer(kThreadsAttr)};
 }
 
 class ExecutableBuilder {
@@ -43,22 +58,31 @@ public:
     OperationState state(loc, "hal.executable.source");
     state.addAttribute("sym_name", builder.getStringAttr(kKernelModule));
     state.addAttribute("sym_visibility", builder.getStringAttr("private"));
-    state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<\"llvm-cpu\", "
-                                                "\"embedded-elf-x86_64\"> = [#hal.executable.object<{path = \"" +
-                                                    objectPath + "\"}>]}>"));
+    bool isGpu = kernels.front().threads > 0;
+    StringRef key = isGpu ? "\"cuda\", \"cuda-nvptx-fb\"" : "\"llvm-cpu\", \"embedded-elf-x86_64\"";
+    state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<" + key +
+                                                    "> = [#hal.executable.object<{path = \"" + objectPath + "\"}>]}>"));
     Block &body = state.addRegion()->emplaceBlock();
     builder.create(state);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&body);
     for (auto [ordinal, kernel] : llvm::enumerate(kernels))
       buildExport(kernel, ordinal);
-    buildShims(kernels);
+    if (!isGpu)
+      buildShims(kernels);
     builder.create(OperationState(loc, "hal.executable.source_end"));
   }
 
 private:
   Attribute opaque(StringRef dialect, const Twine &text) {
     return OpaqueAttr::get(builder.getStringAttr(dialect), text.str(), NoneType::get(builder.getContext()));
+  }
+
+  /// What the runtime has to give each workgroup.
+  static int64_t localMemory(const Kernel &kernel) {
+    if (kernel.threads > 0)
+      return kernel.blockBytes > kStaticSharedBytes ? kernel.blockBytes : 0;
+    return llvm::alignTo(kernel.blockBytes, kLocalMemoryPage);
   }
 
   void buildExport(const Kernel &kernel, unsigned ordinal) {
@@ -69,13 +93,16 @@ private:
     }
     layout += "]>";
     OperationState state(loc, "hal.executable.export");
-    state.addAttribute("sym_name", builder.getStringAttr(kernel.name + kShimSuffix));
+    state.addAttribute("sym_name", builder.getStringAttr(kernel.exportName()));
     state.addAttribute("sym_visibility", builder.getStringAttr("public"));
     state.addAttribute("ordinal", builder.getIndexAttr(ordinal));
     state.addAttribute("layout", opaque("hal", layout));
-    if (kernel.blockBytes > 0)
-      state.addAttribute("workgroup_local_memory",
-                         builder.getIndexAttr(llvm::alignTo(kernel.blockBytes, kLocalMemoryPage)));
+    if (kernel.threads > 0) {
+      state.addAttribute("workgroup_size", builder.getIndexArrayAttr({kernel.threads, 1, 1}));
+      state.addAttribute("subgroup_size", builder.getIndexAttr(kWarpLanes));
+    }
+    if (int64_t bytes = localMemory(kernel))
+      state.addAttribute("workgroup_local_memory", builder.getIndexAttr(bytes));
     Block &count = state.addRegion()->emplaceBlock();
     state.addRegion();
     auto device = OpaqueType::get(builder.getStringAttr("hal"), "device");
@@ -114,12 +141,11 @@ private:
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
-  static void dispatch(LaunchOp launch) {
+  static void dispatch(LaunchOp launch, StringRef entry) {
     OpBuilder builder(launch);
     OperationState state(launch.getLoc(), "flow.dispatch");
     state.addOperands(launch.getInputs());
     state.addTypes(launch.getResultTypes());
-    std::string entry = launch.getProgram().getLeafReference().str() + kShimSuffix.str();
     auto symbol =
         SymbolRefAttr::get(builder.getContext(), kKernelModule, {FlatSymbolRefAttr::get(builder.getContext(), entry)});
     state.addAttribute("entry_points", builder.getArrayAttr({symbol}));
@@ -142,14 +168,17 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     llvm::StringSet<> known;
     for (LaunchOp launch : launches) {
       StringRef name = launch.getProgram().getLeafReference();
-      auto entry = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+      auto gpuKernels = module.lookupSymbol<gpu::GPUModuleOp>(kGpuModule);
+      Operation *symbols = gpuKernels ? gpuKernels.getOperation() : module.getOperation();
+      auto entry = dyn_cast_or_null<LLVM::LLVMFuncOp>(SymbolTable::lookupSymbolIn(symbols, name));
       if (!entry || !entry->hasAttr(kWorkgroupsAttr)) {
         launch.emitError("no compiled kernel '") << name << "'; run the code generation passes first";
         return signalPassFailure();
       }
-      if (known.insert(name).second)
-        kernels.push_back(describeKernel(entry, launch.getInputs().size() + launch.getNumResults()));
-      dispatch(launch);
+      Kernel kernel = describeKernel(entry, launch.getInputs().size() + launch.getNumResults());
+      dispatch(launch, kernel.exportName());
+      if (known.insert(kernel.name).second)
+        kernels.push_back(std::move(kernel));
       ++dispatches;
     }
     OpBuilder builder(module);

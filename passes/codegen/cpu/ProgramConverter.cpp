@@ -1,0 +1,156 @@
+#include "passes/codegen/cpu/ProgramConverter.h"
+
+#include "passes/Passes.h"
+#include "passes/codegen/cpu/NestEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+func::FuncOp ProgramConverter::convert(OpBuilder &builder) {
+  Location loc = program.getLoc();
+  Block &source = program.getBody().front();
+  int64_t bytes = blockBytes();
+  SmallVector<Type> types;
+  for (Type type : source.getArgumentTypes())
+    types.push_back(memrefOf(cast<SliceType>(type), globalSpace()));
+  types.push_back(
+      MemRefType::get({std::max<int64_t>(bytes, 1)}, builder.getI8Type(), MemRefLayoutAttrInterface(), blockSpace()));
+  types.push_back(builder.getIndexType());
+  auto function = func::FuncOp::create(builder, loc, program.getSymName(), builder.getFunctionType(types, {}));
+  for (unsigned i = 0; i + 1 < types.size(); ++i)
+    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+  function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(program.getWorkgroups()));
+  function->setAttr(kOutputsAttr, builder.getI64IntegerAttr(program.getOutputs()));
+  function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(givenBytes()));
+  SmallVector<int64_t> bindingBytes;
+  for (Type type : source.getArgumentTypes())
+    bindingBytes.push_back(cast<SliceType>(type).getNumBytes());
+  function->setAttr(kBindingBytesAttr, builder.getDenseI64ArrayAttr(bindingBytes));
+  for (StringRef attr : {kTargetAttr, kVariantOfAttr})
+    if (Attribute value = program->getAttr(attr))
+      function->setAttr(attr, value);
+  Block *entry = function.addEntryBlock();
+  OpBuilder body = OpBuilder::atBlockEnd(entry);
+  IRMapping values;
+  for (auto [argument, memref] : llvm::zip(source.getArguments(), entry->getArguments()))
+    values.map(argument, memref);
+  memory = placeMemory(body, entry->getArgument(types.size() - 2));
+  Value workgroup = entry->getArgument(types.size() - 1);
+  convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
+  finish(body);
+  func::ReturnOp::create(body, loc);
+  return function;
+}
+
+/// Part after part, each on its own range of workgroups.
+void ProgramConverter::convertParts(OpBuilder &builder, ArrayRef<ParallelOp> parts, Value workgroup,
+                                    IRMapping &values) {
+  ParallelOp part = parts.front();
+  Location loc = part.getLoc();
+  if (parts.size() == 1)
+    return convertPart(builder, part, workgroup, values);
+  Value own = arith::ConstantIndexOp::create(builder, loc, part.getWorkgroups());
+  Value mine = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, workgroup, own);
+  auto branch = scf::IfOp::create(builder, loc, mine, /*withElseRegion=*/true);
+  OpBuilder then = OpBuilder::atBlockTerminator(branch.thenBlock());
+  convertPart(then, part, workgroup, values);
+  OpBuilder otherwise = OpBuilder::atBlockTerminator(branch.elseBlock());
+  Value rest = arith::SubIOp::create(otherwise, loc, workgroup, own);
+  convertParts(otherwise, parts.drop_front(), rest, values);
+}
+
+/// The first index of tile number `tile` along each grid dim; the last dim runs fastest.
+static void mapOffsets(OpBuilder &builder, ParallelOp part, Value tile, IRMapping &values) {
+  Location loc = part.getLoc();
+  for (int64_t dim = part.getExtents().size() - 1; dim >= 0; --dim) {
+    int64_t size = part.getTiles()[dim], count = llvm::divideCeil(part.getExtents()[dim], size);
+    Value position = tile;
+    if (count == 1) {
+      position = arith::ConstantIndexOp::create(builder, loc, 0);
+    } else if (dim > 0) {
+      Value radix = arith::ConstantIndexOp::create(builder, loc, count);
+      position = arith::RemUIOp::create(builder, loc, tile, radix);
+      tile = arith::DivUIOp::create(builder, loc, tile, radix);
+    }
+    Value scale = arith::ConstantIndexOp::create(builder, loc, size);
+    values.map(part.getWalk().getBody().getArgument(dim),
+               size == 1 ? position : arith::MulIOp::create(builder, loc, position, scale).getResult());
+  }
+}
+
+void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
+  Location loc = part.getLoc();
+  beginPart(builder, part);
+  for (Operation &op : part.getBody().front())
+    convertOp(builder, op, values);
+  int64_t tiles = part.getNumTiles(), workgroups = part.getWorkgroups();
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  auto share = [&](Value index) -> Value {
+    Value scaled = arith::MulIOp::create(builder, loc, index, constant(tiles));
+    return arith::DivUIOp::create(builder, loc, scaled, constant(workgroups));
+  };
+  Value low = constant(0), high = constant(tiles);
+  if (workgroups > 1) {
+    low = share(workgroup);
+    high = share(arith::AddIOp::create(builder, loc, workgroup, constant(1)));
+  }
+  OpBuilder body = builder;
+  Value tile = low;
+  bool several = tiles > workgroups;
+  if (several) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, constant(1));
+    body = OpBuilder::atBlockTerminator(loop.getBody());
+    tile = loop.getInductionVar();
+  }
+  mapOffsets(body, part, tile, values);
+  for (Operation &op : part.getWalk().getBody().front())
+    convertOp(body, op, values);
+  if (several)
+    endTile(body, part);
+}
+
+/// A move as a loop nest: there is one way to copy.
+static ComputeOp copyNest(MoveOp move) {
+  OpBuilder builder(move);
+  SliceType type = move.getSource().getType();
+  int64_t rank = type.getRank();
+  auto *body = new Block();
+  OpBuilder inside(move.getContext());
+  inside.setInsertionPointToEnd(body);
+  SmallVector<AffineExpr> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    dims.push_back(builder.getAffineDimExpr(dim));
+  auto map = AffineMap::get(rank, rank, dims, builder.getContext());
+  Value value = LoadOp::create(inside, move.getLoc(), type.getElementType(), move.getSource(), map, IntegerSetAttr());
+  StoreOp::create(inside, move.getLoc(), value, move.getTarget(), map);
+  YieldOp::create(inside, move.getLoc(), ValueRange());
+  auto compute =
+      ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(), type.getShape(),
+                        ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
+                        builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr());
+  compute.getBody().push_back(body);
+  return compute;
+}
+
+void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &values) {
+  Location loc = op.getLoc();
+  if (auto alloc = dyn_cast<AllocOp>(op)) {
+    Value offset = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
+    values.map(alloc.getSlice(), memref::ViewOp::create(builder, loc, memrefOf(alloc.getType(), blockSpace()), memory,
+                                                        offset, ValueRange()));
+  } else if (auto compute = dyn_cast<ComputeOp>(op)) {
+    emitCompute(builder, compute, values);
+  } else if (auto move = dyn_cast<MoveOp>(op)) {
+    ComputeOp copy = copyNest(move);
+    emitCompute(builder, copy, values);
+    copy.erase();
+  } else if (auto sync = dyn_cast<SyncOp>(op)) {
+    emitSync(builder, sync);
+  }
+}

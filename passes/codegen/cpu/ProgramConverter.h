@@ -1,0 +1,48 @@
+// A tile program as a function over memrefs: what is the same on every target. The workgroup takes its contiguous range
+// of each part's tiles one after another; how a loop nest, a move and a barrier are carried out is the target's.
+#ifndef TILEWRIGHT_CODEGEN_PROGRAMCONVERTER_H
+#define TILEWRIGHT_CODEGEN_PROGRAMCONVERTER_H
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tilewright {
+
+class ProgramConverter {
+public:
+  explicit ProgramConverter(tile::ProgramOp program) : program(program) {}
+  virtual ~ProgramConverter() = default;
+
+  /// func.func @name(bindings..., workgroup memory, workgroup index), with what a kernel remembers of its program.
+  mlir::func::FuncOp convert(mlir::OpBuilder &builder);
+
+protected:
+  virtual void emitCompute(mlir::OpBuilder &builder, tile::ComputeOp compute, mlir::IRMapping &values) = 0;
+  virtual void emitSync(mlir::OpBuilder &builder, tile::SyncOp sync) = 0;
+  /// Before the first op of a part, and after the last op of each of its tiles if there are several.
+  virtual void beginPart(mlir::OpBuilder &, tile::ParallelOp) {}
+  virtual void endTile(mlir::OpBuilder &, tile::ParallelOp) {}
+  virtual void finish(mlir::OpBuilder &) {}
+  /// The memory spaces of bindings and of the workgroup's memory.
+  virtual mlir::Attribute globalSpace() const { return {}; }
+  virtual mlir::Attribute blockSpace() const { return {}; }
+  /// Bytes of workgroup memory: the program's buffers, and what the target needs beyond them.
+  virtual int64_t blockBytes() { return program.getBlockBytes(); }
+  /// How many of them the runtime has to give, and where all of them are.
+  virtual int64_t givenBytes() { return blockBytes(); }
+  virtual mlir::Value placeMemory(mlir::OpBuilder &, mlir::Value given) { return given; }
+
+  tile::ProgramOp program;
+  mlir::Value memory; ///< block-space memory of the workgroup
+
+private:
+  void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts, mlir::Value workgroup,
+                    mlir::IRMapping &values);
+  void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);
+  void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
+};
+
+} // namespace tilewright
+
+#endif

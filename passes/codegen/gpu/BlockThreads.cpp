@@ -1,0 +1,173 @@
+#include "passes/codegen/gpu/BlockThreads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+Value constant(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+Value index(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+/// What a value is while it is handed from thread to thread: bytes in memory, words in a shuffle.
+Type storedAs(Type element) {
+  MLIRContext *context = element.getContext();
+  if (element.isIndex())
+    return IntegerType::get(context, 64);
+  return element.isInteger(1) ? Type(IntegerType::get(context, 8)) : element;
+}
+
+Value toStored(OpBuilder &builder, Location loc, Value value) {
+  Type element = getElementTypeOrSelf(value.getType()), stored = storedAs(element);
+  if (stored == element)
+    return value;
+  Type type = stored;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = vector.clone(stored);
+  return element.isIndex() ? arith::IndexCastOp::create(builder, loc, type, value).getResult()
+                           : arith::ExtUIOp::create(builder, loc, type, value).getResult();
+}
+
+Value fromStored(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return getElementTypeOrSelf(type).isIndex() ? arith::IndexCastOp::create(builder, loc, type, value).getResult()
+                                              : arith::TruncIOp::create(builder, loc, type, value).getResult();
+}
+
+Value shuffleWord(OpBuilder &builder, Location loc, Value word, unsigned bit) {
+  constexpr int64_t kAllThreads = -1, kWholeWarp = 31;
+  return NVVM::ShflOp::create(builder, loc, word.getType(), constant(builder, loc, kAllThreads), word,
+                              constant(builder, loc, 1 << bit), constant(builder, loc, kWholeWarp),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
+Value shuffleScalar(OpBuilder &builder, Location loc, Value value, unsigned bit) {
+  Type type = value.getType();
+  if (type.isF32() || type.isInteger(32))
+    return shuffleWord(builder, loc, value, bit);
+  if (type.isF64() || type.isInteger(64)) {
+    Type wide = builder.getI64Type(), word = builder.getI32Type();
+    Value bits = type.isF64() ? arith::BitcastOp::create(builder, loc, wide, value).getResult() : value;
+    Value half = arith::ConstantIntOp::create(builder, loc, 32, 64);
+    Value low = arith::TruncIOp::create(builder, loc, word, bits);
+    Value high = arith::TruncIOp::create(builder, loc, word, arith::ShRUIOp::create(builder, loc, bits, half));
+    low = arith::ExtUIOp::create(builder, loc, wide, shuffleWord(builder, loc, low, bit));
+    high = arith::ExtUIOp::create(builder, loc, wide, shuffleWord(builder, loc, high, bit));
+    Value whole = arith::OrIOp::create(builder, loc, low, arith::ShLIOp::create(builder, loc, high, half));
+    return type.isF64() ? arith::BitcastOp::create(builder, loc, type, whole).getResult() : whole;
+  }
+  if (isa<FloatType>(type)) { // f16 and bf16 are exact in f32
+    Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+    return arith::TruncFOp::create(builder, loc, type, shuffleWord(builder, loc, wide, bit));
+  }
+  Value wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), value);
+  return arith::TruncIOp::create(builder, loc, type, shuffleWord(builder, loc, wide, bit));
+}
+} // namespace
+
+Value BlockThreads::indexAlong(OpBuilder &builder, int64_t dim) {
+  Location loc = compute.getLoc();
+  const BitRange &range = mapping.bits[dim];
+  Value own = thread;
+  if (range.first > 0)
+    own = arith::ShRUIOp::create(builder, loc, own, constant(builder, loc, range.first));
+  if (int64_t(1) << (range.first + range.count) < mapping.threads)
+    own = arith::AndIOp::create(builder, loc, own, constant(builder, loc, (int64_t(1) << range.count) - 1));
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), own);
+}
+
+Value BlockThreads::leads(OpBuilder &builder, bool accumulator) {
+  unsigned mask = accumulator ? mapping.reduced : mapping.idle;
+  if (mask == 0)
+    return {};
+  Location loc = compute.getLoc();
+  Value bits = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, mask));
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, bits, constant(builder, loc, 0));
+}
+
+Value BlockThreads::shuffleXor(OpBuilder &builder, Value value, unsigned bit) {
+  Location loc = compute.getLoc();
+  Type type = value.getType();
+  Value stored = toStored(builder, loc, value);
+  if (auto vectorType = dyn_cast<VectorType>(stored.getType())) {
+    Value result = stored;
+    for (int64_t lane = 0; lane < vectorType.getNumElements(); ++lane) {
+      Value element = vector::ExtractOp::create(builder, loc, stored, lane);
+      result = vector::InsertOp::create(builder, loc, shuffleScalar(builder, loc, element, bit), result, lane);
+    }
+    return fromStored(builder, loc, result, type);
+  }
+  return fromStored(builder, loc, shuffleScalar(builder, loc, stored, bit), type);
+}
+
+Value BlockThreads::combine(OpBuilder &builder, unsigned, vector::CombiningKind kind, Value value) {
+  Location loc = compute.getLoc();
+  for (unsigned bit = 0; bit < kWarpBits; ++bit)
+    if (mapping.reduced >> bit & 1)
+      value = vector::makeArithReduction(builder, loc, kind, value, shuffleXor(builder, value, bit));
+  return mapping.crossesWarps() ? combineWarps(builder, kind, value) : value;
+}
+
+/// Each thread leaves its value in the scratch, and reads those of all warps that share its point.
+Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind, Value value) {
+  Location loc = compute.getLoc();
+  Value stored = toStored(builder, loc, value);
+  Type element = getElementTypeOrSelf(stored.getType());
+  auto vectorType = dyn_cast<VectorType>(stored.getType());
+  int64_t lanes = vectorType ? vectorType.getNumElements() : 1;
+  auto space = cast<MemRefType>(scratch.getType()).getMemorySpace();
+  auto type = MemRefType::get({mapping.threads, lanes}, element, MemRefLayoutAttrInterface(), space);
+  Value memory = memref::ViewOp::create(builder, loc, type, scratch, index(builder, loc, 0), ValueRange());
+  Value zero = index(builder, loc, 0);
+  auto asIndex = [&](Value word) {
+    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), word).getResult();
+  };
+  int64_t alignment = std::min<int64_t>(16, lanes * elementBytes(element));
+  if (vectorType) {
+    auto store = vector::StoreOp::create(builder, loc, stored, memory, ValueRange{asIndex(thread), zero});
+    store.setAlignment(alignment);
+  } else {
+    memref::StoreOp::create(builder, loc, stored, memory, ValueRange{asIndex(thread), zero});
+  }
+  NVVM::Barrier0Op::create(builder, loc);
+  unsigned across = mapping.reduced >> kWarpBits << kWarpBits;
+  Value own = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, ~across & (mapping.threads - 1)));
+  Value all;
+  for (unsigned other = 0;; other = (other - across) & across) { // every subset of the bits
+    Value peer = other == 0 ? own : arith::OrIOp::create(builder, loc, own, constant(builder, loc, other)).getResult();
+    Value theirs;
+    if (vectorType) {
+      auto load = vector::LoadOp::create(builder, loc, vectorType, memory, ValueRange{asIndex(peer), zero});
+      load.setAlignment(alignment);
+      theirs = load;
+    } else {
+      theirs = memref::LoadOp::create(builder, loc, memory, ValueRange{asIndex(peer), zero});
+    }
+    theirs = fromStored(builder, loc, theirs, value.getType());
+    all = all ? vector::makeArithReduction(builder, loc, kind, all, theirs) : theirs;
+    if (other == across)
+      break;
+  }
+  NVVM::Barrier0Op::create(builder, loc); // the scratch is free again
+  return all;
+}
+
+int64_t BlockThreads::scratchBytes(ComputeOp compute, const NestMapping &mapping) {
+  if (!mapping.crossesWarps())
+    return 0;
+  int64_t widest = 0;
+  for (BlockArgument accumulator : compute.getBodyBlock().getArguments())
+    widest = std::max(widest, elementBytes(storedAs(accumulator.getType())));
+  bool lanesReduced = compute.getVector() >= 0 && compute.isReduced(compute.getVector());
+  return mapping.threads * widest * (lanesReduced ? 1 : mapping.lanes);
+}

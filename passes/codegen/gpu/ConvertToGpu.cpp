@@ -1,0 +1,151 @@
+// Level 3 to target code on a GPU: each tile program becomes one function over memrefs that every thread of a block
+// runs. The nests are emitted as on a CPU, with loops shared out to threads (ThreadMapping); a hand-over between nests
+// is a buffer in shared memory and a barrier, of the block or, where rows stay with their warp, of the warp.
+#include "passes/Passes.h"
+#include "passes/codegen/cpu/ProgramConverter.h"
+#include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/target/Target.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_CONVERTTOGPU
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kAlignment = 64; ///< of the scratch behind the buffers
+
+class GpuConverter : public ProgramConverter {
+public:
+  explicit GpuConverter(ProgramOp program) : ProgramConverter(program), context(program.getContext()) {
+    for (auto part : program.getBody().getOps<ParallelOp>())
+      threads = std::max(threads, blockShapeOf(part).threads);
+  }
+
+  int64_t numThreads() const { return threads; }
+
+private:
+  Attribute globalSpace() const override { return space(1); }
+  Attribute blockSpace() const override { return space(3); }
+  Attribute space(int64_t number) const { return IntegerAttr::get(IntegerType::get(context, 64), number); }
+
+  /// Parts that are packed side by side run in blocks of one size.
+  BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
+
+  int64_t blockBytes() override {
+    int64_t bytes = llvm::alignTo(program.getBlockBytes(), kAlignment), most = 0;
+    program.walk([&](ComputeOp compute) {
+      BlockShape shape = shapeOf(compute->getParentOfType<ParallelOp>());
+      most = std::max(most, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
+    });
+    return most > 0 ? bytes + most : program.getBlockBytes();
+  }
+
+  void beginPart(OpBuilder &builder, ParallelOp part) override {
+    Location loc = part.getLoc();
+    shape = shapeOf(part);
+    warpPrivate = isWarpPrivate(part, shape);
+    thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+    int64_t buffers = llvm::alignTo(program.getBlockBytes(), kAlignment);
+    int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
+    scratch = Value();
+    if (bytes <= 0)
+      return;
+    Value start = arith::ConstantIndexOp::create(builder, loc, buffers);
+    auto type = MemRefType::get({bytes}, builder.getI8Type(), MemRefLayoutAttrInterface(), blockSpace());
+    scratch = memref::ViewOp::create(builder, loc, type, memory, start, ValueRange());
+  }
+
+  void emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
+    NestMapping mapping = mapNest(compute, shape);
+    assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
+    BlockThreads sharing(compute, mapping, thread, scratch);
+    emitNest(builder, compute, values, VectorShape(), &sharing);
+  }
+
+  void emitSync(OpBuilder &builder, SyncOp sync) override { emitBarrier(builder, sync.getLoc()); }
+
+  /// The next tile's nests write buffers that slower threads still read.
+  void endTile(OpBuilder &builder, ParallelOp part) override {
+    if (!part.getWalk().getBody().getOps<AllocOp>().empty())
+      emitBarrier(builder, part.getLoc());
+  }
+
+  void emitBarrier(OpBuilder &builder, Location loc) {
+    if (warpPrivate)
+      NVVM::SyncWarpOp::create(builder, loc, arith::ConstantIntOp::create(builder, loc, -1, 32));
+    else
+      NVVM::Barrier0Op::create(builder, loc);
+  }
+
+  MLIRContext *context;
+  int64_t threads = 1;
+  BlockShape shape; ///< of the current part
+  bool warpPrivate = false;
+  Value thread, scratch;
+};
+
+struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
+  using ConvertToGpuBase::ConvertToGpuBase;
+
+  void runOnOperation() override {
+    llvm::Expected<Target> known = lookupTarget(target);
+    if (!known) {
+      getOperation().emitError(llvm::toString(known.takeError()));
+      return signalPassFailure();
+    }
+    SmallVector<ProgramOp> programs;
+    getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
+    for (ProgramOp program : programs) {
+      if (failed(check(program, *known)))
+        return signalPassFailure();
+      OpBuilder builder(program);
+      GpuConverter converter(program);
+      func::FuncOp function = converter.convert(builder);
+      function->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
+      if (failed(checkMemory(function, *known)))
+        return signalPassFailure();
+      program.erase();
+    }
+  }
+
+  /// What IREE and the device refuse when a kernel is loaded or launched is refused here, where it has a name.
+  static LogicalResult check(ProgramOp program, const Target &target) {
+    if (target.backend != Backend::cuda)
+      return program.emitError("target '") << target.name << "' is no GPU";
+    int64_t bindings = program.getBody().getNumArguments();
+    if (bindings > target.maxBindings)
+      return program.emitError("it has ") << bindings << " bindings; target '" << target.name << "' takes "
+                                          << target.maxBindings << ": plan smaller kernels";
+    for (auto part : program.getBody().getOps<ParallelOp>()) {
+      BlockShape shape = blockShapeOf(part);
+      bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&
+                  shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
+                  (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
+      if (!fits)
+        return part.emitError("blocks of ")
+               << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
+               << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+    }
+    return success();
+  }
+
+  static LogicalResult checkMemory(func::FuncOp function, const Target &target) {
+    int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
+    if (bytes <= target.blockBytes)
+      return success();
+    return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name
+                                                << "' has " << target.blockBytes << ": plan smaller tiles";
+  }
+};
+} // namespace

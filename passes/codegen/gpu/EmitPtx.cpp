@@ -1,0 +1,116 @@
+// The kernel module to PTX, in process: translate to LLVM IR, optimise, print. Neither libdevice nor the CUDA toolkit
+// takes part; whatever would call libdevice has been expanded before, so a call that is left is an error here.
+#include "passes/Passes.h"
+#include "passes/codegen/cpu/LlvmBackend.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/Support/JSON.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_EMITPTX
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+llvm::PipelineTuningOptions tuning() {
+  llvm::PipelineTuningOptions options;
+  options.LoopVectorization = false;
+  options.SLPVectorization = false; // the vectors are chosen
+  return options;
+}
+
+struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
+  using EmitPtxBase::EmitPtxBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registerBuiltinDialectTranslation(registry);
+    registerLLVMDialectTranslation(registry);
+    registerGPUDialectTranslation(registry);
+    registerNVVMDialectTranslation(registry);
+  }
+
+  void fail(const Twine &message) {
+    getOperation().emitError(message);
+    signalPassFailure();
+  }
+
+  static std::string describe(gpu::GPUModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::json::OStream json(stream, /*IndentSize=*/2);
+    json.arrayBegin();
+    for (auto kernel : module.getOps<LLVM::LLVMFuncOp>()) {
+      if (!kernel->hasAttr(kThreadsAttr))
+        continue;
+      json.objectBegin();
+      json.attribute("name", kernel.getName());
+      for (auto [field, attr] : {std::pair<StringRef, StringRef>{"workgroups", kWorkgroupsAttr},
+                                 {"threads", kThreadsAttr},
+                                 {"outputs", kOutputsAttr},
+                                 {"block_bytes", kBlockBytesAttr}})
+        json.attribute(field, kernel->getAttrOfType<IntegerAttr>(attr).getInt());
+      json.attributeArray("binding_bytes", [&] {
+        for (int64_t bytes : kernel->getAttrOfType<DenseI64ArrayAttr>(kBindingBytesAttr).asArrayRef())
+          json.value(bytes);
+      });
+      json.objectEnd();
+    }
+    json.arrayEnd();
+    return text;
+  }
+
+  /// Functions that the kernels call and nobody defines: the driver would refuse the module when it is loaded.
+  static SmallVector<std::string> undefinedFunctions(const llvm::Module &module) {
+    SmallVector<std::string> names;
+    for (const llvm::Function &function : module)
+      if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+        names.push_back(function.getName().str());
+    return names;
+  }
+
+  void runOnOperation() override {
+    auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
+    auto module = kernels ? kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) : gpu::GPUModuleOp();
+    if (!module)
+      return;
+    llvm::Expected<Target> known = lookupTarget(target);
+    if (!known)
+      return fail(llvm::toString(known.takeError()));
+    std::string reason;
+    std::unique_ptr<llvm::TargetMachine> machine = makeMachine(*known, reason);
+    if (!machine)
+      return fail("no code generator for target '" + known->name + "': " + reason);
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context, "tilewright_kernels");
+    if (!translated)
+      return fail("the kernels could not be translated to LLVM IR");
+    translated->setTargetTriple(machine->getTargetTriple());
+    translated->setDataLayout(machine->createDataLayout());
+    optimise(*translated, *machine, tuning());
+    if (SmallVector<std::string> missing = undefinedFunctions(*translated); !missing.empty())
+      return fail("the kernels call '" + llvm::join(missing, "', '") +
+                  "', which PTX does not have; leave the op that needs it out of the plan");
+    SmallVector<char> ptx;
+    if (!emitCode(*translated, *machine, llvm::CodeGenFileType::AssemblyFile, ptx))
+      return fail("target '" + known->name + "' cannot print PTX");
+    if (path.empty())
+      return fail("tile-emit-ptx needs a path for the PTX");
+    StringRef text(ptx.data(), ptx.size());
+    for (auto [file, content] : {std::pair<std::string, std::string>{path, text.str()}, {manifest, describe(module)}})
+      if (!file.empty())
+        if (llvm::Error error = writeFile(file, content))
+          return fail("cannot write '" + file + "': " + llvm::toString(std::move(error)));
+    bytes += ptx.size();
+  }
+};
+} // namespace

@@ -1,0 +1,168 @@
+#include "passes/codegen/gpu/ThreadMapping.h"
+
+#include "passes/Passes.h"
+#include "passes/codegen/cpu/NestEmitter.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
+constexpr int64_t kDefaultThreads = 256;
+
+/// The elements that a thread takes at once: as many as make a 16-byte access of the widest tensor, fewer where they
+/// would not lie together or aligned.
+class LaneChooser {
+public:
+  explicit LaneChooser(ComputeOp compute) : compute(compute), dim(compute.getVector()) {}
+
+  int64_t choose() {
+    if (dim < 0 || compute.getSizes()[dim] == 1)
+      return 1;
+    bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
+    if (opaque && compute.isReduced(dim))
+      return 1;
+    for (Operation &op : compute.getBodyBlock()) {
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        if (load.getGuard() &&
+            llvm::any_of(load.getGuard()->getConstraints(), [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); }))
+          return 1;
+        see(load.getSlice().getType(), load.getMap());
+      } else if (auto store = dyn_cast<StoreOp>(op)) {
+        see(store.getSlice().getType(), store.getMap());
+      }
+    }
+    for (auto [slice, map] : llvm::zip(compute.getAccs(), compute.getAccMaps().getAsValueRange<AffineMapAttr>()))
+      see(cast<SliceType>(slice.getType()), map);
+    if (scattered || widest == 0)
+      return 1;
+    int64_t lanes = std::min(kMostLanes, kAccessBytes / std::min(widest, kAccessBytes));
+    while (!divides(lanes))
+      lanes /= 2;
+    return lanes;
+  }
+
+private:
+  void see(SliceType type, AffineMap map) {
+    SmallVector<int64_t> strides = denseStrides(type.getShape());
+    std::optional<int64_t> own = strideAlong(map, strides, dim);
+    if (own && *own == 0 && !map.isFunctionOfDim(dim))
+      return; // one element for all lanes
+    if (!own || *own != 1) {
+      scattered = true;
+      return;
+    }
+    widest = std::max(widest, elementBytes(type.getElementType()));
+    SmallVector<int64_t> origin(map.getNumInputs(), 0);
+    for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
+      starts.push_back(index * stride);
+    for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other) {
+      if (other == dim || compute.getExtents()[other] == 1)
+        continue;
+      std::optional<int64_t> stride = strideAlong(map, strides, other);
+      starts.push_back(stride.value_or(1));
+    }
+  }
+
+  bool divides(int64_t lanes) {
+    auto whole = [&](int64_t count) { return count % lanes == 0; };
+    return whole(compute.getSizes()[dim]) && whole(compute.getExtents()[dim]) && llvm::all_of(starts, whole);
+  }
+
+  ComputeOp compute;
+  int64_t dim;
+  bool scattered = false;
+  int64_t widest = 0;          ///< bytes of an element
+  SmallVector<int64_t> starts; ///< distances in elements that have to be whole vectors
+};
+
+class Dealer {
+public:
+  Dealer(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape) {
+    mapping.threads = shape.threads;
+    // Rows belong to groups of threads in every nest alike, so no thread takes several at once.
+    bool alongRows = shape.group > 0 && compute.getVector() >= 0 && isGrid(compute.getVector());
+    mapping.lanes = alongRows ? 1 : LaneChooser(compute).choose();
+    mapping.bits.resize(compute.getSizes().size());
+    opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
+  }
+
+  NestMapping deal() {
+    unsigned total = llvm::Log2_64(shape.threads), group = shape.group > 0 ? llvm::Log2_64(shape.group) : total;
+    int64_t rank = compute.getSizes().size();
+    if (compute.getVector() >= 0 && (shape.group == 0 || !isGrid(compute.getVector())))
+      give(compute.getVector(), group);
+    // Threads that share a point help each other along what is reduced first.
+    for (bool reduced : {true, false})
+      for (int64_t dim = rank - 1; dim >= 0; --dim)
+        if (compute.isReduced(dim) == reduced && (shape.group == 0 || !isGrid(dim)))
+          give(dim, group);
+    next = group;
+    if (shape.group > 0)
+      for (int64_t dim = rank - 1; dim >= 0; --dim)
+        if (isGrid(dim))
+          give(dim, total);
+    unsigned used = 0;
+    for (auto [dim, bits] : llvm::enumerate(mapping.bits)) {
+      used |= bits.mask();
+      if (compute.isReduced(dim))
+        mapping.reduced |= bits.mask();
+    }
+    mapping.idle = (shape.threads - 1) & ~used;
+    return mapping;
+  }
+
+private:
+  bool isGrid(int64_t dim) { return llvm::is_contained(compute.getOffsetDims(), dim); }
+
+  /// As many of the bits below `end` as the dim has vectors for.
+  void give(int64_t dim, unsigned end) {
+    if (mapping.bits[dim].count > 0 || (opaque && compute.isReduced(dim)))
+      return;
+    int64_t vectors = compute.getSizes()[dim] / (dim == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+    unsigned count = std::min<unsigned>(end - next, llvm::Log2_64_Ceil(vectors));
+    mapping.bits[dim] = {next, count};
+    next += count;
+  }
+
+  ComputeOp compute;
+  BlockShape shape;
+  NestMapping mapping;
+  bool opaque;
+  unsigned next = 0;
+};
+} // namespace
+
+std::string NestMapping::verify() const {
+  unsigned seen = idle;
+  for (const BitRange &range : bits) {
+    if (seen & range.mask())
+      return "two dims share bits of the thread index";
+    seen |= range.mask();
+  }
+  return seen == static_cast<unsigned>(threads - 1) ? "" : "bits of the thread index belong to nothing";
+}
+
+void NestMapping::print(llvm::raw_ostream &os) const {
+  os << threads << " threads, " << lanes << " lanes, bits";
+  for (const BitRange &range : bits)
+    os << " [" << range.first << ", " << range.first + range.count << ")";
+  os << llvm::format(", reduced 0x%x, idle 0x%x", reduced, idle);
+}
+
+BlockShape tilewright::blockShapeOf(ParallelOp part) {
+  auto threads = part->getAttrOfType<IntegerAttr>(kThreadsAttr), group = part->getAttrOfType<IntegerAttr>(kGroupAttr);
+  return {threads ? threads.getInt() : kDefaultThreads, group ? group.getInt() : 0};
+}
+
+NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return Dealer(compute, shape).deal(); }
+
+bool tilewright::isWarpPrivate(ParallelOp part, BlockShape shape) {
+  if (shape.group == 0 || shape.group > (1 << kWarpBits) || !llvm::hasSingleElement(part.getBody().front()))
+    return false;
+  return llvm::all_of(part.getWalk().getBody().getOps<ComputeOp>(),
+                      [&](ComputeOp compute) { return compute.getOffsetDims().size() == part.getExtents().size(); });
+}

@@ -1,0 +1,63 @@
+#include "passes/cost/BlockLatency.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+namespace {
+constexpr double kShuffleCycles = 25,
+                 kBarrierCycles = 30; ///< an instruction and its result; a block's barrier, unloaded
+constexpr double kSchedulers = 4;     ///< of an SM: each issues one instruction a cycle
+constexpr double kLoadsInFlight = 4;  ///< of a thread, of independent turns
+constexpr double kStartCycles = 500;  ///< to begin a block: parameters, indices, first addresses
+constexpr int64_t kRegisterUnit = 8;  ///< registers of a thread are allocated by this many
+
+double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
+  double cycles = kShuffleCycles * Log2_64_Ceil(nest.combinedLanes);
+  if (nest.combinedWarps > 1)
+    cycles += 2 * kBarrierCycles + gpu.sharedCycles + nest.combinedWarps * kSchedulers;
+  return cycles * nest.accumulators;
+}
+
+double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &gpu, double warpsPerScheduler) {
+  double waits = std::ceil(nest.turns / kLoadsInFlight);
+  double latency = nest.globalLoads > 0 ? gpu.dramCycles : nest.sharedLoads > 0 ? gpu.sharedCycles : 0;
+  double issued = nest.turns * (nest.instructions + nest.globalLoads + nest.sharedLoads) * warpsPerScheduler;
+  double barrier = work.warpPrivate ? 1 : kBarrierCycles;
+  return waits * latency + issued + combineCycles(nest, gpu) + barrier;
+}
+} // namespace
+
+int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
+  int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
+  int64_t byThreads = gpu.threadsPerSm / threads, byRegisters = gpu.registersPerSm / (perThread * threads);
+  int64_t byShared = gpu.sharedBytesPerSm / (sharedBytes + gpu.reservedSharedBytes);
+  return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
+}
+
+BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &target) {
+  const GpuLimits &gpu = target.gpu;
+  BlockLatency latency;
+  latency.residentBlocks = residentBlocks(gpu, work.threads, work.sharedBytes, work.registers);
+  if (latency.residentBlocks == 0) {
+    latency.seconds = std::numeric_limits<double>::infinity();
+    return latency;
+  }
+  double slots = static_cast<double>(latency.residentBlocks) * target.cores;
+  latency.waves = std::ceil(work.blocks / slots);
+  double perSm = std::min<double>(latency.residentBlocks, std::ceil(static_cast<double>(work.blocks) / target.cores));
+  double warpsPerScheduler = std::max(1.0, perSm * work.threads / gpu.warpLanes / kSchedulers);
+  latency.warpCycles = kStartCycles;
+  for (const NestWork &nest : work.nests)
+    latency.warpCycles += nestCycles(nest, work, gpu, warpsPerScheduler);
+  // Little's law: what is on its way while one access waits for DRAM.
+  const MemoryLevel &memory = target.level(tile::Space::global);
+  double turns = 1;
+  for (const NestWork &nest : work.nests)
+    if (nest.globalLoads > 0)
+      turns = std::max(turns, std::min(nest.turns, kLoadsInFlight));
+  double asked = std::min<double>(work.blocks, slots) * work.threads * turns * work.accessBytes;
+  latency.inFlight = std::min(1.0, asked / (memory.bandwidth * gpu.dramCycles / gpu.clockHz));
+  latency.seconds = std::max(latency.waves * latency.warpCycles / gpu.clockHz,
+                             work.bytes / memory.bandwidth / std::max(latency.inFlight, 1e-3));
+  return latency;
+}

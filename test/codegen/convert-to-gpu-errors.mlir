@@ -1,0 +1,43 @@
+// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_86 --split-input-file --verify-diagnostics
+
+#id = affine_map<(d0)[s0] -> (d0)>
+
+// expected-error @below {{a block needs 120000 bytes of shared memory; target 'sm_86' has 101376: plan smaller tiles}}
+tile.program @too_much_shared_memory outputs 1 {
+^bb0(%x: !tile.slice<64xf32, global>):
+  tile.parallel [64] tiles [64] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    %b = tile.alloc at 0 : !tile.slice<30000xf32, block>
+  }
+  }
+}
+
+// -----
+
+tile.program @odd_blocks outputs 1 {
+^bb0(%x: !tile.slice<64xf32, global>):
+  // expected-error @below {{blocks of 96 threads in groups of 0: target 'sm_86' takes powers of two from 32 to 1024}}
+  tile.parallel [64] tiles [64] workgroups 1 attributes {tile.threads = 96 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+  }
+  }
+}
+
+// -----
+
+// expected-error @below {{it has 17 bindings; target 'sm_86' takes 16: plan smaller kernels}}
+tile.program @too_many_bindings outputs 1 {
+^bb0(%0: !tile.slice<4xf32, global>, %1: !tile.slice<4xf32, global>, %2: !tile.slice<4xf32, global>,
+     %3: !tile.slice<4xf32, global>, %4: !tile.slice<4xf32, global>, %5: !tile.slice<4xf32, global>,
+     %6: !tile.slice<4xf32, global>, %7: !tile.slice<4xf32, global>, %8: !tile.slice<4xf32, global>,
+     %9: !tile.slice<4xf32, global>, %a: !tile.slice<4xf32, global>, %b: !tile.slice<4xf32, global>,
+     %c: !tile.slice<4xf32, global>, %d: !tile.slice<4xf32, global>, %e: !tile.slice<4xf32, global>,
+     %f: !tile.slice<4xf32, global>, %g: !tile.slice<4xf32, global>):
+  tile.parallel [4] tiles [4] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+  }
+  }
+}

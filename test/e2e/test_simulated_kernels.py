@@ -1,0 +1,130 @@
+"""Kernels for GPUs on the simulated device: their numbers against float64, what they move, and that they are safe."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto, helper
+from tilewright.oracle import float64_reference
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+Array = np.ndarray[Any, Any]
+_TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+_DTYPES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+# A few units in the last place: sums of positive numbers, and functions within 2 ulp.
+_TOLERANCE = {"f32": 4e-6, "f16": 2e-3, "bf16": 2e-2}
+
+
+@dataclass
+class Outcome:
+    """A kernel's result and what the simulated device says of it."""
+
+    program: tilewright.Program
+    result: Array
+    expected: Array
+    report: Any
+    compulsory_bytes: int
+
+    @property
+    def scheme(self) -> int:
+        return self.program.kernels[0].parts[0].group
+
+
+def run(model: onnx.ModelProto, x: Array, folder: Path) -> Outcome:
+    """A model of one input, one output and one kernel."""
+    program = tilewright.compile(model, target="cuda:h200", dump_dir=folder, strict=True)
+    assert len(program.kernels) == 1
+    text = next((folder / "passes").rglob("*tile-wrap-cuda-abi.mlir")).read_text()
+    (expected,) = float64_reference(model, [x])
+    dtype = program.signature.outputs[0].numpy_dtype if program.signature else x.dtype
+    result = np.zeros(expected.shape, dtype)
+    kernel = program.kernels[0]
+    given = int(re.findall(r"tile\.block_bytes = (\d+)", text)[0]) if "tile_dynamic_shared" in text else 0
+    report = tilewright.simulate(
+        text, kernel.name, (kernel.workgroups,), [x, result], empty=[1], dynamic_shared_bytes=given
+    )
+    report.check()
+    return Outcome(program, result, np.asarray(expected), report, x.nbytes + result.nbytes)
+
+
+def chain(shape: list[int], out: list[int], element: str, *nodes: onnx.NodeProto) -> onnx.ModelProto:
+    kind = _TYPES[element]
+    graph = helper.make_graph(
+        list(nodes),
+        "kernel",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info("y", kind, out)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def softmax(shape: list[int], element: str = "f32", axis: int = -1) -> onnx.ModelProto:
+    return chain(shape, shape, element, helper.make_node("Softmax", ["x"], ["y"], axis=axis))
+
+
+def draw(shape: list[int], element: str = "f32") -> Array:
+    drawn = np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+    return np.ascontiguousarray(drawn.astype(_DTYPES[element]))
+
+
+def assert_close(outcome: Outcome, element: str = "f32") -> None:
+    got, want = outcome.result.astype(np.float64), outcome.expected.astype(np.float64)
+    np.testing.assert_allclose(
+        got, want, rtol=_TOLERANCE[element], atol=_TOLERANCE[element] * np.abs(want).mean()
+    )
+
+
+@pytest.mark.parametrize("element", _TYPES)
+@pytest.mark.parametrize(
+    "shape",
+    [[96, 128], [40, 1024], [77, 5], [13, 321], [3, 30522]],
+    ids=lambda shape: "x".join(map(str, shape)),
+)
+def test_softmax(shape: list[int], element: str, tmp_path: Path) -> None:
+    outcome = run(softmax(shape, element), draw(shape, element), tmp_path)
+    assert_close(outcome, element)
+
+
+@pytest.mark.parametrize("shape", [[8, 197, 64], [5, 33, 7]], ids=["8x197x64", "5x33x7"])
+def test_reductions_of_columns(shape: list[int], tmp_path: Path) -> None:
+    node = helper.make_node("ReduceSumSquare", ["x", "axes"], ["y"], keepdims=0)
+    model = chain(shape, [shape[0], shape[2]], "f32", node)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "axes"))
+    assert_close(run(model, draw(shape), tmp_path))
+
+
+@pytest.mark.parametrize("element", _TYPES)
+@pytest.mark.parametrize("shape", [[64, 256], [7, 129]], ids=["64x256", "7x129"])
+def test_elementwise(shape: list[int], element: str, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
+    assert_close(run(chain(shape, shape, element, *nodes), draw(shape, element), tmp_path), element)
+
+
+def test_transposes(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("Transpose", ["e"], ["y"], perm=[1, 0, 2]),
+    ]
+    assert_close(run(chain([12, 37, 64], [37, 12, 64], "f32", *nodes), draw([12, 37, 64]), tmp_path))
+
+
+@pytest.mark.parametrize("element", _TYPES)
+def test_aligned_rows_are_read_and_written_once_in_whole_sectors(element: str, tmp_path: Path) -> None:
+    outcome = run(softmax([256, 768], element), draw([256, 768], element), tmp_path)
+    report = outcome.report
+    assert report.dram_bytes_read + report.dram_bytes_written <= 1.05 * outcome.compulsory_bytes
+    assert (
+        report.global_reads.sectors + report.global_writes.sectors
+    ) * 32 <= 1.05 * outcome.compulsory_bytes
+    assert report.global_reads.coalescing >= 0.95
+    assert report.global_writes.coalescing >= 0.95
+    assert report.shared_reads.conflicts + report.shared_writes.conflicts == 0

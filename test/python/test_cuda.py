@@ -1,0 +1,170 @@
+"""Compiling for GPUs, on a machine without one: what the module holds, what the assembler says, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from conftest import make_model, value
+from onnx import TensorProto, helper
+from tilewright import compilation
+from tilewright.errors import CompileError, ProgramError, TargetError
+from tilewright.fuzz.merge import merge
+from tilewright.fuzz.op_table import op_table
+from tilewright.ptxas import KernelResources, assemble, find_ptxas, read_resources
+from tilewright.runtime import read_interface
+
+Array = np.ndarray[Any, Any]
+
+CAPABILITIES = {"cuda:a100": "sm_80", "cuda:rtx3090": "sm_86", "cuda:h100": "sm_90", "cuda:h200": "sm_90"}
+
+
+@pytest.fixture(scope="module")
+def on_h200(model_path: Path) -> tilewright.Program:
+    return tilewright.compile(model_path, target="cuda:h200")
+
+
+def softmax_of(*shape: int) -> onnx.ModelProto:
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=-1)
+    return make_model([node], [value("x", list(shape))], [value("y", list(shape))])
+
+
+@pytest.mark.parametrize("target", CAPABILITIES)
+def test_compiles_to_a_module_with_our_ptx(model_path: Path, target: str) -> None:
+    program = tilewright.compile(model_path, target=target)
+    assert len(program.kernels) == 1
+    code = program.module_path.read_bytes()
+    entry = code[code.index(f".visible .entry {program.kernels[0].name}(".encode()) :]
+    assert b".maxntid" in entry[: entry.index(b"{")]
+    assert f".target {CAPABILITIES[target]}".encode() in code
+    assert read_interface(program.module_path, entry=None).entry == program.metadata.entry
+
+
+def test_contractions_stay_with_iree(on_h200: tilewright.Program) -> None:
+    reasons = [op.reason for op in on_h200.metadata.report.left_to_iree]
+    assert "a contraction: IREE's own on GPUs" in reasons
+
+
+def test_explain_describes_blocks(on_h200: tilewright.Program) -> None:
+    text = on_h200.explain()
+    assert "for target cuda:h200, default numerics" in text
+    assert "threads, " in text
+    assert "composition)" in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "scheme"),
+    [((4096, 128), "warp"), ((512, 2048), "block"), ((64, 30522), "block")],
+    ids=["short rows", "rows", "long rows"],
+)
+def test_the_length_of_rows_chooses_the_scheme(shape: tuple[int, ...], scheme: str) -> None:
+    program = tilewright.compile(softmax_of(*shape), target="cuda:h200")
+    assert f"({scheme} composition)" in str(program.kernels[0])
+
+
+@pytest.mark.parametrize("offset", range(4))
+def test_every_operator_in_every_type_compiles(offset: int) -> None:
+    """A sample of the table that the CPU's tests go through, all of it in our kernels; `ptxas` judges where it is."""
+    cases = list(op_table())[offset * 11 :: 44]
+    program = tilewright.compile(
+        merge({case.id: case.model for case in cases}), target="cuda:a100", strict=True
+    )
+    computing = [op for op in program.metadata.report.left_to_iree if "a view" not in op.reason]
+    assert not computing
+    assert all(len(kernel.parts) <= 16 for kernel in program.kernels)
+
+
+def test_a_fusion_with_too_many_bindings_is_declined() -> None:
+    names = [f"x{i}" for i in range(24)]
+    node = helper.make_node("Sum", names, ["y"])
+    model = make_model([node], [value(name, [5, 1024]) for name in names], [value("y", [5, 1024])])
+    program = tilewright.compile(model, target="cuda:h200", strict=True)
+    reasons = [edge.reason for edge in program.metadata.report.edges_at_launch]
+    assert len(program.kernels) == 2
+    assert any("bindings; the target has 16" in reason for reason in reasons)
+
+
+def test_calling_it_without_a_gpu_says_so(on_h200: tilewright.Program) -> None:
+    if _has_gpu():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ProgramError, match="no CUDA device can be used here"):
+        on_h200.load()
+
+
+def _has_gpu() -> bool:
+    return Path("/dev/nvidiactl").exists()
+
+
+def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
+    path = on_h200.save(tmp_path / "saved.vmfb")
+    again = tilewright.load(path)
+    assert again.metadata.device == "cuda"
+    assert again.metadata.resources == on_h200.metadata.resources
+    assert again.explain() == on_h200.explain()
+
+
+def test_without_ptxas_there_is_a_note(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "find_ptxas", lambda: None)
+    program = tilewright.compile(model_path, target="cuda:a100")
+    assert not program.metadata.resources
+    assert any("ptxas is not here" in note for note in program.metadata.notes)
+
+
+def test_ptxas_says_what_kernels_take(on_h200: tilewright.Program) -> None:
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    resources = on_h200.metadata.resources[on_h200.kernels[0].name]
+    assert 0 < resources.registers <= 255
+    assert resources.spill_bytes == 0
+
+
+def test_ptx_that_ptxas_refuses_is_an_error(tmp_path: Path) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("no ptxas")
+    (tmp_path / "bad.ptx").write_text(".version 8.0\n.target sm_80\n.address_size 64\nnonsense\n")
+    with pytest.raises(CompileError, match="ptxas refuses the kernels"):
+        assemble(tmp_path / "bad.ptx", capability="sm_80", ptxas=ptxas)
+
+
+def test_the_log_of_ptxas_is_read() -> None:
+    log = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'a' for 'sm_90'
+ptxas info    : Function properties for a
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 6528 bytes smem
+ptxas info    : Compiling entry function 'b' for 'sm_90'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers
+"""
+    assert read_resources(log) == {"a": KernelResources(40, 20, 6528), "b": KernelResources(10, 0, 0)}
+
+
+def test_one_gpu_at_a_time(model_path: Path) -> None:
+    for targets in ("cuda:a100,cuda:h100", "cuda:a100,x86-64-avx2"):
+        with pytest.raises(TargetError, match="cannot be one of several"):
+            tilewright.compile(model_path, target=targets)
+
+
+def test_a_smaller_gpu_is_a_file(model_path: Path, tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_text('{"base": "cuda:rtx3090", "name": "small", "gpu": {"threadsPerBlock": 64}}')
+    program = tilewright.compile(model_path, target=path)
+    assert all(part.threads <= 64 for kernel in program.kernels for part in kernel.parts)
+    path.write_text('{"base": "cuda:rtx3090", "gpu": {"threadsPerBlok": 64}}')
+    with pytest.raises(TargetError, match=r"gpu\.threadsPerBlok: unknown field"):
+        tilewright.compile(model_path, target=path)
+
+
+def test_element_types_of_kernels_are_the_models() -> None:
+    """f16 and bf16 are read and written as they are, eight to an access."""
+    for element in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
+        nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
+        model = make_model(nodes, [value("x", [64, 256], element)], [value("y", [64, 256], element)])
+        code = tilewright.compile(model, target="cuda:h200").module_path.read_bytes()
+        assert b"ld.global.nc.v4.b32" in code
+        assert b"st.global.v4.b32" in code
