@@ -1,8 +1,9 @@
-// Constant operands of contractions, in the order in which the micro kernel reads them. IREE computes the packed tensor
-// once, as everything that depends on weights alone.
+// Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights does not
+// have stored like this, IREE computes when the program is loaded, as everything that depends on weights alone.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 
@@ -29,7 +30,8 @@ public:
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
-                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
+                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
+           fits();
   }
 
   Value pack(OpBuilder &builder) const {
@@ -56,11 +58,12 @@ public:
     SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
     SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
                                    builder.getMultiDimIdentityMap(rank)};
-    return linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
-                                     [](OpBuilder &body, Location at, ValueRange elements) {
-                                       linalg::YieldOp::create(body, at, elements[0]);
-                                     })
-        .getResult(0);
+    auto packed = linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
+                                            [](OpBuilder &body, Location at, ValueRange elements) {
+                                              linalg::YieldOp::create(body, at, elements[0]);
+                                            });
+    packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
+    return packed.getResult(0);
   }
 
   /// Where the contraction finds its element in the packed operand.
@@ -94,6 +97,20 @@ private:
         (llvm::is_contained(expr.reductions, dim) ? positions.reduced : positions.outer).push_back(position);
     }
     return positions;
+  }
+
+  /// Whether the bytes of whole blocks of lanes can be counted.
+  bool fits() const {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8), lanes = sourceOrder().lane;
+    for (auto [position, size] : llvm::enumerate(type.getShape())) {
+      int64_t whole = size;
+      if (static_cast<int64_t>(position) == lanes && llvm::AddOverflow(size, width - 1, whole))
+        return false;
+      if (llvm::MulOverflow(bytes, whole, bytes))
+        return false;
+    }
+    return true;
   }
 
   /// The operand with whole blocks of lanes.
