@@ -2,7 +2,9 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <numeric>
@@ -87,6 +89,8 @@ std::string ParameterRecipe::verify() const {
   return wrong.empty() ? wrong : nameOf(kind).str() + ": " + wrong;
 }
 
+static void printSizes(raw_ostream &os, ArrayRef<int64_t> sizes) { llvm::interleave(sizes, os, "x"); }
+
 void ParameterRecipe::print(raw_ostream &os) const {
   if (kind == Kind::parameter) {
     os << scope << "::" << name;
@@ -94,14 +98,14 @@ void ParameterRecipe::print(raw_ostream &os) const {
     os << nameOf(kind) << "(";
     llvm::interleaveComma(parts, os, [&](const ParameterRecipe &part) { part.print(os); });
     if (kind == Kind::transpose)
-      os << ", order " << llvm::interleaved_array(order);
+      printSizes(os << ", order ", order);
     if (kind == Kind::pad)
-      os << ", low " << llvm::interleaved_array(low);
+      printSizes(os << ", low ", low);
     if (kind == Kind::concat)
       os << ", axis " << axis;
     os << ")";
   }
-  os << " : " << llvm::interleaved(shape, "x");
+  printSizes(os << " : ", shape);
 }
 
 llvm::json::Value ParameterRecipe::toJson() const {
@@ -207,8 +211,7 @@ static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup pa
   std::optional<ParameterRecipe> source = recipeOf(op.getSource(), parameterOf);
   if (!source)
     return std::nullopt;
-  ParameterRecipe recipe =
-      step(ParameterRecipe::Kind::pad, op.getResultType().getShape(), std::move(*source));
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::pad, op.getResultType().getShape(), std::move(*source));
   recipe.low.assign(low->begin(), low->end());
   return recipe;
 }

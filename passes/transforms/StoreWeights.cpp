@@ -67,7 +67,7 @@ public:
   Operation *create(Operation *model, StringRef scope, StringRef name, RankedTensorType type) {
     OpBuilder builder(model);
     NamedAttrList properties(propertiesOf(model));
-    std::string symbol = uniqueSymbol(properties.getAs<StringAttr>("sym_name").getValue());
+    std::string symbol = uniqueSymbol(propertiesOf(model).getAs<StringAttr>("sym_name").getValue());
     properties.set("sym_name", builder.getStringAttr(symbol));
     properties.set("type", TypeAttr::get(type));
     properties.set("initial_value", OpaqueAttr::get(builder.getStringAttr("stream"),
@@ -103,6 +103,7 @@ public:
         eraseWithOperands(producer, unused);
   }
 
+  /// Whether a global is initialised with the parameter.
   bool names(const ParameterRecipe &parameter) const {
     return llvm::any_of(symbols, [&](const auto &entry) {
       auto other = parameterOf(entry.second);
@@ -269,9 +270,9 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
 
   static std::string uniqueName(const ParameterRecipe &source, RankedTensorType type, const ParameterGlobals &globals) {
     ParameterRecipe candidate = source;
-    std::string base = llvm::formatv("{0}/packed-{1}", source.name, llvm::join(llvm::map_range(type.getShape(), [](int64_t size) {
-                                                                      return std::to_string(size);
-                                                                    }), "x"));
+    std::string base = source.name + "/packed-";
+    llvm::raw_string_ostream os(base);
+    llvm::interleave(type.getShape(), os, "x");
     candidate.name = base;
     for (unsigned next = 1; globals.names(candidate); ++next)
       candidate.name = base + "-" + std::to_string(next);
