@@ -20,18 +20,49 @@ namespace tilewright {
 
 namespace {
 
+/// A linalg op that copies every element from where a dim or a constant says.
+bool isPlainCopy(linalg::LinalgOp op) {
+  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
+    return false;
+  Block &body = op->getRegion(0).front();
+  return body.getTerminator()->getOperand(0) == body.getArgument(0) && op.getIndexingMapsArray()[1].isIdentity() &&
+         llvm::all_of(op.getIndexingMapsArray()[0].getResults(),
+                      [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
+}
+
+/// The access without transposes and broadcasts in front of it: what a batch repeats is packed once.
+TensorAccess throughCopies(TensorAccess access) {
+  for (;;) {
+    auto copy = access.tensor.getDefiningOp<linalg::LinalgOp>();
+    if (!copy || !isPlainCopy(copy))
+      return access;
+    access.tensor = copy.getDpsInputs()[0];
+    access.map = copy.getIndexingMapsArray()[0].compose(access.map);
+  }
+}
+
+/// Erases what made a value that nobody reads any more.
+void eraseUnused(Value value) {
+  while (auto op = value.getDefiningOp<linalg::LinalgOp>()) {
+    if (!op->use_empty() || op.getNumDpsInputs() != 1)
+      return;
+    value = op.getDpsInputs()[0];
+    op.erase();
+  }
+}
+
 /// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
 /// reduced ones, and the lanes of a block last.
 class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width)
-      : expr(expr), access(expr.inputs[roles.laneInput]), lane(roles.lane), width(width) {}
+      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
                         [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
-           fits();
+           sourceOrder().lane >= 0 && fits();
   }
 
   Value pack(OpBuilder &builder) const {
@@ -128,7 +159,7 @@ private:
   }
 
   const TensorExpr &expr;
-  const TensorAccess &access;
+  TensorAccess access;
   int64_t lane, width;
 };
 
@@ -186,7 +217,9 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     OpBuilder builder(expr.op);
     Value packed = packing.pack(builder);
     AffineMap map = packing.map();
+    Value plain = expr.inputs[roles.laneInput].tensor;
     replaceOperand(expr, roles.laneInput, packed, map);
+    eraseUnused(plain);
     ++this->packed;
   }
 };
