@@ -108,6 +108,13 @@ void ParameterRecipe::print(raw_ostream &os) const {
   printSizes(os << " : ", shape);
 }
 
+std::string ParameterRecipe::toString() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  return text;
+}
+
 llvm::json::Value ParameterRecipe::toJson() const {
   llvm::json::Object json{{"step", nameOf(kind)}, {"shape", llvm::json::Array(shape)}};
   if (kind == Kind::parameter) {

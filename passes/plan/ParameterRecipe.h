@@ -32,6 +32,7 @@ struct ParameterRecipe {
   std::string verify() const;
   /// On one line: "pad(model::w : 5x70, low 0x0) : 5x128".
   void print(llvm::raw_ostream &os) const;
+  std::string toString() const;
   llvm::json::Value toJson() const;
 };
 

@@ -184,14 +184,14 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
   using StoreWeightsBase::StoreWeightsBase;
 
   void runOnOperation() override {
-    if (recipes.empty())
-      return;
     SmallVector<Operation *> packed;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](Operation *op) {
-        if (op->hasAttr(kPackedWeightAttr))
+        if (op->removeAttr(kPackedWeightAttr))
           packed.push_back(op);
       });
+    if (recipes.empty())
+      return;
     ParameterGlobals globals(getOperation());
     // Parameters stay until all recipes are known: a weight may be packed in two ways.
     SmallVector<std::optional<ParameterRecipe>> found;
@@ -241,6 +241,8 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
     Operation *model = firstLoad(op);
     OpBuilder builder(op);
     const StoredWeight &weight = stored[indexOf(recipe, type, globals.loadedBy(model), globals)];
+    remark::passed(op->getLoc(), remark::RemarkOpts::name("stored").category("tile-store-weights"))
+        << "tile: a packed weight is stored as " + weight.scope + "::" + weight.name + ": " + recipe.toString();
     op->getResult(0).replaceAllUsesWith(globals.load(builder, model, weight.global, type));
     globals.eraseWithOperands(op, unused);
   }
@@ -253,10 +255,8 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
   }
 
   size_t indexOf(const ParameterRecipe &recipe, RankedTensorType type, Operation *model, ParameterGlobals &globals) {
-    std::string key;
-    llvm::raw_string_ostream os(key);
-    recipe.print(os);
-    os << " " << type;
+    std::string key = recipe.toString();
+    llvm::raw_string_ostream(key) << " " << type;
     auto [entry, isNew] = known.try_emplace(key, stored.size());
     if (!isNew)
       return entry->second;
