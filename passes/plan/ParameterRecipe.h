@@ -1,5 +1,5 @@
-// How a stored weight is made of others: data, not code, so that whoever writes the parameter file evaluates it, wherever
-// that is. Only movement: what an element is never changes, so a recipe needs to know no more than its size.
+// How a stored weight is made of others: data, not code, so that whoever writes the parameter file evaluates it,
+// wherever that is. Only movement: what an element is never changes, so a recipe needs to know no more than its size.
 #ifndef TILEWRIGHT_PLAN_PARAMETERRECIPE_H
 #define TILEWRIGHT_PLAN_PARAMETERRECIPE_H
 

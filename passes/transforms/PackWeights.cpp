@@ -1,5 +1,5 @@
-// Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights does not
-// have stored like this, IREE computes when the program is loaded, as everything that depends on weights alone.
+// Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights cannot
+// have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/Eligibility.h"

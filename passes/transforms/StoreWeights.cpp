@@ -1,5 +1,5 @@
-// Packed weights as parameters of their own. The pass decides and writes recipes; whoever owns the parameter file carries
-// them out, so that no weight passes through the compiler, and IREE maps what it would otherwise compute at load.
+// Packed weights as parameters of their own. The pass decides and writes recipes; whoever owns the parameter file
+// carries them out, so that no weight passes through the compiler, and IREE maps what it would else compute at load.
 #include "passes/Passes.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/transforms/JsonFile.h"
@@ -70,9 +70,8 @@ public:
     std::string symbol = uniqueSymbol(propertiesOf(model).getAs<StringAttr>("sym_name").getValue());
     properties.set("sym_name", builder.getStringAttr(symbol));
     properties.set("type", TypeAttr::get(type));
-    properties.set("initial_value", OpaqueAttr::get(builder.getStringAttr("stream"),
-                                                    llvm::formatv("parameter.named<\"{0}\"::\"{1}\">", scope, name).str(),
-                                                    type));
+    std::string parameter = llvm::formatv("parameter.named<\"{0}\"::\"{1}\">", scope, name);
+    properties.set("initial_value", OpaqueAttr::get(builder.getStringAttr("stream"), parameter, type));
     Operation *global = build(builder, model, {}, properties);
     symbols[symbol] = global;
     return global;

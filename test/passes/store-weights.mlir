@@ -42,7 +42,7 @@ func.func @pads(%a: tensor<9x5xbf16>) -> tensor<9x70xf32> {
 // -----
 
 // One weight that two contractions read in one layout is stored once; what a batch repeats is, too.
-// REMARK: stored as model::w/packed-1x5x64: reshape(model::w : 5x64) : 5x1x64
+// REMARK: stored as model::w/packed-1x5x64: transpose(reshape(model::w : 5x64) : 5x1x64, order 1x0x2) : 1x5x64
 // REMARK: stored as model::w/packed-1x5x64:
 // CHECK: "name": "w/packed-1x5x64"
 // CHECK-NOT: "step": "transpose"{{.*}}"name": "w/packed
