@@ -405,6 +405,27 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
+def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
+  let summary = "Have weights stored in the parameter file as tile-pack-weights laid them out";
+  let description = [{
+    Arrives: functions whose weights `tile-pack-weights` laid out. Leaves: every
+    one that movement alone makes of parameters of `scopes` as a parameter of its
+    own, which is loaded, and mapped, as it lies in the file; globals of
+    parameters that nothing reads then are gone. Equal ones are one parameter.
+    `recipes` says, as JSON, how each new parameter is made of the ones there
+    were, and which of those nobody needs: who writes the file carries it out,
+    and without `recipes` nothing is changed. What is made of other weights, or
+    by arithmetic, IREE computes whenever the program is loaded, and a missed
+    remark says so.
+    See test/passes/store-weights.mlir.
+  }];
+  let options = [
+    ListOption<"scopes", "scopes", "std::string", "parameter files that can be written anew, by scope">,
+    Option<"recipes", "recipes", "std::string", "\"\"", "write what to store as JSON">];
+  let statistics = [Statistic<"numStored", "stored", "parameters to be stored packed">,
+                    Statistic<"numDeclined", "declined", "packed weights that are computed at load">];
+}
+
 def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
   let summary = "Plan which ops share a kernel, and put each kernel into a tile.subprogram";
   let description = [{

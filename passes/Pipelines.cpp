@@ -46,6 +46,8 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
   Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
+  ListOption<std::string> scopes{*this, "scopes", llvm::cl::desc("parameter files that can be written anew, by scope")};
+  Option<std::string> recipes{*this, "recipes", llvm::cl::desc("write which parameters to store, and how, as JSON")};
   Option<std::string> manifest{*this, "manifest", llvm::cl::desc("write the kernels' signatures as JSON")};
   Option<std::string> numerics{*this, "numerics", llvm::cl::init("default"),
                                llvm::cl::desc("default, or strict: every rounding to bf16 and f16 as in the graph")};
@@ -143,6 +145,10 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool pa
     PackWeightsOptions pack;
     pack.target = options.target;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+    StoreWeightsOptions store;
+    store.scopes.append(options.scopes.begin(), options.scopes.end());
+    store.recipes = options.recipes;
+    manager.addPass(createStoreWeights(store));
   }
   FormSubprogramsOptions form;
   form.target = options.target;

@@ -9,6 +9,7 @@
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
 #include "passes/transforms/ExprRewriter.h"
+#include "passes/transforms/JsonFile.h"
 #include "passes/transforms/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +18,6 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
@@ -261,19 +261,6 @@ LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block)
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
-
-LogicalResult writeJson(Operation *op, StringRef path, const llvm::json::Value &value) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
-  if (!file)
-    return op->emitError(message);
-  file->os() << llvm::formatv("{0:2}\n", value);
-  file->os().flush();
-  if (file->os().has_error())
-    return op->emitError("cannot write '") << path << "': " << file->os().error().message();
-  file->keep();
-  return success();
-}
 
 class FormSubprograms : public impl::FormSubprogramsBase<FormSubprograms> {
 public:

@@ -1,8 +1,9 @@
-// Constant operands of contractions, in the order in which the micro kernel reads them. IREE computes the packed tensor
-// once, as everything that depends on weights alone.
+// Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights cannot
+// have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 
@@ -19,17 +20,49 @@ namespace tilewright {
 
 namespace {
 
+/// A linalg op that copies every element from where a dim or a constant says.
+bool isPlainCopy(linalg::LinalgOp op) {
+  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
+    return false;
+  Block &body = op->getRegion(0).front();
+  return body.getTerminator()->getOperand(0) == body.getArgument(0) && op.getIndexingMapsArray()[1].isIdentity() &&
+         llvm::all_of(op.getIndexingMapsArray()[0].getResults(),
+                      [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
+}
+
+/// The access without transposes and broadcasts in front of it: what a batch repeats is packed once.
+TensorAccess throughCopies(TensorAccess access) {
+  for (;;) {
+    auto copy = access.tensor.getDefiningOp<linalg::LinalgOp>();
+    if (!copy || !isPlainCopy(copy))
+      return access;
+    access.tensor = copy.getDpsInputs()[0];
+    access.map = copy.getIndexingMapsArray()[0].compose(access.map);
+  }
+}
+
+/// Erases what made a value that nobody reads any more.
+void eraseUnused(Value value) {
+  while (auto op = value.getDefiningOp<linalg::LinalgOp>()) {
+    if (!op->use_empty() || op.getNumDpsInputs() != 1)
+      return;
+    value = op.getDpsInputs()[0];
+    op.erase();
+  }
+}
+
 /// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
 /// reduced ones, and the lanes of a block last.
 class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width)
-      : expr(expr), access(expr.inputs[roles.laneInput]), lane(roles.lane), width(width) {}
+      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
-                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
+                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
+           sourceOrder().lane >= 0 && fits();
   }
 
   Value pack(OpBuilder &builder) const {
@@ -56,11 +89,12 @@ public:
     SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
     SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
                                    builder.getMultiDimIdentityMap(rank)};
-    return linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
-                                     [](OpBuilder &body, Location at, ValueRange elements) {
-                                       linalg::YieldOp::create(body, at, elements[0]);
-                                     })
-        .getResult(0);
+    auto packed = linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
+                                            [](OpBuilder &body, Location at, ValueRange elements) {
+                                              linalg::YieldOp::create(body, at, elements[0]);
+                                            });
+    packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
+    return packed.getResult(0);
   }
 
   /// Where the contraction finds its element in the packed operand.
@@ -96,6 +130,20 @@ private:
     return positions;
   }
 
+  /// Whether the bytes of whole blocks of lanes can be counted.
+  bool fits() const {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8), lanes = sourceOrder().lane;
+    for (auto [position, size] : llvm::enumerate(type.getShape())) {
+      int64_t whole = size;
+      if (static_cast<int64_t>(position) == lanes && llvm::AddOverflow(size, width - 1, whole))
+        return false;
+      if (llvm::MulOverflow(bytes, whole, bytes))
+        return false;
+    }
+    return true;
+  }
+
   /// The operand with whole blocks of lanes.
   Value padded(OpBuilder &builder, Location loc) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
@@ -111,7 +159,7 @@ private:
   }
 
   const TensorExpr &expr;
-  const TensorAccess &access;
+  TensorAccess access;
   int64_t lane, width;
 };
 
@@ -169,7 +217,9 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     OpBuilder builder(expr.op);
     Value packed = packing.pack(builder);
     AffineMap map = packing.map();
+    Value plain = expr.inputs[roles.laneInput].tensor;
     replaceOperand(expr, roles.laneInput, packed, map);
+    eraseUnused(plain);
     ++this->packed;
   }
 };

@@ -12,7 +12,7 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def compare(
         checked = program.signature.check_inputs(arrays)
         _prepare(ours, program, checked)
         flags = iree_flags(resolve_targets(target, threads=threads)[-1], host=target == "cpu")
-        alone = _iree_alone(model, program, flags, checked, threads, iree, folder, say)
+        alone = _iree_alone(model, program, options, flags, checked, threads, iree, folder, say)
         if not options.iree_flags and alone.flags != (DATA_TILING,):
             # What stays with IREE may be best at the flags that IREE alone is best at: the faster of the two counts.
             say("with the flags of IREE alone")
@@ -209,6 +209,7 @@ def _best(contender: _Contender) -> float:
 def _iree_alone(
     model: str | Path,
     program: Program,
+    options: CompileOptions,
     flags: Sequence[str],
     arrays: Sequence[Array],
     threads: int,
@@ -217,7 +218,9 @@ def _iree_alone(
     say: Progress,
 ) -> _Contender:
     """IREE on the same model with every candidate set of flags; the fastest counts."""
+    # Not the program's own: its weights are stored for its kernels.
     imported = import_model(model, compiler=iree, directory=folder)
+    parameters = {**imported.parameters, **options.parameters}
     base = [flag for flag in flags if flag != DATA_TILING]
     fastest: tuple[float, _Contender] | None = None
     failure: IreeError | None = None
@@ -225,7 +228,7 @@ def _iree_alone(
         say(f"IREE alone, flags {number + 1} of {len(IREE_CANDIDATES)}")
         try:
             contender = _iree_with(
-                imported, program, [*base, *candidate], arrays, threads, iree, folder, number
+                imported, parameters, program, [*base, *candidate], arrays, threads, iree, folder, number
             )
         except IreeError as error:
             failure = error
@@ -243,6 +246,7 @@ def _iree_alone(
 
 def _iree_with(
     imported: ImportedModel,
+    parameters: Mapping[str, Path],
     program: Program,
     flags: Sequence[str],
     arrays: Sequence[Array],
@@ -254,7 +258,7 @@ def _iree_with(
     module = folder / f"iree-{number}.vmfb"
     module.write_bytes(iree.compile(imported.source, flags=flags, name=imported.name))
     stream = iree.compile_to(imported.source, "stream", flags=flags, name=imported.name)
-    session = Session(module, program.parameter_paths, entry=program.metadata.entry, threads=threads)
+    session = Session(module, parameters, entry=program.metadata.entry, threads=threads)
     signature = program.signature
     return _Contender("IREE alone", lambda: session(arrays, signature), count_dispatches(stream))
 

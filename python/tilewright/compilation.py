@@ -41,6 +41,7 @@ from tilewright.ptxas import KernelResources, assemble, find_ptxas
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
 from tilewright.stitch import Stitched, UnreadableError, kernel_file, stitch
+from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
 
@@ -153,15 +154,17 @@ def _compile_in(
         dump.write("2-preprocessing.mlir", front.encode())
 
         progress("fusing and generating kernels")
+        parameters = {**imported.parameters, **options.parameters}
+        scopes = tuple(parameters)
         with _timed(seconds, "tilewright"):
-            stitched = _stitch(front, worker, targets, folder, options, notes)
+            stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
             if on_gpu:
                 threads = 1
             elif options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
                 threads, targets = 1, resolve_targets(choice, threads=1)
-                stitched = _stitch(front, worker, targets, folder, options, notes)
+                stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
-        for name in ("plan.json", "report.json", "target.json", kernel_file(narrowest)):
+        for name in ("plan.json", "report.json", "recipes.json", "target.json", kernel_file(narrowest)):
             dump.copy(folder / name)
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:
@@ -174,7 +177,9 @@ def _compile_in(
 
         path = folder / "model.vmfb"
         path.write_bytes(module)
-        parameters = {**imported.parameters, **options.parameters}
+        progress("storing weights as kernels read them")
+        with _timed(seconds, "weights"):
+            parameters = _store_weights(stitched, parameters, folder)
         interface = read_interface(path, entry=options.entry or imported.entry)
         signature = (
             imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
@@ -204,6 +209,7 @@ def _stitch(
     front: str,
     worker: Worker,
     targets: Sequence[Target],
+    scopes: Sequence[str],
     folder: Path,
     options: CompileOptions,
     notes: list[str],
@@ -217,6 +223,7 @@ def _stitch(
             directory=folder,
             plan=options.plan,
             numerics=options.numerics,
+            scopes=scopes,
             dump_dir=options.dump_dir,
         )
     except UnreadableError as error:
@@ -239,6 +246,15 @@ def _assemble(ptx: Path, target: Target, notes: list[str]) -> Mapping[str, Kerne
         if kernel.spill_bytes:
             notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes")
     return resources
+
+
+def _store_weights(stitched: Stitched, parameters: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """The program's parameter files; those of the import that they replace are gone."""
+    written = stitched.stored.write(parameters, folder)
+    for scope, path in parameters.items():
+        if written[scope] != path and path.parent == folder:
+            path.unlink()
+    return written
 
 
 def _finish(
@@ -279,7 +295,8 @@ def _finish(
         except IreeError:
             continue
         notes.append(f"none of our kernels is in the program, because IREE fails with them ({first.message})")
-        empty = replace(stitched, text=front, report=replace(stitched.report, kernels=(), raw={}), plan=None)
+        report = replace(stitched.report, kernels=(), raw={})
+        empty = replace(stitched, text=front, report=report, plan=None, stored=StoredWeights())
         return module, empty, fewer
     raise first
 

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tilewright.pipelines import pass_text, pipeline
 from tilewright.plan import Plan
 from tilewright.process import Worker, WorkerDied
 from tilewright.report import Report
+from tilewright.stored import StoredWeights
 from tilewright.targets import Target
 
 
@@ -39,6 +40,8 @@ class Stitched:
     plan: Plan | None
     """None: no plan was made, because nothing was there to fuse."""
     seconds: float
+    stored: StoredWeights = field(default_factory=StoredWeights)
+    """What the text reads from parameter files that the model's do not have like that."""
 
 
 def stitch(
@@ -49,11 +52,13 @@ def stitch(
     directory: Path,
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
+    scopes: Sequence[str] = (),
     dump_dir: Path | None = None,
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
 
-    The plan is for the first target; with several, every kernel has a variant for each.
+    The plan is for the first target; with several, every kernel has a variant for each. Weights in parameter files
+    of `scopes` are to be stored as kernels read them.
     """
     started = time.perf_counter()
     files = _write_targets(targets, directory)
@@ -64,9 +69,11 @@ def stitch(
         "object-path": directory / kernel_file(targets[0]),
         "plan-out": directory / "plan.json",
         "report": directory / "report.json",
+        "recipes": directory / "recipes.json",
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
     options["numerics"] = numerics
+    options["scopes"] = list(scopes)
     options["variants"] = [str(file) for file in files[1:]]
     if dump_dir is not None and targets[0].backend == "cpu":
         options["dump-assembly"] = str(dump_dir / "kernels.s")
@@ -85,6 +92,7 @@ def stitch(
         report=report,
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
+        stored=StoredWeights.from_json(_read_json(outputs["recipes"]) if report.kernels else {}),
     )
 
 

@@ -65,3 +65,37 @@ func.func @of_constants() -> tensor<9x70xf32> {
   %m = linalg.matmul ins(%a, %w : tensor<9x5xf32>, tensor<5x70xf32>) outs(%z : tensor<9x70xf32>) -> tensor<9x70xf32>
   return %m : tensor<9x70xf32>
 }
+
+// -----
+
+// What a batch repeats, and a transpose in front of it, are seen through: the weight is packed as it came, once.
+// CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d0 * 64 + d2, d1)>
+// CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2, d3) -> (d2 floordiv 64, d3, d2 mod 64)>
+// CHECK-LABEL: func @repeated
+// CHECK: %[[W:.*]] = linalg.generic {indexing_maps = [#[[$FROM]], {{.*}} ins(%{{.*}} : tensor<128x5xf32>) {{.*}}tensor<2x5x64xf32>
+// CHECK-NOT: tensor<3x5x128xf32>
+// CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[$PACKED]], {{.*}} ins(%arg0, %[[W]]
+func.func @repeated(%a: tensor<3x9x5xf32>) -> tensor<3x9x128xf32> {
+  %w = arith.constant dense_resource<weights> : tensor<128x5xf32>
+  %e = tensor.empty() : tensor<3x5x128xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(b, k, j) -> (j, k)>, affine_map<(b, k, j) -> (b, k, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%w : tensor<128x5xf32>) outs(%e : tensor<3x5x128xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3x5x128xf32>
+  %z = arith.constant dense<0.0> : tensor<3x9x128xf32>
+  %m = linalg.batch_matmul ins(%a, %r : tensor<3x9x5xf32>, tensor<3x5x128xf32>) outs(%z : tensor<3x9x128xf32>) -> tensor<3x9x128xf32>
+  return %m : tensor<3x9x128xf32>
+}
+
+// -----
+
+// Whole blocks of more lanes than can be counted: the operand stays as it is, and whoever allocates it says why not.
+// CHECK-LABEL: func @uncountable
+// CHECK-NOT: floordiv
+func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> {
+  %w = arith.constant dense_resource<weights> : tensor<5x461168601842738790xf32>
+  %z = tensor.empty() : tensor<9x461168601842738790xf32>
+  %m = linalg.matmul ins(%a, %w : tensor<9x5xf32>, tensor<5x461168601842738790xf32>) outs(%z : tensor<9x461168601842738790xf32>) -> tensor<9x461168601842738790xf32>
+  return %m : tensor<9x461168601842738790xf32>
+}
