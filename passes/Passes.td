@@ -331,6 +331,22 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
                  Option<"json", "json", "bool", "false", "print JSON to the standard output">];
 }
 
+def PrintBlockOrder : Pass<"tile-print-block-order", "::mlir::func::FuncOp"> {
+  let summary = "Print chains of contractions, their best block order, and what it moves";
+  let description = [{
+    Chimera 4. Changes nothing. Remarks on the last contraction of every chain:
+    its loops and accesses; per memory level the order and tiles that move least,
+    outermost loop first, with what they move into the level and keep in it, and
+    what bounds the whole; the same for each contraction by itself; and why
+    contractions that feed one another form no chain.
+    See test/analysis/block-order.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+                 Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+                 Option<"online", "online", "bool", "false",
+                        "reductions between contractions go on from block to block, as an online softmax does">];
+}
+
 //===----------------------------------------------------------------------===//
 // transforms/FormSubprograms: the plan carried out
 //===----------------------------------------------------------------------===//

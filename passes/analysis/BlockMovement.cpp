@@ -1,0 +1,141 @@
+#include "passes/analysis/BlockMovement.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+std::string BlockOrder::verify(const OperatorChain &chain) const {
+  std::vector<unsigned> sorted = order;
+  llvm::sort(sorted);
+  if (sorted.size() != chain.loops.size() || tiles.size() != chain.loops.size())
+    return "expected each loop of the chain once";
+  for (auto [position, loop] : enumerate(sorted))
+    if (loop != position)
+      return "expected each loop of the chain once";
+  for (auto [loop, tile] : zip(chain.loops, tiles))
+    if (tile < 1 || tile > loop.extent)
+      return "a tile of " + std::to_string(tile) + " for loop " + loop.name + " of " + std::to_string(loop.extent);
+  return "";
+}
+
+void BlockOrder::print(const OperatorChain &chain, raw_ostream &os) const {
+  interleave(
+      order, os, [&](unsigned loop) { os << chain.loops[loop].name << ":" << tiles[loop]; }, " ");
+}
+
+namespace {
+class MovementCounter {
+public:
+  MovementCounter(const OperatorChain &chain, const BlockOrder &block, ArrayRef<double> times)
+      : chain(chain), block(block), times(times), loops(block.order) {
+    for (auto [loop, tile] : zip(chain.loops, block.tiles))
+      trips.push_back(divideCeil(loop.extent, tile));
+  }
+
+  Movement count() {
+    for (size_t op = 0; op < chain.ops.size(); ++op) {
+      countOp(op);
+      // Observation 3: what only producers iterate over moves nothing of their consumers.
+      llvm::erase_if(loops, [&](unsigned loop) { return !chain.runs(loop, op + 1); });
+    }
+    return std::move(movement);
+  }
+
+private:
+  void countOp(size_t number) {
+    const ChainOp &op = chain.ops[number];
+    double time = times.empty() ? 1 : times[number], memory = 0;
+    for (unsigned index : op.tensors) {
+      const ChainTensor &tensor = chain.tensors[index];
+      TensorMovement one{static_cast<unsigned>(number), index, 0, footprint(tensor)};
+      if (tensor.isIO)
+        one.moved = time * sweep(tensor) * replacements([&](unsigned loop) { return tensor.uses(loop); });
+      movement.moved += one.moved;
+      movement.bytes += one.moved * tensor.elementBytes * tensor.crossings;
+      memory += one.footprint * tensor.elementBytes;
+      movement.tensors.push_back(one);
+    }
+    movement.memoryBytes = std::max(movement.memoryBytes, memory);
+    double points = 1, blocks = 1, again = replacements([&](unsigned loop) { return is_contained(op.loops, loop); });
+    for (unsigned loop : op.loops) {
+      points *= chain.loops[loop].extent;
+      blocks *= trips[loop];
+    }
+    movement.blocks.push_back(time * blocks * again);
+    movement.multiplications += time * points * again;
+  }
+
+  /// Elements of a tile. Of a tensor between operators, sums that a reduction comes back to are kept until it ends.
+  double footprint(const ChainTensor &tensor) const {
+    double elements = 1;
+    for (const ChainIndex &index : tensor.dims) {
+      double size = 1;
+      for (const ChainTerm &term : index) {
+        bool kept = !tensor.isIO && isRevisited(tensor, term.loop);
+        size += static_cast<double>(term.stride) * ((kept ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
+      }
+      elements *= size;
+    }
+    return elements;
+  }
+
+  /// Whether a loop outside this one reduces into the tensor.
+  bool isRevisited(const ChainTensor &tensor, unsigned loop) const {
+    auto producer = find_if(chain.ops, [&](const ChainOp &op) { return &chain.tensors[op.tensors.back()] == &tensor; });
+    if (producer == chain.ops.end())
+      return false;
+    for (unsigned outer : block.order) {
+      if (outer == loop)
+        return false;
+      if (trips[outer] > 1 && is_contained(producer->loops, outer) && !tensor.uses(outer))
+        return true;
+    }
+    return false;
+  }
+
+  /// Elements of all tiles of a tensor, each once. Windows of neighbouring tiles overlap.
+  double sweep(const ChainTensor &tensor) const {
+    double elements = 1;
+    for (const ChainIndex &index : tensor.dims) {
+      double positions = 1;
+      for (const ChainTerm &term : index)
+        positions *= trips[term.loop];
+      double size = positions;
+      for (const ChainTerm &term : index)
+        size += static_cast<double>(term.stride) * (chain.loops[term.loop].extent - trips[term.loop]) * positions /
+                trips[term.loop];
+      elements *= size;
+    }
+    return elements;
+  }
+
+  /// Observations 1 and 2: once a loop that is used has replaced what was there, those outside it do, too.
+  double replacements(function_ref<bool(unsigned)> isUsed) const {
+    double product = 1;
+    bool keepReuse = true;
+    for (unsigned loop : reverse(loops)) {
+      if (trips[loop] == 1)
+        continue;
+      if (isUsed(loop))
+        keepReuse = false;
+      else if (!keepReuse)
+        product *= trips[loop];
+    }
+    return product;
+  }
+
+  const OperatorChain &chain;
+  const BlockOrder &block;
+  ArrayRef<double> times;
+  std::vector<unsigned> loops; ///< around the current operator, outermost first
+  std::vector<int64_t> trips;
+  Movement movement;
+};
+} // namespace
+
+Movement tilewright::movementOf(const OperatorChain &chain, const BlockOrder &block, ArrayRef<double> times) {
+  return MovementCounter(chain, block, times).count();
+}
