@@ -29,30 +29,41 @@ void BlockOrder::print(const OperatorChain &chain, raw_ostream &os) const {
 namespace {
 class MovementCounter {
 public:
-  MovementCounter(const OperatorChain &chain, const BlockOrder &block, ArrayRef<double> times)
-      : chain(chain), block(block), times(times), loops(block.order) {
+  MovementCounter(const OperatorChain &chain, const BlockOrder &block) : chain(chain), block(block) {
     for (auto [loop, tile] : zip(chain.loops, block.tiles))
       trips.push_back(divideCeil(loop.extent, tile));
   }
 
   Movement count() {
     for (size_t op = 0; op < chain.ops.size(); ++op) {
+      findLoops(op);
       countOp(op);
-      // Observation 3: what only producers iterate over moves nothing of their consumers.
-      llvm::erase_if(loops, [&](unsigned loop) { return !chain.runs(loop, op + 1); });
     }
     return std::move(movement);
   }
 
 private:
+  /// The loops around an operator. Observation 3: what only its producers iterate over moves nothing of it. What only its
+  /// consumers iterate over does, but not past the end of a reduction that they wait for.
+  void findLoops(size_t op) {
+    loops.clear();
+    bool waits = false;
+    for (unsigned loop : block.order) {
+      bool isOwn = is_contained(chain.ops[op].loops, loop), isConsumers = !isOwn && chain.runs(loop, op + 1);
+      if (isOwn || (isConsumers && !waits))
+        loops.push_back(loop);
+      waits |= isOwn && chain.loops[loop].whole;
+    }
+  }
+
   void countOp(size_t number) {
     const ChainOp &op = chain.ops[number];
-    double time = times.empty() ? 1 : times[number], memory = 0;
+    double memory = 0;
     for (unsigned index : op.tensors) {
       const ChainTensor &tensor = chain.tensors[index];
       TensorMovement one{static_cast<unsigned>(number), index, 0, footprint(tensor)};
       if (tensor.isIO)
-        one.moved = time * sweep(tensor) * replacements([&](unsigned loop) { return tensor.uses(loop); });
+        one.moved = sweep(tensor) * replacements([&](unsigned loop) { return tensor.uses(loop); });
       movement.moved += one.moved;
       movement.bytes += one.moved * tensor.elementBytes * tensor.crossings;
       memory += one.footprint * tensor.elementBytes;
@@ -64,8 +75,8 @@ private:
       points *= chain.loops[loop].extent;
       blocks *= trips[loop];
     }
-    movement.blocks.push_back(time * blocks * again);
-    movement.multiplications += time * points * again;
+    movement.blocks.push_back(blocks * again);
+    movement.multiplications += points * again;
   }
 
   /// Elements of a tile. Of a tensor between operators, sums that a reduction comes back to are kept until it ends.
@@ -74,7 +85,7 @@ private:
     for (const ChainIndex &index : tensor.dims) {
       double size = 1;
       for (const ChainTerm &term : index) {
-        bool kept = !tensor.isIO && isRevisited(tensor, term.loop);
+        bool kept = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(tensor, term.loop));
         size += static_cast<double>(term.stride) * ((kept ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
       }
       elements *= size;
@@ -129,13 +140,12 @@ private:
 
   const OperatorChain &chain;
   const BlockOrder &block;
-  ArrayRef<double> times;
   std::vector<unsigned> loops; ///< around the current operator, outermost first
   std::vector<int64_t> trips;
   Movement movement;
 };
 } // namespace
 
-Movement tilewright::movementOf(const OperatorChain &chain, const BlockOrder &block, ArrayRef<double> times) {
-  return MovementCounter(chain, block, times).count();
+Movement tilewright::movementOf(const OperatorChain &chain, const BlockOrder &block) {
+  return MovementCounter(chain, block).count();
 }

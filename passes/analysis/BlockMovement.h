@@ -33,9 +33,10 @@ struct Movement {
 };
 
 /// Algorithm 1, with what the paper's text adds to it: a loop of one trip replaces nothing; a loop that only consumers
-/// have makes producers inside it run again; sums that a reduction outside them comes back to are kept whole. Edges
-/// count as large as they are. `times` is how often each operator runs its blocks; none: once.
-Movement movementOf(const OperatorChain &chain, const BlockOrder &block, llvm::ArrayRef<double> times = {});
+/// have makes producers inside it run again; sums that a reduction outside them comes back to are kept whole. Tiles at
+/// the edges count as large as they are. Where a reduction between two operators runs over a loop, the first goes
+/// through all of it before the second begins, and what is between them is kept along it.
+Movement movementOf(const OperatorChain &chain, const BlockOrder &block);
 
 } // namespace tilewright
 

@@ -5,6 +5,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 using namespace llvm;
@@ -19,10 +20,9 @@ GemmChainOptimum tilewright::gemmChainOptimum(double m, double n, double k, doub
   return optimum;
 }
 
-OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block,
-                              ArrayRef<double> times) {
+OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block) {
   OrderChoice choice;
-  choice.movement = movementOf(chain, block, times);
+  choice.movement = movementOf(chain, block);
   for (unsigned loop : block.order) {
     int64_t trips = divideCeil(chain.loops[loop].extent, block.tiles[loop]);
     if (trips > 1 && !chain.isParallel(loop))
@@ -40,26 +40,28 @@ OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &spa
 }
 
 namespace {
-constexpr size_t kCoarse = 12; ///< tiles of a loop that are tried before refining
+constexpr double kCombinations = 2500; ///< of tiles that are tried for an order before refining
+constexpr double kSlack = 1.03;        ///< refining gains less than this
 
 class OrderSearch {
 public:
-  OrderSearch(const OperatorChain &chain, const SearchSpace &space, ArrayRef<double> times)
-      : chain(chain), space(space), times(times) {
+  OrderSearch(const OperatorChain &chain, const SearchSpace &space) : chain(chain), space(space) {
     for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
-      (chain.isBatch(loop) ? batch : free).push_back(loop);
+      (chain.isBatch(loop) ? batch : chain.isWindow(loop) ? windows : free).push_back(loop);
   }
 
   std::optional<OrderChoice> search() {
-    // Nothing is reused along batch loops: they are outermost, one index at a time.
+    // Nothing is reused along batch loops: they are outermost, one index at a time. Windows lie whole in a tile.
     std::vector<unsigned> permuted = free;
     do {
       BlockOrder block;
       block.order = batch;
       append_range(block.order, permuted);
+      append_range(block.order, windows);
       block.tiles.resize(chain.loops.size());
       for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
         block.tiles[loop] = smallest(loop);
+      offerClosedForm(block);
       enumerate(block, 0);
       if (ofOrder)
         refine();
@@ -71,11 +73,29 @@ public:
 private:
   int64_t extentOf(unsigned loop) const { return chain.loops[loop].extent; }
   int64_t least(unsigned loop) const { return space.least.empty() ? 1 : std::min(space.least[loop], extentOf(loop)); }
-  bool isFixed(unsigned loop) const {
-    return is_contained(batch, loop) || (chain.loops[loop].whole && !space.online);
-  }
   int64_t smallest(unsigned loop) const {
-    return is_contained(batch, loop) ? 1 : isFixed(loop) ? extentOf(loop) : least(loop);
+    return is_contained(batch, loop) ? 1 : is_contained(windows, loop) ? extentOf(loop) : least(loop);
+  }
+
+  /// Two matmuls in the order m, l, k, n: the optimum over real numbers, rounded down, is tried first.
+  void offerClosedForm(BlockOrder block) {
+    if (chain.ops.size() != 2 || free.size() != 4 || !windows.empty())
+      return;
+    auto first = block.order.begin() + batch.size();
+    unsigned m = first[0], l = first[1], k = first[2], n = first[3];
+    auto isOf = [&](unsigned loop, size_t op) { return is_contained(chain.ops[op].loops, loop); };
+    if (!chain.isParallel(m) || !isOf(l, 0) || !isOf(l, 1) || isOf(k, 1) || isOf(n, 0))
+      return;
+    const ChainTensor &result = chain.tensors[chain.ops[1].tensors.back()];
+    GemmChainOptimum optimum =
+        gemmChainOptimum(extentOf(m), extentOf(n), extentOf(k), extentOf(l), space.capacityBytes / result.elementBytes,
+                         std::max(least(k), least(n)), result.crossings);
+    for (auto [loop, tile] : {std::pair(m, optimum.m), std::pair(l, optimum.l)})
+      block.tiles[loop] = std::clamp<int64_t>(static_cast<int64_t>(tile) / least(loop) * least(loop), least(loop),
+                                              extentOf(loop));
+    OrderChoice choice = weigh(chain, space, std::move(block));
+    if (choice.movement.memoryBytes <= space.capacityBytes)
+      offer(std::move(choice), ofOrder);
   }
 
   /// Whether some tensor is moved again for each block of the loop: only then do sizes between least and whole matter.
@@ -90,15 +110,15 @@ private:
   /// Sizes that differ in how many blocks they make, thinned out.
   std::vector<int64_t> sizes(const BlockOrder &block, unsigned loop) const {
     int64_t extent = extentOf(loop), step = least(loop);
-    if (isFixed(loop))
-      return {smallest(loop)};
     std::vector<int64_t> all;
-    if (matters(block, loop))
+    auto matter = [&](unsigned other) { return matters(block, other); };
+    double count = std::pow(kCombinations, 1.0 / std::max<int64_t>(1, count_if(free, matter)));
+    if (matter(loop))
       for (int64_t trips = divideCeil(extent, step); trips > 1;) {
         int64_t size = withTrips(loop, trips);
         all.push_back(size);
         int64_t reached = divideCeil(extent, size);
-        trips = std::min<int64_t>(reached - 1, std::floor(reached * std::pow(step / double(extent), 1.0 / kCoarse)));
+        trips = std::min<int64_t>(reached - 1, std::floor(reached * std::pow(static_cast<double>(step) / extent, 1 / count)));
       }
     else if (step < extent)
       all.push_back(step);
@@ -108,12 +128,16 @@ private:
 
   /// Footprints grow with every tile, so the least sizes of what is not decided yet show what cannot fit any more.
   void enumerate(BlockOrder &block, size_t depth) {
-    if (movementOf(chain, block).memoryBytes > space.capacityBytes)
+    if (depth < free.size() && movementOf(chain, block).memoryBytes > space.capacityBytes)
       return;
     if (depth == free.size()) {
-      offer(weigh(chain, space, block, times), ofOrder);
+      OrderChoice choice = weigh(chain, space, block);
+      if (choice.movement.memoryBytes <= space.capacityBytes)
+        offer(std::move(choice), ofOrder);
       return;
     }
+    if (best && leastBytes(block, depth) > kSlack * best->movement.bytes)
+      return;
     unsigned loop = free[depth];
     int64_t before = block.tiles[loop];
     for (int64_t size : sizes(block, loop)) {
@@ -123,11 +147,23 @@ private:
     block.tiles[loop] = before;
   }
 
-  static auto merit(const OrderChoice &choice) {
-    return std::tuple(choice.seconds, choice.movement.bytes, choice.movement.memoryBytes);
+  /// Larger tiles never move more: a bound for all that can follow what is decided.
+  double leastBytes(BlockOrder block, size_t depth) const {
+    for (unsigned loop : drop_begin(free, depth))
+      block.tiles[loop] = extentOf(loop);
+    return movementOf(chain, block).bytes;
   }
-  static bool offer(OrderChoice choice, std::optional<OrderChoice> &to) {
-    if (to && merit(choice) >= merit(*to))
+
+  /// Blocks count last: with fewer of them tiles of loops that move nothing take memory from those that do.
+  static bool isBetter(const OrderChoice &choice, const OrderChoice &than, bool byBlocks) {
+    auto merit = [&](const OrderChoice &of) {
+      const std::vector<double> &blocks = of.movement.blocks;
+      return std::tuple(of.seconds, of.movement.bytes, byBlocks ? std::accumulate(blocks.begin(), blocks.end(), 0.0) : 0);
+    };
+    return merit(choice) < merit(than);
+  }
+  static bool offer(OrderChoice choice, std::optional<OrderChoice> &to, bool byBlocks = false) {
+    if (to && !isBetter(choice, *to, byBlocks))
       return false;
     to = std::move(choice);
     return true;
@@ -135,25 +171,26 @@ private:
 
   /// Integer refinement: a block less along one loop, and if that does not fit a block more along another.
   void refine() {
-    for (bool better = true; better;) {
-      better = false;
-      BlockOrder block = ofOrder->block;
-      for (unsigned grown : free)
-        for (unsigned shrunk : free)
-          for (int64_t fewer : {1, 2})
-            for (int64_t more : {0, 1, 2})
-              better |= tryStep(block, grown, fewer, shrunk, more);
-    }
-    offer(*ofOrder, best);
+    for (bool byBlocks : {false, true})
+      for (bool better = true; better;) {
+        better = false;
+        BlockOrder block = ofOrder->block;
+        for (unsigned grown : free)
+          for (unsigned shrunk : free)
+            for (int64_t fewer : {1, 2})
+              for (int64_t more : {0, 1, 2})
+                better |= tryStep(block, grown, fewer, shrunk, more, byBlocks);
+      }
+    offer(*ofOrder, best, /*byBlocks=*/true);
   }
 
-  bool tryStep(BlockOrder block, unsigned grown, int64_t fewer, unsigned shrunk, int64_t more) {
-    if (isFixed(grown) || isFixed(shrunk) || (grown == shrunk && more > 0))
+  bool tryStep(BlockOrder block, unsigned grown, int64_t fewer, unsigned shrunk, int64_t more, bool byBlocks) {
+    if (grown == shrunk && more > 0)
       return false;
     block.tiles[shrunk] = withTrips(shrunk, divideCeil(extentOf(shrunk), block.tiles[shrunk]) + more);
     block.tiles[grown] = withTrips(grown, divideCeil(extentOf(grown), block.tiles[grown]) - fewer);
-    OrderChoice choice = weigh(chain, space, block, times);
-    return choice.movement.memoryBytes <= space.capacityBytes && offer(std::move(choice), ofOrder);
+    OrderChoice choice = weigh(chain, space, block);
+    return choice.movement.memoryBytes <= space.capacityBytes && offer(std::move(choice), ofOrder, byBlocks);
   }
 
   /// The least tile that makes no more than so many blocks.
@@ -164,51 +201,41 @@ private:
 
   const OperatorChain &chain;
   const SearchSpace &space;
-  ArrayRef<double> times;
-  std::vector<unsigned> batch, free;
+  std::vector<unsigned> batch, free, windows;
   std::optional<OrderChoice> ofOrder, best;
 };
-
-/// The chain inside one block: the same with the block's tiles as extents.
-OperatorChain insideBlock(OperatorChain chain, const BlockOrder &block) {
-  for (auto [loop, tile] : zip(chain.loops, block.tiles))
-    loop.extent = tile;
-  return chain;
-}
 } // namespace
 
-std::optional<OrderChoice> tilewright::searchOrder(const OperatorChain &chain, const SearchSpace &space,
-                                                   ArrayRef<double> times) {
-  return OrderSearch(chain, space, times).search();
+std::optional<OrderChoice> tilewright::searchOrder(const OperatorChain &chain, const SearchSpace &space) {
+  return OrderSearch(chain, space).search();
 }
 
 std::optional<BlockSchedule> tilewright::scheduleChain(const OperatorChain &chain, const ChainMachine &machine,
-                                                       ArrayRef<int64_t> least, bool online) {
+                                                       ArrayRef<int64_t> least) {
   BlockSchedule schedule;
-  OperatorChain level = chain;
-  std::vector<double> times(chain.ops.size(), 1);
-  double idle = 1;
-  for (const CacheLevel &cache : reverse(machine.caches)) {
-    bool outermost = schedule.levels.empty();
-    SearchSpace space{cache.capacityBytes, least.vec(), outermost ? machine.cores : 1, cache.bytesPerSecond,
-                      machine.multiplicationsPerSecond, online};
-    std::optional<OrderChoice> choice = searchOrder(level, space, times);
+  // What a level moves depends on its own tiles alone (equation 2), so the slowest is fastest where each is.
+  SearchSpace space{0, least.vec(), 1, 1, machine.multiplicationsPerSecond};
+  for (auto [number, cache] : enumerate(machine.caches)) {
+    space.capacityBytes = cache.capacityBytes;
+    space.bytesPerSecond = cache.bytesPerSecond;
+    space.cores = number + 1 == machine.caches.size() ? machine.cores : 1;
+    std::optional<OrderChoice> choice = searchOrder(chain, space);
     if (!choice)
       return std::nullopt;
-    if (outermost)
-      idle = choice->idle;
-    double moving = choice->movement.bytes / cache.bytesPerSecond * idle;
-    if (moving > schedule.seconds) {
-      schedule.seconds = moving;
-      schedule.bound = cache.name;
-    }
-    level = insideBlock(level, choice->block);
-    times = choice->movement.blocks;
+    space.least = choice->block.tiles;
     schedule.levels.push_back({cache.name, std::move(*choice)});
   }
-  if (!schedule.levels.empty() && machine.multiplicationsPerSecond > 0)
-    schedule.arithmeticSeconds =
-        schedule.levels.back().choice.movement.multiplications / machine.multiplicationsPerSecond * idle;
+  double idle = schedule.levels.empty() ? 1 : schedule.levels.back().choice.idle, multiplications = 0;
+  for (auto [level, cache] : zip(schedule.levels, machine.caches)) {
+    multiplications = std::max(multiplications, level.choice.movement.multiplications);
+    double moving = level.choice.movement.bytes / cache.bytesPerSecond * idle;
+    if (moving > schedule.seconds) {
+      schedule.seconds = moving;
+      schedule.bound = level.name;
+    }
+  }
+  if (machine.multiplicationsPerSecond > 0)
+    schedule.arithmeticSeconds = multiplications / machine.multiplicationsPerSecond * idle;
   if (schedule.arithmeticSeconds >= schedule.seconds) {
     schedule.seconds = schedule.arithmeticSeconds;
     schedule.bound = "arithmetic";
@@ -224,35 +251,4 @@ void BlockSchedule::print(const OperatorChain &chain, raw_ostream &os) const {
        << format("%.0f", level.choice.movement.memoryBytes) << " B; ";
   }
   os << format("%.3g us, bound by ", seconds * 1e6) << bound;
-}
-
-std::vector<OperatorChain> tilewright::separately(const OperatorChain &chain) {
-  std::vector<OperatorChain> apart;
-  for (const ChainOp &op : chain.ops) {
-    OperatorChain one;
-    std::vector<unsigned> place(chain.loops.size());
-    for (unsigned loop : op.loops) {
-      place[loop] = one.loops.size();
-      one.loops.push_back({chain.loops[loop].name, chain.loops[loop].extent, false});
-    }
-    ChainOp alone{op.name, {}, {}, op.expr};
-    for (unsigned loop : op.loops)
-      alone.loops.push_back(place[loop]);
-    for (unsigned number : op.tensors) {
-      ChainTensor tensor = chain.tensors[number];
-      tensor.isIO = true;
-      if (number != op.tensors.back())
-        tensor.crossings = 1;
-      for (ChainIndex &index : tensor.dims) {
-        llvm::erase_if(index, [&](const ChainTerm &term) { return !is_contained(op.loops, term.loop); });
-        for (ChainTerm &term : index)
-          term.loop = place[term.loop];
-      }
-      alone.tensors.push_back(one.tensors.size());
-      one.tensors.push_back(std::move(tensor));
-    }
-    one.ops.push_back(std::move(alone));
-    apart.push_back(std::move(one));
-  }
-  return apart;
 }

@@ -28,7 +28,6 @@ struct SearchSpace {
   int64_t cores = 1;          ///< that share out the blocks of the outermost parallel loops
   double bytesPerSecond = 1;
   double multiplicationsPerSecond = 0; ///< 0: free
-  bool online = false;                 ///< reductions between contractions need no whole tiles
 };
 
 struct OrderChoice {
@@ -40,13 +39,12 @@ struct OrderChoice {
 };
 
 /// Time of one order, by what moves and what is computed.
-OrderChoice weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block,
-                  llvm::ArrayRef<double> times = {});
+OrderChoice weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block);
 
-/// The quickest order, of equally quick ones that which moves least, or nothing if not even the least tiles fit. All
-/// permutations; for each, tiles that matter to it from a coarse grid, then refined one step at a time.
-std::optional<OrderChoice> searchOrder(const OperatorChain &chain, const SearchSpace &space,
-                                       llvm::ArrayRef<double> times = {});
+/// The quickest order, of equally quick ones that which moves least in fewest blocks, or nothing if not even the least
+/// tiles fit. All permutations; for each the closed form where it has one, and tiles that matter to it from a coarse grid, then refined
+/// one step at a time.
+std::optional<OrderChoice> searchOrder(const OperatorChain &chain, const SearchSpace &space);
 
 /// A cache, and how fast what lies below fills it.
 struct CacheLevel {
@@ -67,9 +65,9 @@ struct LevelChoice {
   OrderChoice choice;
 };
 
-/// One order and tiles per level, each inside the blocks of the one below, and what bounds the whole (equation 3).
+/// One order and tiles per level, whole ones of the level above in each, and what bounds the whole (equation 3).
 struct BlockSchedule {
-  std::vector<LevelChoice> levels; ///< outermost first
+  std::vector<LevelChoice> levels; ///< innermost first
   double arithmeticSeconds = 0, seconds = 0;
   std::string bound; ///< a level's name, or "arithmetic"
 
@@ -77,10 +75,7 @@ struct BlockSchedule {
 };
 
 std::optional<BlockSchedule> scheduleChain(const OperatorChain &chain, const ChainMachine &machine,
-                                           llvm::ArrayRef<int64_t> least, bool online = false);
-
-/// Every operator of the chain by itself, with what stayed on the chip written and read.
-std::vector<OperatorChain> separately(const OperatorChain &chain);
+                                           llvm::ArrayRef<int64_t> least);
 
 } // namespace tilewright
 

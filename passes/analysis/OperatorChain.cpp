@@ -26,6 +26,15 @@ bool OperatorChain::isBatch(unsigned loop) const {
   return isParallel(loop) && llvm::all_of(tensors, [&](const ChainTensor &tensor) { return tensor.uses(loop); });
 }
 
+bool OperatorChain::isWindow(unsigned loop) const {
+  auto isAlone = [&](const ChainIndex &index) { return index.size() == 1 || index[0].loop == loop; };
+  return llvm::any_of(tensors, [&](const ChainTensor &tensor) {
+    return llvm::any_of(tensor.dims, [&](const ChainIndex &index) {
+      return !isAlone(index) && llvm::any_of(index, [&](const ChainTerm &term) { return term.loop == loop; });
+    });
+  });
+}
+
 double OperatorChain::multiplications() const {
   double sum = 0;
   for (const ChainOp &op : ops) {
@@ -99,4 +108,41 @@ OperatorChain tilewright::gemmChain(int64_t m, int64_t n, int64_t k, int64_t l, 
           {tensor("A", M, K, true), tensor("B", K, L, true), tensor("C", M, L, false), tensor("D", L, N, true),
            tensor("E", M, N, true)},
           {{"first", {M, L, K}, {0, 1, 2}}, {"second", {M, N, L}, {2, 3, 4}}}};
+}
+
+OperatorChain tilewright::withOnlineReductions(OperatorChain chain) {
+  for (ChainLoop &loop : chain.loops)
+    loop.whole = false;
+  return chain;
+}
+
+std::vector<OperatorChain> tilewright::separately(const OperatorChain &chain) {
+  std::vector<OperatorChain> apart;
+  for (const ChainOp &op : chain.ops) {
+    OperatorChain one;
+    std::vector<unsigned> place(chain.loops.size());
+    for (unsigned loop : op.loops) {
+      place[loop] = one.loops.size();
+      one.loops.push_back({chain.loops[loop].name, chain.loops[loop].extent, false});
+    }
+    ChainOp alone{op.name, {}, {}, op.expr};
+    for (unsigned loop : op.loops)
+      alone.loops.push_back(place[loop]);
+    for (unsigned number : op.tensors) {
+      ChainTensor tensor = chain.tensors[number];
+      tensor.isIO = true;
+      if (number != op.tensors.back())
+        tensor.crossings = 1;
+      for (ChainIndex &index : tensor.dims) {
+        llvm::erase_if(index, [&](const ChainTerm &term) { return !llvm::is_contained(op.loops, term.loop); });
+        for (ChainTerm &term : index)
+          term.loop = place[term.loop];
+      }
+      alone.tensors.push_back(one.tensors.size());
+      one.tensors.push_back(std::move(tensor));
+    }
+    one.ops.push_back(std::move(alone));
+    apart.push_back(std::move(one));
+  }
+  return apart;
 }

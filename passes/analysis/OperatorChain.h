@@ -13,7 +13,8 @@ namespace tilewright {
 struct ChainLoop {
   std::string name;
   int64_t extent;
-  /// A reduction between two contractions runs over it (a softmax): it lies whole in a tile, unless that is done online.
+  /// A reduction between two contractions runs over it (a softmax): the second waits for all of it, unless the reduction
+  /// is done online.
   bool whole = false;
 };
 
@@ -58,6 +59,8 @@ struct OperatorChain {
   bool isParallel(unsigned loop) const;
   /// Parallel loops that every tensor uses: nothing is reused along them.
   bool isBatch(unsigned loop) const;
+  /// Loops over the points of a window: they are not cut.
+  bool isWindow(unsigned loop) const;
   /// Multiplications and additions, each once.
   double multiplications() const;
   /// Empty, or what is wrong: no operators, unknown loops or tensors, an extent that is not positive.
@@ -67,6 +70,12 @@ struct OperatorChain {
 
 /// The paper's example, C = A B and E = C D over m, n, k and l in this order, as it counts.
 OperatorChain gemmChain(int64_t m, int64_t n, int64_t k, int64_t l, int64_t elementBytes = 4);
+
+/// The same where reductions between contractions go on from block to block, as an online softmax does.
+OperatorChain withOnlineReductions(OperatorChain chain);
+
+/// Every operator of the chain by itself, with what stayed on the chip written and read.
+std::vector<OperatorChain> separately(const OperatorChain &chain);
 
 /// A contraction that others feed, and the chain that they form, or why they form none.
 struct FoundChain {

@@ -61,7 +61,7 @@ private:
     chain.print(os);
     last->emitRemark() << "chain: " << text;
     ChainMachine machine = chainMachine(target);
-    std::optional<BlockSchedule> fused = scheduleChain(chain, machine, leastTiles(chain, target), online);
+    std::optional<BlockSchedule> fused = scheduleChain(chain, machine, leastTiles(chain, target));
     last->emitRemark() << "fused: " << (fused ? print(chain, *fused) : "its least tiles fit no cache");
     double seconds = 0;
     for (const OperatorChain &one : separately(chain)) {
@@ -93,7 +93,7 @@ private:
         if (!chain.declined.empty())
           last->emitRemark() << "no longer chain: " << chain.declined;
         if (!chain.chain.ops.empty())
-          printChain(last, chain.chain, machine);
+          printChain(last, online ? withOnlineReductions(chain.chain) : chain.chain, machine);
       }
     }
   }

@@ -180,7 +180,7 @@ TEST(BlockOrderTest, search_reaches_the_closed_form_of_the_gemm_chain) {
     EXPECT_GE(rounded.moved, optimum.moved);
     double bound = 1 + std::max(optimum.m / m + 1.0 / tm, optimum.l / l + 1.0 / tl);
     EXPECT_LE(rounded.moved, bound * optimum.moved);
-    SearchSpace space{capacity, {1, least, least, 1}, 1, 1, 0, false};
+    SearchSpace space{capacity, {1, least, least, 1}, 1, 1, 0};
     std::optional<OrderChoice> found = searchOrder(chain, space);
     ASSERT_TRUE(found);
     EXPECT_LE(found->movement.memoryBytes, capacity);
@@ -221,7 +221,7 @@ TEST(BlockOrderTest, search_finds_what_trying_everything_finds) {
   for (double capacity : {16, 40, 90, 200})
     for (int64_t cores : {1, 3}) {
       OperatorChain chain = gemmChain(12, 7, 9, 10, 1);
-      SearchSpace space{capacity, {}, cores, 1, 0, false};
+      SearchSpace space{capacity, {}, cores, 1, 0};
       std::optional<OrderChoice> found = searchOrder(chain, space);
       ASSERT_TRUE(found);
       EXPECT_EQ(found->block.verify(chain), "");
@@ -233,7 +233,7 @@ TEST(BlockOrderTest, more_memory_never_moves_more) {
   OperatorChain chain = gemmChain(128, 64, 64, 128);
   double before = std::numeric_limits<double>::infinity();
   for (double capacity = 2048; capacity < 1 << 20; capacity *= 2) {
-    std::optional<OrderChoice> found = searchOrder(chain, {capacity, {6, 16, 1, 16}, 1, 1, 0, false});
+    std::optional<OrderChoice> found = searchOrder(chain, {capacity, {6, 16, 1, 16}, 1, 1, 0});
     ASSERT_TRUE(found);
     EXPECT_LE(found->seconds, before * 1.001);
     before = found->seconds;
@@ -242,13 +242,13 @@ TEST(BlockOrderTest, more_memory_never_moves_more) {
 }
 
 TEST(BlockOrderTest, nothing_is_found_where_the_least_tiles_do_not_fit) {
-  EXPECT_FALSE(searchOrder(gemmChain(128, 64, 64, 128), {1024, {32, 32, 32, 32}, 1, 1, 0, false}));
+  EXPECT_FALSE(searchOrder(gemmChain(128, 64, 64, 128), {1024, {32, 32, 32, 32}, 1, 1, 0}));
 }
 
 // Eight blocks of rows on three cores: the last round leaves one idle.
 TEST(BlockOrderTest, idle_cores_are_charged) {
   OperatorChain chain = gemmChain(64, 8, 8, 64);
-  OrderChoice choice = weigh(chain, {1e9, {}, 3, 1, 0, false}, mlkn(8, 8, 8, 16));
+  OrderChoice choice = weigh(chain, {1e9, {}, 3, 1, 0}, mlkn(8, 8, 8, 16));
   EXPECT_EQ(choice.parallelBlocks, 8);
   EXPECT_DOUBLE_EQ(choice.idle, 9.0 / 8);
   EXPECT_DOUBLE_EQ(choice.seconds, choice.movement.bytes * 9 / 8);
@@ -257,23 +257,35 @@ TEST(BlockOrderTest, idle_cores_are_charged) {
 TEST(BlockOrderTest, levels_nest_and_the_slowest_bounds) {
   OperatorChain chain = gemmChain(2048, 2048, 2048, 2048);
   ChainMachine machine{{{"L1", 48e3, 200e9}, {"L2", 1e6, 100e9}, {"L3", 16e6, 40e9}}, 2, 240e9};
-  std::optional<BlockSchedule> schedule = scheduleChain(chain, machine, {6, 64, 1, 64});
+  std::vector<int64_t> inner = {6, 64, 1, 64};
+  std::optional<BlockSchedule> schedule = scheduleChain(chain, machine, inner);
   ASSERT_TRUE(schedule);
   ASSERT_EQ(schedule->levels.size(), 3u);
-  std::vector<int64_t> outer = {2048, 2048, 2048, 2048};
-  double slowest = schedule->arithmeticSeconds;
-  for (size_t i = 0; i < 3; ++i) {
-    const OrderChoice &choice = schedule->levels[i].choice;
-    const CacheLevel &cache = machine.caches[2 - i];
-    EXPECT_EQ(schedule->levels[i].name, cache.name);
+  double slowest = schedule->arithmeticSeconds, idle = schedule->levels[2].choice.idle;
+  for (size_t level = 0; level < 3; ++level) {
+    const OrderChoice &choice = schedule->levels[level].choice;
+    const CacheLevel &cache = machine.caches[level];
+    EXPECT_EQ(schedule->levels[level].name, cache.name);
     EXPECT_LE(choice.movement.memoryBytes, cache.capacityBytes);
-    for (size_t loop = 0; loop < outer.size(); ++loop)
-      EXPECT_LE(choice.block.tiles[loop], outer[loop]);
-    outer = choice.block.tiles;
-    slowest = std::max(slowest, choice.movement.bytes / cache.bytesPerSecond * schedule->levels[0].choice.idle);
+    for (size_t loop = 0; loop < inner.size(); ++loop)
+      EXPECT_TRUE(choice.block.tiles[loop] % inner[loop] == 0 || choice.block.tiles[loop] == 2048);
+    inner = choice.block.tiles;
+    slowest = std::max(slowest, choice.movement.bytes / cache.bytesPerSecond * idle);
   }
   EXPECT_DOUBLE_EQ(schedule->seconds, slowest);
-  EXPECT_EQ(schedule->levels[0].choice.parallelBlocks % machine.cores, 0);
+  EXPECT_EQ(schedule->levels[2].choice.parallelBlocks % machine.cores, 0);
+}
+
+// The second matmul waits for whole rows of the softmax between: they are kept, but A and B need not lie whole in tiles.
+TEST(BlockOrderTest, a_reduction_between_keeps_rows_unless_it_is_online) {
+  OperatorChain chain = gemmChain(512, 64, 64, 512);
+  chain.loops[L].whole = true;
+  BlockOrder block = mlkn(8, 64, 64, 32);
+  Movement waits = movementOf(chain, block), online = movementOf(withOnlineReductions(chain), block);
+  EXPECT_DOUBLE_EQ(waits.tensors[C1].footprint, 8 * 512);
+  EXPECT_DOUBLE_EQ(online.tensors[C1].footprint, 8 * 32);
+  EXPECT_DOUBLE_EQ(waits.moved, online.moved);
+  EXPECT_DOUBLE_EQ(waits.multiplications, chain.multiplications());
 }
 
 TEST(BlockOrderTest, operators_apart_move_the_tensor_between_them) {
@@ -282,7 +294,7 @@ TEST(BlockOrderTest, operators_apart_move_the_tensor_between_them) {
   ASSERT_EQ(apart.size(), 2u);
   for (const OperatorChain &one : apart)
     EXPECT_EQ(one.verify(), "");
-  SearchSpace space{1e9, {}, 1, 1, 0, false};
+  SearchSpace space{1e9, {}, 1, 1, 0};
   double fused = searchOrder(chain, space)->movement.moved, sum = 0;
   for (const OperatorChain &one : apart)
     sum += searchOrder(one, space)->movement.moved;
