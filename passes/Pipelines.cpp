@@ -51,6 +51,8 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
                         llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
+  Option<bool> traceAccesses{*this, "trace-accesses", llvm::cl::init(false),
+                             llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -68,6 +70,8 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   kernels.addPass(createConvertToVector(convert));
   if (options.countBytes)
     kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
+  if (options.traceAccesses)
+    kernels.addNestedPass<func::FuncOp>(createTraceAccesses());
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());

@@ -147,6 +147,15 @@ private:
       Value offset = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
       values.map(alloc.getSlice(),
                  memref::ViewOp::create(builder, loc, memrefOf(alloc.getType()), memory, offset, ValueRange()));
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      auto copy = scf::ForOp::create(builder, loc, values.lookup(loop.getLowerBound()),
+                                     values.lookup(loop.getUpperBound()), values.lookup(loop.getStep()));
+      values.map(loop.getInductionVar(), copy.getInductionVar());
+      OpBuilder body = OpBuilder::atBlockTerminator(copy.getBody());
+      for (Operation &inner : loop.getBody()->without_terminator())
+        convertOp(body, inner, values);
+    } else if (op.hasTrait<OpTrait::ConstantLike>()) {
+      builder.clone(op, values);
     } else if (auto compute = dyn_cast<ComputeOp>(op)) {
       if (!compute.getMicroKernel() || !emitContraction(builder, compute, values, shape))
         emitNest(builder, compute, values, shape);
