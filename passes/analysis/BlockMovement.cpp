@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <optional>
 
 using namespace llvm;
 using namespace tilewright;
@@ -69,7 +70,7 @@ private:
       memory += one.footprint * tensor.elementBytes;
       movement.tensors.push_back(one);
     }
-    movement.memoryBytes = std::max(movement.memoryBytes, memory);
+    movement.memoryBytes = std::max(movement.memoryBytes, memory + keptBytes(number));
     double points = 1, blocks = 1, again = replacements([&](unsigned loop) { return is_contained(op.loops, loop); });
     for (unsigned loop : op.loops) {
       points *= chain.loops[loop].extent;
@@ -78,6 +79,33 @@ private:
     movement.blocks.push_back(blocks * again);
     movement.multiplications += points * again;
   }
+
+  /// Bytes of other operators' tiles that stay while this one runs: the loop around both does not replace them.
+  double keptBytes(size_t number) const {
+    size_t shared = 0;
+    std::optional<size_t> around;
+    for (; shared < block.order.size() && isAroundAll(block.order[shared]); ++shared)
+      if (trips[block.order[shared]] > 1)
+        around = shared;
+    if (!around)
+      return 0;
+    auto isReplaced = [&](const ChainOp &op, const ChainTensor &tensor) {
+      return any_of(drop_begin(block.order, *around), [&](unsigned loop) {
+        return trips[loop] > 1 && tensor.uses(loop) && is_contained(op.loops, loop);
+      });
+    };
+    double bytes = 0;
+    for (const ChainOp &op : chain.ops)
+      for (unsigned index : op.tensors)
+        if (const ChainTensor &tensor = chain.tensors[index];
+            tensor.isIO && !is_contained(chain.ops[number].tensors, index) && !isReplaced(op, tensor))
+          bytes += footprint(tensor) * tensor.elementBytes;
+    return bytes;
+  }
+
+  /// Whether all operators run inside one iteration of the loop: neither a producer's own reduction nor one that consumers
+  /// wait for.
+  bool isAroundAll(unsigned loop) const { return chain.runs(loop, chain.ops.size() - 1) && !chain.loops[loop].whole; }
 
   /// Elements of a tile. Of a tensor between operators, sums that a reduction comes back to are kept until it ends.
   double footprint(const ChainTensor &tensor) const {

@@ -27,7 +27,7 @@ struct Movement {
   std::vector<TensorMovement> tensors; ///< by operator, then in its order
   double moved = 0;                    ///< DV: elements of all tensors
   double bytes = 0;                    ///< the same in bytes, each tensor as often as it crosses
-  double memoryBytes = 0;              ///< MU: of the operator that keeps most
+  double memoryBytes = 0;              ///< MU: while the operator runs for which most is kept
   std::vector<double> blocks;          ///< executed by each operator
   double multiplications = 0;          ///< with what is computed again
 };
@@ -35,7 +35,8 @@ struct Movement {
 /// Algorithm 1, with what the paper's text adds to it: a loop of one trip replaces nothing; a loop that only consumers
 /// have makes producers inside it run again; sums that a reduction outside them comes back to are kept whole. Tiles at
 /// the edges count as large as they are. Where a reduction between two operators runs over a loop, the first goes
-/// through all of it before the second begins, and what is between them is kept along it.
+/// through all of it before the second begins, and what is between them is kept along it. A tile that the next block of
+/// its operator finds again takes memory while the other operators run (the paper leaves that out of MU).
 Movement movementOf(const OperatorChain &chain, const BlockOrder &block);
 
 } // namespace tilewright

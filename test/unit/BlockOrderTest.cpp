@@ -76,6 +76,15 @@ TEST(BlockOrderTest, order_mkln_keeps_all_sums_of_a_row_of_blocks) {
   EXPECT_DOUBLE_EQ(movementOf(chain, {{M, K, L, N}, {10, 9, 13, 8}}).tensors[C1].footprint, 10 * 48);
 }
 
+// Where rows of A and of E stay for all blocks of l, both matmuls run with them in memory, as attention does.
+TEST(BlockOrderTest, tiles_that_are_found_again_take_memory_while_the_other_product_runs) {
+  OperatorChain chain = gemmChain(512, 64, 64, 512, /*elementBytes=*/1);
+  Movement movement = movementOf(chain, mlkn(8, 64, 64, 32));
+  EXPECT_DOUBLE_EQ(movement.tensors[A].moved, 512 * 64);
+  EXPECT_DOUBLE_EQ(movement.tensors[E].moved, 512 * 64);
+  EXPECT_DOUBLE_EQ(movement.memoryBytes, 8 * 64 + 64 * 32 + 8 * 32 + /*E or A*/ 8 * 64);
+}
+
 /// Loads of tiles, counted by walking over all blocks: one whenever an operator's tile is not the one it used last.
 double countLoads(const OperatorChain &chain, const BlockOrder &block, std::vector<double> &executed) {
   std::vector<int64_t> at(chain.loops.size(), 0);

@@ -32,8 +32,8 @@ class ProgramConverter {
 public:
   ProgramConverter(ProgramOp program, VectorShape shape) : program(program), shape(shape) {}
 
-  /// func.func @name(bindings..., workgroup memory, workgroup index).
-  func::FuncOp convert(OpBuilder &builder) {
+  /// func.func @name(bindings..., workgroup memory, workgroup index). Failure: an error was emitted.
+  LogicalResult convert(OpBuilder &builder) {
     Location loc = program.getLoc();
     Block &source = program.getBody().front();
     SmallVector<Type> types;
@@ -70,7 +70,7 @@ public:
             .wasInterrupted())
       orderStreamedStores(body, loc);
     func::ReturnOp::create(body, loc);
-    return function;
+    return success(isConverted);
   }
 
 private:
@@ -157,8 +157,14 @@ private:
     } else if (op.hasTrait<OpTrait::ConstantLike>()) {
       builder.clone(op, values);
     } else if (auto compute = dyn_cast<ComputeOp>(op)) {
-      if (!compute.getMicroKernel() || !emitContraction(builder, compute, values, shape))
+      if (compute.getMicroKernel() && emitContraction(builder, compute, values, shape))
+        return;
+      if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>)) {
+        compute.emitError("sums that go on from what is in the slice, but not as a micro kernel reads and writes them");
+        isConverted = false;
+      } else {
         emitNest(builder, compute, values, shape);
+      }
     } else if (auto move = dyn_cast<MoveOp>(op)) {
       ComputeOp copy = copyNest(move);
       emitNest(builder, copy, values, shape);
@@ -192,6 +198,7 @@ private:
   ProgramOp program;
   VectorShape shape;
   Value memory; ///< block-space memory of the workgroup
+  bool isConverted = true;
 };
 
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {
@@ -220,7 +227,8 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
         return signalPassFailure();
       }
       OpBuilder builder(program);
-      ProgramConverter(program, shapeFor(*known)).convert(builder);
+      if (failed(ProgramConverter(program, shapeFor(*known)).convert(builder)))
+        return signalPassFailure();
       program.erase();
     }
   }

@@ -1,0 +1,226 @@
+"""Holds the block-order model to what generated code moves (Chimera 6.C), by simulating caches on its accesses.
+
+    python benchmarks/validate_movement.py --out benchmarks/results
+
+First, the chain C = A B, E = C D with M = N = K = L, scaled down together with its cache: tile programs in the orders
+mlkn and mlnk, and in mlkn without keeping C, for as many tilings as asked. What the model predicts that each moves into
+the cache and back is set against what the accesses of the compiled kernel move. Second, what the chains of the paper's
+Table IV move as one kernel against one kernel for each operator, both as the compiler builds them, at their full size
+and with the target's caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from tilewright.movement import Cache, compile_traced, simulate
+from tilewright.native import native
+
+from benchmarks import machine
+from benchmarks.chain_movement import ChainMovement, chain_movement
+from benchmarks.chain_programs import ChainBlocks, K, L, M, N, fused_chain, separate_chain
+
+# The paper: 2048 with 32 KiB of L1, 64-byte lines and vectors. A quarter of each length: areas are a sixteenth.
+EXTENT, CACHE = 480, Cache(capacity_bytes=2048, line_bytes=16)
+# Four lanes, a quarter of the paper's sixteen.
+TARGET = "x86-64-v2"
+FLOAT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An order of the chain's loops, and whether the block of C is kept."""
+
+    name: str
+    order: tuple[int, ...]
+    reuse: bool
+
+
+CASES = (
+    Case(name="mlkn", order=(M, L, K, N), reuse=True),
+    Case(name="mlnk", order=(M, L, N, K), reuse=True),
+    Case(name="mlkn without reuse", order=(M, L, K, N), reuse=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One tiling. Bytes into the cache and back."""
+
+    tiles: tuple[int, int, int, int]
+    predicted: float
+    observed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """Of one case: `r_squared` is the correlation's, `of_identity` how well y = x explains what was observed."""
+
+    case: str
+    points: list[Point]
+    r_squared: float
+    of_identity: float
+    median_ratio: float
+    best: Point
+    """The tiling that is predicted to move least of all."""
+
+
+def tilings(
+    case: Case, extent: int, cache: Cache, *, count: int, seed: int = 0
+) -> list[tuple[int, int, int, int]]:
+    """Tilings that divide the extents, in whole lines, and whose tiles fit the cache: that predicted best, and others."""
+    line = cache.line_bytes // FLOAT
+    rows = [size for size in range(1, extent + 1) if extent % size == 0]
+    columns = [size for size in rows if size % line == 0]
+    fitting = []
+    for tiles in product(rows, columns, columns, columns):
+        moved, _, memory = _predict(case, extent, tiles)
+        if memory <= cache.capacity_bytes:
+            fitting.append((moved, tiles))
+    best = min(fitting)[1]
+    drawn = random.Random(seed).sample([tiles for _, tiles in fitting], min(count, len(fitting)))
+    return [best, *(tiles for tiles in drawn if tiles != best)][:count]
+
+
+def _predict(case: Case, extent: int, tiles: Sequence[int]) -> tuple[float, float, float]:
+    return native.gemm_chain_movement([extent] * 4, list(case.order), list(tiles), case.reuse)
+
+
+def measure(
+    case: Case, extent: int, cache: Cache, tiles: tuple[int, int, int, int], target: str = TARGET
+) -> Point:
+    """Compiles one tiling and simulates its accesses."""
+    blocks = ChainBlocks(extents=(extent,) * 4, tiles=tiles, order=case.order)
+    program = fused_chain(blocks) if case.reuse else separate_chain(blocks)
+    with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
+        kernels = compile_traced(program, Path(folder), target=target)
+        (level,) = simulate(kernels, [cache])
+    return Point(tiles=tiles, predicted=_predict(case, extent, tiles)[1], observed=level.bytes)
+
+
+def summarize(case: Case, points: Sequence[Point]) -> CaseResult:
+    predicted = np.array([point.predicted for point in points])
+    observed = np.array([point.observed for point in points], dtype=float)
+    residual = float(((observed - predicted) ** 2).sum())
+    total = float(((observed - observed.mean()) ** 2).sum())
+    return CaseResult(
+        case=case.name,
+        points=list(points),
+        r_squared=float(np.corrcoef(predicted, observed)[0, 1] ** 2),
+        of_identity=1 - residual / total,
+        median_ratio=statistics.median(point.observed / point.predicted for point in points),
+        best=min(points, key=lambda point: point.predicted),
+    )
+
+
+def _measure(task: tuple[Case, int, Cache, tuple[int, int, int, int]]) -> Point:
+    return measure(*task)
+
+
+def validate(*, count: int, jobs: int, extent: int = EXTENT, cache: Cache = CACHE) -> list[CaseResult]:
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        runs = [
+            (case, pool.map(_measure, [(case, extent, cache, t) for t in tilings(case, extent, cache, count=count)]))
+            for case in CASES
+        ]
+        return [summarize(case, list(points)) for case, points in runs]
+
+
+def plot(results: Sequence[CaseResult], path: Path) -> None:
+    """Observed over predicted, a panel for each case; red: what is predicted to move least."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(results), figsize=(4 * len(results), 4), layout="constrained")
+    for axes, result in zip(panels, results, strict=True):
+        x, y = ([getattr(p, side) / 1e6 for p in result.points] for side in ("predicted", "observed"))
+        axes.plot([min(x), max(x)], [min(x), max(x)], color="black", linewidth=0.8)
+        axes.scatter(x, y, s=8)
+        axes.scatter([result.best.predicted / 1e6], [result.best.observed / 1e6], s=24, color="tab:red")
+        axes.set(xscale="log", yscale="log", xlabel="predicted MB", ylabel="observed MB")
+        axes.set_title(f"{result.case}: R² = {result.r_squared:.3f}")
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def _markdown(results: Sequence[CaseResult], chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
+    lines = [
+        "# Movement: predicted and observed",
+        "",
+        f"{facts['processor']}, {facts['date']}, revision {facts['revision']}. "
+        f"`python benchmarks/validate_movement.py`. Observed: every access of the compiled kernels, as generated, on",
+        "simulated caches (fully associative, least recently used, write back); not seen: what LLVM spills or keeps.",
+        "",
+        f"Chain of two matmuls, M = N = K = L = {EXTENT}, {CACHE.capacity_bytes} bytes of cache in lines of "
+        f"{CACHE.line_bytes}: the paper's 2048, 32 KiB and 64 by a quarter of each length.",
+        "",
+        "| case | tilings | R² | R² of y = x | observed / predicted, median | predicted best: MB, observed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        best = f"{r.best.tiles}: {r.best.predicted / 1e6:.1f}, {r.best.observed / 1e6:.1f}"
+        lines.append(
+            f"| {r.case} | {len(r.points)} | {r.r_squared:.3f} | {r.of_identity:.3f} | {r.median_ratio:.3f} | {best} |"
+        )
+    lines += [
+        "",
+        "Table IV's chains, f32, on one core with the caches of the target, from cold caches, all batches: one kernel",
+        "against one for each operator. MB between levels; a kernel count says where the compiler did not fuse.",
+        "",
+        "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for c in chains:
+        row = [*(f"{b / 1e6:.1f}" for b in (*c.fused, *c.apart)), *(f"{s:.1%}" for s in c.saved[1:])]
+        lines.append(f"| {c.name} | {c.kernels} of {c.operators} | " + " | ".join(row) + " |")
+    if chains:
+        means = [statistics.mean(c.saved[level] for c in chains) for level in (1, 2)]
+        lines.append(f"\nMean: L2-L3 {-means[0]:.2%}, DRAM {-means[1]:.2%} (the paper: -59.75%, -75.17%).")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilings", type=int, default=120, help="of each case (default: 120)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
+    parser.add_argument("--no-chains", action="store_true", help="leave out Table IV's chains")
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    results = validate(count=arguments.tilings, jobs=arguments.jobs)
+    for result in results:
+        print(f"{result.case}: R² {result.r_squared:.4f}, of y = x {result.of_identity:.4f}", flush=True)
+    chains = [] if arguments.no_chains else chain_movement(jobs=arguments.jobs)
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    root = Path(__file__).resolve().parent.parent
+    facts = {**machine.describe(), "date": date, "revision": machine.revision(root)}
+    text = _markdown(results, chains, facts)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    path = arguments.out / f"{date}-movement"
+    path.with_suffix(".md").write_text(text)
+    data = {"machine": facts, "cases": [asdict(r) for r in results], "chains": [asdict(c) for c in chains]}
+    path.with_suffix(".json").write_text(json.dumps(data) + "\n")
+    plot(results, path.with_suffix(".png"))
+    print(text, f"\n{time.monotonic() - start:.0f} s; {path}.md, .json, .png", sep="")
+
+
+if __name__ == "__main__":
+    main()
