@@ -11,28 +11,30 @@ from benchmarks.workloads.builder import GraphBuilder
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """[batch, m, k] x [batch, k, l], with or without a softmax, x [batch, l, n]."""
+    """[batch, m, k] x [batch, k, inner], perhaps a softmax, x [batch, inner, n]. `inner` is the paper's L."""
 
     name: str
     batch: int
     m: int
     n: int
     k: int
-    l: int
+    inner: int
     softmax: bool = False
 
     def whole(self) -> onnx.ModelProto:
         g = GraphBuilder(self.name)
         a, b, d = (g.input(name, shape) for name, shape in self._inputs().items())
         c = g.op("MatMul", a, b)
-        g.output(g.op("MatMul", g.op("Softmax", c, axis=-1) if self.softmax else c, d), self._shape(self.m, self.n))
+        g.output(
+            g.op("MatMul", g.op("Softmax", c, axis=-1) if self.softmax else c, d), self._shape(self.m, self.n)
+        )
         return g.build()
 
     def operators(self) -> list[onnx.ModelProto]:
         """A model of each, in order."""
         models = []
         inputs = self._inputs()
-        between = self._shape(self.m, self.l)
+        between = self._shape(self.m, self.inner)
         g = GraphBuilder(f"{self.name}_first")
         g.output(g.op("MatMul", g.input("a", inputs["a"]), g.input("b", inputs["b"])), between)
         models.append(g.build())
@@ -41,12 +43,14 @@ class Chain:
             g.output(g.op("Softmax", g.input("c", between), axis=-1), between)
             models.append(g.build())
         g = GraphBuilder(f"{self.name}_second")
-        g.output(g.op("MatMul", g.input("c", between), g.input("d", inputs["d"])), self._shape(self.m, self.n))
+        g.output(
+            g.op("MatMul", g.input("c", between), g.input("d", inputs["d"])), self._shape(self.m, self.n)
+        )
         models.append(g.build())
         return models
 
     def _inputs(self) -> dict[str, list[int]]:
-        sides = {"a": (self.m, self.k), "b": (self.k, self.l), "d": (self.l, self.n)}
+        sides = {"a": (self.m, self.k), "b": (self.k, self.inner), "d": (self.inner, self.n)}
         return {name: self._shape(*shape) for name, shape in sides.items()}
 
     def _shape(self, rows: int, columns: int) -> list[int]:
@@ -55,7 +59,7 @@ class Chain:
     @property
     def bytes_between(self) -> int:
         """Of what the first product hands to the second, f32."""
-        return 4 * self.batch * self.m * self.l
+        return 4 * self.batch * self.m * self.inner
 
 
 _TABLE = (
@@ -66,7 +70,9 @@ _TABLE = (
 )
 
 CHAINS: tuple[Chain, ...] = tuple(
-    Chain(name=name + ("-softmax" if softmax else ""), batch=batch, m=m, n=n, k=k, l=l, softmax=softmax)
+    Chain(
+        name=name + ("-softmax" if softmax else ""), batch=batch, m=m, n=n, k=k, inner=inner, softmax=softmax
+    )
     for softmax in (False, True)
-    for name, batch, m, n, k, l in _TABLE
+    for name, batch, m, n, k, inner in _TABLE
 )

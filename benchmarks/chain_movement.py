@@ -43,7 +43,9 @@ def caches_of(target: Target) -> list[Cache]:
     ]
 
 
-def chain_movement(*, jobs: int, target: str = "cpu", chains: Sequence[Chain] = CHAINS) -> list[ChainMovement]:
+def chain_movement(
+    *, jobs: int, target: str = "cpu", chains: Sequence[Chain] = CHAINS
+) -> list[ChainMovement]:
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         return list(pool.map(partial(measure_chain, target=target), chains))
 
@@ -56,8 +58,8 @@ def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
         name=chain.name,
         kernels=len(whole),
         operators=len(operators),
-        fused=[level.bytes for level in _movement(whole, chain, caches)],
-        apart=[level.bytes for level in _movement(apart, chain, caches)],
+        fused=[level.bytes for level in simulate_in_order(whole, chain, caches)],
+        apart=[level.bytes for level in simulate_in_order(apart, chain, caches)],
     )
 
 
@@ -71,7 +73,9 @@ def kernels_of(model: object, target: str) -> list[Kernel]:
         return traced_build(dump)
 
 
-def _movement(kernels: Sequence[Kernel], chain: Chain, caches: Sequence[Cache]) -> list[LevelMovement]:
+def simulate_in_order(
+    kernels: Sequence[Kernel], chain: Chain, caches: Sequence[Cache]
+) -> list[LevelMovement]:
     """Kernels in order; what one writes of the size of C, the next reads."""
     hierarchy = Hierarchy(caches)
     kept = []  # buffers stay where they are, so that no two tensors share an address

@@ -52,10 +52,10 @@ class _Writer:
         self._at: dict[int, tuple[str, bool]] = {}
 
     def fused(self) -> str:
-        m, _, _, l = self._blocks.tiles
+        rows, columns = (self._blocks.tiles[loop] for loop in (M, L))
         before = self._blocks.order.index(K)
         shared, after = self._blocks.order[:before], self._blocks.order[before + 1 :]
-        c = f"!tile.slice<{m}x{l}xf32, block>"
+        c = f"!tile.slice<{rows}x{columns}xf32, block>"
         self._emit(f"%c = tile.alloc : {c}")
 
         def first() -> None:
@@ -124,7 +124,7 @@ class _Writer:
         init = "0.0 : f32" if self._at[reduced][1] else "unit"
         self._emit(
             f"tile.compute {extents} sizes {sizes} offsets [0, 1, 2] ({offsets}) vector 1 reduce [2] "
-            f"into ({out} : {out_type}) at [{acc}] inits [{init}] kinds [\"add\"] "
+            f'into ({out} : {out_type}) at [{acc}] inits [{init}] kinds ["add"] '
             'attributes {micro_kernel = "fma"} {'
         )
         self._emit("^bb0(%s: f32):")

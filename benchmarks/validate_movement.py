@@ -84,7 +84,7 @@ class CaseResult:
 def tilings(
     case: Case, extent: int, cache: Cache, *, count: int, seed: int = 0
 ) -> list[tuple[int, int, int, int]]:
-    """Tilings that divide the extents, in whole lines, and whose tiles fit the cache: that predicted best, and others."""
+    """Tilings that divide the extents in whole lines, and fit the cache: the one predicted best, and others."""
     line = cache.line_bytes // FLOAT
     rows = [size for size in range(1, extent + 1) if extent % size == 0]
     columns = [size for size in rows if size % line == 0]
@@ -136,7 +136,12 @@ def _measure(task: tuple[Case, int, Cache, tuple[int, int, int, int]]) -> Point:
 def validate(*, count: int, jobs: int, extent: int = EXTENT, cache: Cache = CACHE) -> list[CaseResult]:
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         runs = [
-            (case, pool.map(_measure, [(case, extent, cache, t) for t in tilings(case, extent, cache, count=count)]))
+            (
+                case,
+                pool.map(
+                    _measure, [(case, extent, cache, t) for t in tilings(case, extent, cache, count=count)]
+                ),
+            )
             for case in CASES
         ]
         return [summarize(case, list(points)) for case, points in runs]
@@ -198,7 +203,9 @@ def _markdown(results: Sequence[CaseResult], chains: Sequence[ChainMovement], fa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tilings", type=int, default=120, help="of each case (default: 120)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")

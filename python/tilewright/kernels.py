@@ -67,9 +67,7 @@ class Kernel:
     binding_bytes: Sequence[int]
     block_bytes: int
 
-    def run(
-        self, addresses: Sequence[int], *, processor: int = 0, workgroups: range | None = None
-    ) -> None:
+    def run(self, addresses: Sequence[int], *, processor: int = 0, workgroups: range | None = None) -> None:
         """Runs workgroups (all of them) on bindings at these addresses, as on a processor with these feature bits."""
         environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)

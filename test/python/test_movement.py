@@ -44,7 +44,10 @@ def test_simulator_counts_what_a_plain_one_counts() -> None:
     accesses = [
         (int(a), int(s), bool(w))
         for a, s, w in zip(
-            random.integers(0, 4096, 5000), random.integers(0, 64, 5000), random.integers(0, 2, 5000), strict=True
+            random.integers(0, 4096, 5000),
+            random.integers(0, 64, 5000),
+            random.integers(0, 2, 5000),
+            strict=True,
         )
     ]
     plain = _PlainCache(lines=20)
@@ -83,13 +86,13 @@ def test_levels_see_what_the_ones_above_miss_and_evict() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tile_programs_compute_the_chain(case: Case, tmp_path: Path) -> None:
     """Distinct extents; tiles of several blocks along every loop."""
-    m, n, k, l = 12, 48, 20, 32
-    blocks = ChainBlocks(extents=(m, n, k, l), tiles=(4, 16, 5, 8), order=case.order)
+    m, n, k, inner = 12, 48, 20, 32
+    blocks = ChainBlocks(extents=(m, n, k, inner), tiles=(4, 16, 5, 8), order=case.order)
     program = fused_chain(blocks) if case.reuse else separate_chain(blocks)
     (kernel,) = compile_traced(program, tmp_path, target=_TARGET)
     random = np.random.default_rng(0)
-    a, b, d = (random.standard_normal(shape, dtype=np.float32) for shape in ((m, k), (k, l), (l, n)))
-    e, c = np.full((m, n), np.nan, np.float32), np.full((m, l), np.nan, np.float32)
+    a, b, d = (random.standard_normal(shape, dtype=np.float32) for shape in ((m, k), (k, inner), (inner, n)))
+    e, c = np.full((m, n), np.nan, np.float32), np.full((m, inner), np.nan, np.float32)
     outputs = [e] if case.reuse else [e, c]
     addresses = [array.ctypes.data for array in (a, b, d, *outputs)]
     assert trace(kernel, addresses, Hierarchy([Cache(capacity_bytes=1024)])) > 0
