@@ -23,6 +23,7 @@ struct CacheTraffic {
 class TILEWRIGHT_CORE CacheSimulator {
 public:
   explicit CacheSimulator(const std::vector<CacheShape> &levels);
+  CacheSimulator(const CacheSimulator &) = delete;
   ~CacheSimulator();
 
   void access(uint64_t address, uint64_t bytes, bool isStore);

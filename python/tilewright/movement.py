@@ -69,7 +69,9 @@ def compile_traced(programs: str, folder: Path, *, target: str = "cpu") -> list[
     """Kernels of a module of tile programs, built with the recording of their accesses."""
     module = Module.parse(f"module {{\nmodule @tilewright_kernels {{\n{programs}\n}}\n}}")
     paths = {"object-path": str(folder / "traced.o"), "manifest": str(folder / "traced.json")}
-    module.run(pipeline(pass_text("tilewright-cpu-codegen", {"target": target, "trace-accesses": True, **paths})))
+    module.run(
+        pipeline(pass_text("tilewright-cpu-codegen", {"target": target, "trace-accesses": True, **paths}))
+    )
     return load_kernels(folder / "traced.o", folder / "traced.json")
 
 
