@@ -114,7 +114,7 @@ def _compile(chain: Chain, variant: Variant, cache: Path, target: str) -> dict[s
             program = tilewright.compile(model, target, threads=1, plan=plan, dump_dir=folder)
             program.save(_path(cache, chain, variant, number))
             kernels += traced_build(Path(folder))
-    moved = simulate_in_order(kernels, chain, caches_of(Target.lookup(target)))
+    moved = simulate_in_order(kernels, caches_of(Target.lookup(target)))
     return {"kernels": len(kernels), "bytes": [level.bytes for level in moved]}
 
 

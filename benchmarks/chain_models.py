@@ -56,11 +56,6 @@ class Chain:
     def _shape(self, rows: int, columns: int) -> list[int]:
         return [self.batch, rows, columns]
 
-    @property
-    def bytes_between(self) -> int:
-        """Of what the first product hands to the second, f32."""
-        return 4 * self.batch * self.m * self.inner
-
 
 _TABLE = (
     *(("G1", 8, 512, 64, 64, 512), ("G2", 12, 512, 64, 64, 512), ("G3", 16, 512, 64, 64, 512)),

@@ -16,6 +16,9 @@ from tilewright.targets import Target
 
 from benchmarks.chain_models import CHAINS, Chain
 
+# That kernels are planned for. Their workgroups run one after another through one core's caches.
+_THREADS = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChainMovement:
@@ -58,8 +61,8 @@ def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
         name=chain.name,
         kernels=len(whole),
         operators=len(operators),
-        fused=[level.bytes for level in simulate_in_order(whole, chain, caches)],
-        apart=[level.bytes for level in simulate_in_order(apart, chain, caches)],
+        fused=[level.bytes for level in simulate_in_order(whole, caches)],
+        apart=[level.bytes for level in simulate_in_order(apart, caches)],
     )
 
 
@@ -67,30 +70,24 @@ def kernels_of(model: object, target: str) -> list[Kernel]:
     """The traced kernels of a model; all of it must be ours."""
     with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
         dump = Path(folder)
-        program = tilewright.compile(model, target, threads=1, dump_dir=dump)  # type: ignore[arg-type]
-        if program.metadata.report.left_to_iree:
+        program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump)  # type: ignore[arg-type]
+        if any(op.is_dispatch for op in program.metadata.report.left_to_iree):
             raise RuntimeError("an operator of a chain is left to IREE; its movement is not seen")
         return traced_build(dump)
 
 
-def simulate_in_order(
-    kernels: Sequence[Kernel], chain: Chain, caches: Sequence[Cache]
-) -> list[LevelMovement]:
-    """Kernels in order; what one writes of the size of C, the next reads."""
+def simulate_in_order(kernels: Sequence[Kernel], caches: Sequence[Cache]) -> list[LevelMovement]:
+    """Kernels one after another; what one has written, the next reads: in a chain its size says which it is."""
     hierarchy = Hierarchy(caches)
     kept = []  # buffers stay where they are, so that no two tensors share an address
-    handed_on: int | None = None
+    written: dict[int, int] = {}
     for kernel in kernels:
         addresses = []
-        for size in kernel.binding_bytes:
+        inputs = len(kernel.binding_bytes) - kernel.outputs
+        for place, size in enumerate(kernel.binding_bytes):
             storage, address = buffer(size)
             kept.append(storage)
-            addresses.append(address)
-        inputs = len(addresses) - kernel.outputs
-        for place in range(inputs):
-            if handed_on is not None and kernel.binding_bytes[place] == chain.bytes_between:
-                addresses[place] = handed_on
-                break
+            addresses.append(written.pop(size, address) if place < inputs else address)
         trace(kernel, addresses, hierarchy)
-        handed_on = addresses[-1]
+        written |= dict(zip(kernel.binding_bytes[inputs:], addresses[inputs:], strict=True))
     return hierarchy.movement()

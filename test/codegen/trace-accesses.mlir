@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-trace-accesses))' --canonicalize --cse | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-trace-accesses,canonicalize,cse))' | FileCheck %s
 
 // Each access appends address, bytes and direction, whether it is to a binding or to the workgroup's memory; what finds no
 // room is counted and goes to the last place.
