@@ -18,7 +18,6 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -31,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from tilewright.movement import Cache, compile_traced, simulate
 from tilewright.native import native
+from tilewright.targets import Target
 
 from benchmarks import machine
 from benchmarks.chain_movement import ChainMovement, chain_movement
@@ -182,13 +182,11 @@ def plot(results: Sequence[CaseResult], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _markdown(results: Sequence[CaseResult], chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
+def _tilings_text(results: Sequence[CaseResult], facts: dict[str, Any]) -> str:
     lines = [
-        "# Movement: predicted and observed",
+        "# Movement of tilings: predicted and observed",
         "",
-        f"{facts['processor']}, {facts['date']}, revision {facts['revision']}. "
-        f"`python benchmarks/validate_movement.py`. Observed: every access of the compiled kernels, as generated, on",
-        "simulated caches (fully associative, least recently used, write back); not seen: what LLVM spills or keeps.",
+        _where(facts),
         "",
         f"Chain of two matmuls, M = N = K = L = {EXTENT}, {CACHE.capacity_bytes} bytes of cache in lines of "
         f"{CACHE.line_bytes} (the paper: 2048, 32 KiB, 64), tilings drawn at random. Tiles in use take at most "
@@ -206,10 +204,18 @@ def _markdown(results: Sequence[CaseResult], chains: Sequence[ChainMovement], fa
             f"| {r.case} | {len(r.points)} | {r.r_squared:.3f} | {r.of_identity:.3f} | {r.median_ratio:.3f} | {best} | "
             + (f"{len(r.full)}, {r.full_ratio:.2f} |" if r.full_ratio else "0 |")
         )
-    lines += [
+    return "\n".join(lines) + "\n"
+
+
+def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
+    lines = [
+        "# Movement of chains: one kernel against one for each operator",
         "",
-        "Table IV's chains, f32, on one core with the caches of the target, from cold caches, all batches: one kernel",
-        "against one for each operator. MB between levels; a kernel count says where the compiler did not fuse.",
+        _where(facts),
+        "",
+        f"Table IV's chains, f32, planned for {facts['target']} and two threads, through the caches of one core, "
+        "from cold caches,",
+        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart.",
         "",
         "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -217,37 +223,58 @@ def _markdown(results: Sequence[CaseResult], chains: Sequence[ChainMovement], fa
     for c in chains:
         row = [*(f"{b / 1e6:.1f}" for b in (*c.fused, *c.apart)), *(f"{s:.1%}" for s in c.saved[1:])]
         lines.append(f"| {c.name} | {c.kernels} of {c.operators} | " + " | ".join(row) + " |")
-    if chains:
-        means = [statistics.mean(c.saved[level] for c in chains) for level in (1, 2)]
-        lines.append(f"\nMean: L2-L3 {-means[0]:.2%}, DRAM {-means[1]:.2%} (the paper: -59.75%, -75.17%).")
+    lines.append("")
+    for name, group in (
+        ("without softmax", [c for c in chains if "softmax" not in c.name]),
+        ("with softmax", [c for c in chains if "softmax" in c.name]),
+    ):
+        if group:
+            l3, dram = (statistics.mean(c.saved[level] for c in group) for level in (1, 2))
+            lines.append(f"- Mean {name}: L2-L3 {-l3:+.2%}, DRAM {-dram:+.2%} (the paper: -59.75%, -75.17%).")
     return "\n".join(lines) + "\n"
+
+
+def _where(facts: dict[str, Any]) -> str:
+    return (
+        f"{facts['processor']}, {facts['date']}, revision {facts['revision']}; "
+        "`python benchmarks/validate_movement.py`.\n"
+        "Observed: every access of the compiled kernels, as generated, on simulated caches (fully associative, least\n"
+        "recently used, write back). Not seen: what LLVM spills or keeps in registers."
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tilings", type=int, default=120, help="of each case (default: 120)")
+    parser.add_argument("--only", choices=("tilings", "chains"), help="one of the two parts")
+    parser.add_argument("--tilings", type=int, default=80, help="of each case (default: 80)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
-    parser.add_argument("--no-chains", action="store_true", help="leave out Table IV's chains")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    results = validate(count=arguments.tilings, jobs=arguments.jobs)
-    for result in results:
-        print(f"{result.case}: R² {result.r_squared:.4f}, of y = x {result.of_identity:.4f}", flush=True)
-    chains = [] if arguments.no_chains else chain_movement(jobs=arguments.jobs)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    root = Path(__file__).resolve().parent.parent
-    facts = {**machine.describe(), "date": date, "revision": machine.revision(root)}
-    text = _markdown(results, chains, facts)
-    path = arguments.out / f"{date}-movement"
+    facts = {
+        **machine.describe(),
+        "date": date,
+        "revision": machine.revision(Path(__file__).resolve().parent.parent),
+        "target": Target.lookup("cpu").name,
+    }
+    if arguments.only != "chains":
+        results = validate(count=arguments.tilings, jobs=arguments.jobs)
+        path = arguments.out / f"{date}-movement-tilings"
+        _write(path, _tilings_text(results, facts), {"machine": facts, "cases": [asdict(r) for r in results]})
+        plot(results, path.with_suffix(".png"))
+    if arguments.only != "tilings":
+        chains = chain_movement(jobs=arguments.jobs)
+        path = arguments.out / f"{date}-movement-chains"
+        _write(path, _chains_text(chains, facts), {"machine": facts, "chains": [asdict(c) for c in chains]})
+
+
+def _write(path: Path, text: str, data: dict[str, Any]) -> None:
     path.with_suffix(".md").write_text(text)
-    data = {"machine": facts, "cases": [asdict(r) for r in results], "chains": [asdict(c) for c in chains]}
     path.with_suffix(".json").write_text(json.dumps(data) + "\n")
-    plot(results, path.with_suffix(".png"))
-    print(text, f"\n{time.monotonic() - start:.0f} s; {path}.md, .json, .png", sep="")
+    print(text, f"{path}.md, .json", sep="\n", flush=True)
 
 
 if __name__ == "__main__":
