@@ -1,5 +1,5 @@
-// Caches with least-recently-used replacement, line by line: what a stream of accesses moves between levels. For judging
-// predictions of movement, which a machine's own counters can only do where it has them.
+// Caches with least-recently-used replacement, line by line: what a stream of accesses moves between levels. For
+// judging predictions of movement, which a machine's own counters can only do where it has them.
 #ifndef TILEWRIGHT_CORE_CACHESIMULATOR_H
 #define TILEWRIGHT_CORE_CACHESIMULATOR_H
 

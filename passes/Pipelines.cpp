@@ -51,8 +51,9 @@ struct CpuOptions : PassPipelineOptions<CpuOptions> {
                         llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
-  Option<bool> traceAccesses{*this, "trace-accesses", llvm::cl::init(false),
-                             llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
+  Option<bool> traceAccesses{
+      *this, "trace-accesses", llvm::cl::init(false),
+      llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 

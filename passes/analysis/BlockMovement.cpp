@@ -23,8 +23,7 @@ std::string BlockOrder::verify(const OperatorChain &chain) const {
 }
 
 void BlockOrder::print(const OperatorChain &chain, raw_ostream &os) const {
-  interleave(
-      order, os, [&](unsigned loop) { os << chain.loops[loop].name << ":" << tiles[loop]; }, " ");
+  interleave(order, os, [&](unsigned loop) { os << chain.loops[loop].name << ":" << tiles[loop]; }, " ");
 }
 
 namespace {
@@ -44,8 +43,8 @@ public:
   }
 
 private:
-  /// The loops around an operator. Observation 3: what only its producers iterate over moves nothing of it. What only its
-  /// consumers iterate over does, but not past the end of a reduction that they wait for.
+  /// The loops around an operator. Observation 3: what only its producers iterate over moves nothing of it. What only
+  /// its consumers iterate over does, but not past the end of a reduction that they wait for.
   void findLoops(size_t op) {
     loops.clear();
     bool waits = false;
@@ -103,8 +102,8 @@ private:
     return bytes;
   }
 
-  /// Whether all operators run inside one iteration of the loop: neither a producer's own reduction nor one that consumers
-  /// wait for.
+  /// Whether all operators run inside one iteration of the loop: neither a producer's own reduction nor one that
+  /// consumers wait for.
   bool isAroundAll(unsigned loop) const { return chain.runs(loop, chain.ops.size() - 1) && !chain.loops[loop].whole; }
 
   /// Elements of a tile. Of a tensor between operators, sums that a reduction comes back to are kept until it ends.
@@ -114,7 +113,8 @@ private:
       double size = 1;
       for (const ChainTerm &term : index) {
         bool kept = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(tensor, term.loop));
-        size += static_cast<double>(term.stride) * ((kept ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
+        size +=
+            static_cast<double>(term.stride) * ((kept ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
       }
       elements *= size;
     }

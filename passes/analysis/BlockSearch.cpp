@@ -91,8 +91,8 @@ private:
         gemmChainOptimum(extentOf(m), extentOf(n), extentOf(k), extentOf(l), space.capacityBytes / result.elementBytes,
                          std::max(least(k), least(n)), result.crossings);
     for (auto [loop, tile] : {std::pair(m, optimum.m), std::pair(l, optimum.l)})
-      block.tiles[loop] = std::clamp<int64_t>(static_cast<int64_t>(tile) / least(loop) * least(loop), least(loop),
-                                              extentOf(loop));
+      block.tiles[loop] =
+          std::clamp<int64_t>(static_cast<int64_t>(tile) / least(loop) * least(loop), least(loop), extentOf(loop));
     OrderChoice choice = weigh(chain, space, std::move(block));
     if (choice.movement.memoryBytes <= space.capacityBytes)
       offer(std::move(choice), ofOrder);
@@ -118,7 +118,8 @@ private:
         int64_t size = withTrips(loop, trips);
         all.push_back(size);
         int64_t reached = divideCeil(extent, size);
-        trips = std::min<int64_t>(reached - 1, std::floor(reached * std::pow(static_cast<double>(step) / extent, 1 / count)));
+        trips = std::min<int64_t>(reached - 1,
+                                  std::floor(reached * std::pow(static_cast<double>(step) / extent, 1 / count)));
       }
     else if (step < extent)
       all.push_back(step);
@@ -158,7 +159,8 @@ private:
   static bool isBetter(const OrderChoice &choice, const OrderChoice &than, bool byBlocks) {
     auto merit = [&](const OrderChoice &of) {
       const std::vector<double> &blocks = of.movement.blocks;
-      return std::tuple(of.seconds, of.movement.bytes, byBlocks ? std::accumulate(blocks.begin(), blocks.end(), 0.0) : 0);
+      return std::tuple(of.seconds, of.movement.bytes,
+                        byBlocks ? std::accumulate(blocks.begin(), blocks.end(), 0.0) : 0);
     };
     return merit(choice) < merit(than);
   }

@@ -14,10 +14,10 @@ struct GemmChainOptimum {
   double moved; ///< DV
 };
 
-/// Chimera 4.2's closed form: T_M = T_L = sqrt(a^2 + MC) - a for tiles of n and k of a = `least`, in elements. Where the
-/// result crosses more than once, T_M and T_L differ, and there is a closed form still: with x = T_M + a, y = T_L + a the
-/// constraint is x y = MC + a^2 =: P, and minimising (K+N)/T_M + (K+cN)/T_L gives x = (P + r a) / (r + a) with
-/// r = sqrt(P (K+cN) / (K+N)).
+/// Chimera 4.2's closed form: T_M = T_L = sqrt(a^2 + MC) - a for tiles of n and k of a = `least`, in elements. Where
+/// the result crosses more than once, T_M and T_L differ, and there is a closed form still: with x = T_M + a, y = T_L +
+/// a the constraint is x y = MC + a^2 =: P, and minimising (K+N)/T_M + (K+cN)/T_L gives x = (P + r a) / (r + a) with r
+/// = sqrt(P (K+cN) / (K+N)).
 GemmChainOptimum gemmChainOptimum(double m, double n, double k, double l, double capacity, double least,
                                   double crossings = 1);
 
@@ -42,8 +42,8 @@ struct OrderChoice {
 OrderChoice weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block);
 
 /// The quickest order, of equally quick ones that which moves least in fewest blocks, or nothing if not even the least
-/// tiles fit. All permutations; for each the closed form where it has one, and tiles that matter to it from a coarse grid, then refined
-/// one step at a time.
+/// tiles fit. All permutations; for each the closed form where it has one, and tiles that matter to it from a coarse
+/// grid, then refined one step at a time.
 std::optional<OrderChoice> searchOrder(const OperatorChain &chain, const SearchSpace &space);
 
 /// A cache, and how fast what lies below fills it.

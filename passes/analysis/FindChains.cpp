@@ -317,9 +317,8 @@ private:
     for (unsigned id : members) {
       if (id == members.back())
         continue;
-      bool inside = llvm::all_of(graph.outEdges(id), [&](unsigned edge) {
-        return llvm::is_contained(members, graph.edges()[edge].consumer);
-      });
+      bool inside = llvm::all_of(
+          graph.outEdges(id), [&](unsigned edge) { return llvm::is_contained(members, graph.edges()[edge].consumer); });
       if (!inside || graph.escapes(id))
         return "the result of op" + std::to_string(id) + " is also read elsewhere";
     }

@@ -1,6 +1,6 @@
 // A chain of contractions as Chimera (section 4) sees it: independent loops, operators that run over some of them, and
-// tensors that they index. Tensors between two operators of the chain stay on the chip. Plain data without MLIR, so that
-// block orders can be weighed, printed and tested by themselves; derived from the tensor dependence graph.
+// tensors that they index. Tensors between two operators of the chain stay on the chip. Plain data without MLIR, so
+// that block orders can be weighed, printed and tested by themselves; derived from the tensor dependence graph.
 #ifndef TILEWRIGHT_ANALYSIS_OPERATORCHAIN_H
 #define TILEWRIGHT_ANALYSIS_OPERATORCHAIN_H
 
@@ -13,8 +13,8 @@ namespace tilewright {
 struct ChainLoop {
   std::string name;
   int64_t extent;
-  /// A reduction between two contractions runs over it (a softmax): the second waits for all of it, unless the reduction
-  /// is done online.
+  /// A reduction between two contractions runs over it (a softmax): the second waits for all of it, unless the
+  /// reduction is done online.
   bool whole = false;
 };
 

@@ -71,9 +71,8 @@ private:
       seconds += alone ? alone->seconds + target.launchSeconds : 0;
     }
     std::string verdict;
-    llvm::raw_string_ostream(verdict) << llvm::format("one kernel %.3g us, apart %.3g us",
-                                                      fused ? (fused->seconds + target.launchSeconds) * 1e6 : 0,
-                                                      seconds * 1e6);
+    llvm::raw_string_ostream(verdict) << llvm::format(
+        "one kernel %.3g us, apart %.3g us", fused ? (fused->seconds + target.launchSeconds) * 1e6 : 0, seconds * 1e6);
     if (fused)
       last->emitRemark() << verdict;
   }

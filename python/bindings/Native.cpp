@@ -68,11 +68,14 @@ NB_MODULE(_native, m) {
       .def("flush", &CacheSimulator::flush)
       .def("traffic", &CacheSimulator::traffic);
 
-  m.def("gemm_chain_movement", [](const std::vector<int64_t> &extents, const std::vector<unsigned> &order,
-                                  const std::vector<int64_t> &tiles, bool reuse) {
-    PlainMovement movement = gemmChainMovement(extents, order, tiles, reuse);
-    return std::make_tuple(movement.moved, movement.bytes, movement.memoryBytes);
-  }, nb::arg("extents"), nb::arg("order"), nb::arg("tiles"), nb::arg("reuse"));
+  m.def(
+      "gemm_chain_movement",
+      [](const std::vector<int64_t> &extents, const std::vector<unsigned> &order, const std::vector<int64_t> &tiles,
+         bool reuse) {
+        PlainMovement movement = gemmChainMovement(extents, order, tiles, reuse);
+        return std::make_tuple(movement.moved, movement.bytes, movement.memoryBytes);
+      },
+      nb::arg("extents"), nb::arg("order"), nb::arg("tiles"), nb::arg("reuse"));
   m.def("gemm_chain_optimum", &gemmChainOptimum, nb::arg("extents"), nb::arg("least"), nb::arg("capacity_bytes"));
 
   m.def("known_targets", &targetNames);

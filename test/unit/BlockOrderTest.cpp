@@ -1,5 +1,5 @@
-// Block orders of contraction chains (Chimera 4): Algorithm 1 against the paper's table and against counting, the search
-// against the closed form and against trying everything.
+// Block orders of contraction chains (Chimera 4): Algorithm 1 against the paper's table and against counting, the
+// search against the closed form and against trying everything.
 #include "passes/analysis/BlockSearch.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -11,7 +11,7 @@
 using namespace tilewright;
 
 namespace {
-enum { M, N, K, L };       // loops of the paper's chain
+enum { M, N, K, L };         // loops of the paper's chain
 enum { A, B, C1, C2, D, E }; // what its two operators move, in order
 
 BlockOrder mlkn(int64_t m, int64_t n, int64_t k, int64_t l) { return {{M, L, K, N}, {m, n, k, l}}; }
@@ -285,7 +285,8 @@ TEST(BlockOrderTest, levels_nest_and_the_slowest_bounds) {
   EXPECT_EQ(schedule->levels[2].choice.parallelBlocks % machine.cores, 0);
 }
 
-// The second matmul waits for whole rows of the softmax between: they are kept, but A and B need not lie whole in tiles.
+// The second matmul waits for whole rows of the softmax between: they are kept, but A and B need not lie whole in
+// tiles.
 TEST(BlockOrderTest, a_reduction_between_keeps_rows_unless_it_is_online) {
   OperatorChain chain = gemmChain(512, 64, 64, 512);
   chain.loops[L].whole = true;

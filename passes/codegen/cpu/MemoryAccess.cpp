@@ -19,18 +19,23 @@ std::optional<MemoryAccess> tilewright::memoryAccessOf(Operation *op) {
   if (auto load = dyn_cast<vector::LoadOp>(op))
     return MemoryAccess{load.getBase(), {}, {}, load.getIndices(), lanesOf(load.getType()), false};
   if (auto store = dyn_cast<vector::StoreOp>(op))
-    return MemoryAccess{store.getBase(),    {},  {}, store.getIndices(), lanesOf(store.getValueToStore().getType()),
+    return MemoryAccess{store.getBase(), {}, {}, store.getIndices(), lanesOf(store.getValueToStore().getType()),
                         /*isStore=*/true};
   if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
     return MemoryAccess{load.getBase(), load.getMask(), {}, load.getIndices(), lanesOf(load.getType()), false};
   if (auto store = dyn_cast<vector::MaskedStoreOp>(op))
-    return MemoryAccess{store.getBase(),      store.getMask(), {},
-                        store.getIndices(), lanesOf(store.getValueToStore().getType()), /*isStore=*/true};
+    return MemoryAccess{
+        store.getBase(), store.getMask(), {}, store.getIndices(), lanesOf(store.getValueToStore().getType()),
+        /*isStore=*/true};
   if (auto gather = dyn_cast<vector::GatherOp>(op))
     return MemoryAccess{gather.getBase(),    gather.getMask(),          gather.getIndices(),
                         gather.getOffsets(), lanesOf(gather.getType()), false};
   if (auto scatter = dyn_cast<vector::ScatterOp>(op))
-    return MemoryAccess{scatter.getBase(),    scatter.getMask(), scatter.getIndices(),
-                        scatter.getOffsets(), lanesOf(scatter.getValueToStore().getType()), /*isStore=*/true};
+    return MemoryAccess{scatter.getBase(),
+                        scatter.getMask(),
+                        scatter.getIndices(),
+                        scatter.getOffsets(),
+                        lanesOf(scatter.getValueToStore().getType()),
+                        /*isStore=*/true};
   return std::nullopt;
 }

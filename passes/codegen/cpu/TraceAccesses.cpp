@@ -72,7 +72,8 @@ private:
       record = arith::AddIOp::create(builder, loc, record, constant(1));
     Value used = memref::LoadOp::create(builder, loc, trace, constant(0));
     Value room = memref::LoadOp::create(builder, loc, trace, constant(1));
-    Value place = arith::AddIOp::create(builder, loc, arith::MinUIOp::create(builder, loc, used, room), constant(kRecords));
+    Value place =
+        arith::AddIOp::create(builder, loc, arith::MinUIOp::create(builder, loc, used, room), constant(kRecords));
     memref::StoreOp::create(builder, loc, record, trace, place);
     memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, used, constant(1)), trace, constant(0));
   }
