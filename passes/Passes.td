@@ -85,7 +85,7 @@ def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
   let summary = "Convert tile programs to functions over vectors and memrefs";
   let description = [{
     Arrives: `tile.program`s with allocated buffers, for `target` unless they say
-    theirs. Leaves: a `func.func` of the same name per program, over its bindings, the workgroup's memory and the
+    theirs; `scf.for` in a walk orders the nests of a tile. Leaves: a `func.func` of the same name per program, over its bindings, the workgroup's memory and the
     workgroup's index. Each loop nest advances along its vector dim by whole
     vectors with a masked tail; values are computed outside the loops they do
     not depend on; contiguous, uniform and irregular accesses become vector
@@ -104,6 +104,20 @@ def InstrumentBytes : Pass<"tile-instrument-bytes", "::mlir::func::FuncOp"> {
     with one more binding after their own, two `i64` counters (bytes loaded,
     bytes stored) that every access to a binding adds to. Masked accesses count
     their active lanes.
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def TraceAccesses : Pass<"tile-trace-accesses", "::mlir::func::FuncOp"> {
+  let summary = "Record the addresses that a kernel reads and writes";
+  let description = [{
+    Arrives: kernels as `tile-convert-to-vector` makes them. Leaves: the same
+    with one more binding after their own, the trace: how many accesses there
+    were, for how many there is room (set by the caller), then a record of each,
+    `address << 16 | bytes << 1 | is_store`, and room for one more. Accesses to
+    bindings and to the workgroup's memory are recorded alike, in order. See
+    test/codegen/trace-accesses.mlir.
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect",
     "::mlir::vector::VectorDialect"];
@@ -383,6 +397,22 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
                  Option<"json", "json", "bool", "false", "print JSON to the standard output">];
+}
+
+def PrintBlockOrder : Pass<"tile-print-block-order", "::mlir::func::FuncOp"> {
+  let summary = "Print chains of contractions, their best block order, and what it moves";
+  let description = [{
+    Chimera 4. Changes nothing. Remarks on the last contraction of every chain:
+    its loops and accesses; per memory level the order and tiles that move least,
+    outermost loop first, with what they move into the level and keep in it, and
+    what bounds the whole; the same for each contraction by itself; and why
+    contractions that feed one another form no chain.
+    See test/analysis/block-order.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+                 Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+                 Option<"online", "online", "bool", "false",
+                        "reductions between contractions go on from block to block, as an online softmax does">];
 }
 
 //===----------------------------------------------------------------------===//

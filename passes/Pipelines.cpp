@@ -55,6 +55,9 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
                         llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
+  Option<bool> traceAccesses{
+      *this, "trace-accesses", llvm::cl::init(false),
+      llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -106,6 +109,8 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   kernels.addPass(createConvertToVector(convert));
   if (options.countBytes)
     kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
+  if (options.traceAccesses)
+    kernels.addNestedPass<func::FuncOp>(createTraceAccesses());
   lowerToLlvm(kernels, options.target, /*isGpu=*/false);
   kernels.addPass(createWrapCpuAbi());
   EmitObjectOptions emit;

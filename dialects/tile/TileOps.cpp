@@ -360,6 +360,8 @@ LogicalResult ComputeOp::verify() {
   auto yield = dyn_cast<YieldOp>(getBodyBlock().getTerminator());
   if (!yield || yield.getValues().getTypes() != getBodyBlock().getArgumentTypes())
     return emitOpError("K3: the body must yield its accumulators");
+  if (!getMicroKernel() && llvm::any_of(getInits(), llvm::IsaPred<UnitAttr>))
+    return emitOpError("K3: only a micro kernel goes on from what is in the slice");
   for (Attribute attr : getAccMaps()) {
     AffineMap map = cast<AffineMapAttr>(attr).getValue();
     for (int64_t dim : getReductions())

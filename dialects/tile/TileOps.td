@@ -229,7 +229,8 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
     or the operand listed for it in `offset_dims`) over `sizes[i]` elements,
     never past `extents[i]`. Maps and sets inside are over the dims and, as
     symbols, the offsets: a global slice is indexed by dims alone, a block slice
-    by dims less offsets. Reductions carry accumulators, from `inits`; after
+    by dims less offsets. Reductions carry accumulators, from `inits`, or, where
+    that is `unit`, from what is in the slice (a micro kernel's sums alone); after
     the loops over the `reductions` dims each is stored to its slice of `accs`
     at its map. `kinds` names a combiner that may be reassociated over lanes
     (`add`, `mul`, `min`, `max`, `and`, `or`, `xor`); "none" forbids it.

@@ -4,6 +4,8 @@
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
 
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
 namespace tilewright {
 #define GEN_PASS_DEF_VERIFYPROGRAMS
 #include "passes/Passes.h.inc"
@@ -32,6 +34,9 @@ Touched touchedBy(Operation &op) {
         touched.writes.push_back(store.getSlice());
     }
     llvm::append_range(touched.writes, compute.getAccs());
+    for (auto [acc, init] : llvm::zip(compute.getAccs(), compute.getInits()))
+      if (isa<UnitAttr>(init))
+        touched.reads.push_back(acc);
   }
   return touched;
 }
@@ -50,7 +55,21 @@ public:
 
 private:
   LogicalResult verifyOps(Block &block) {
+    if (failed(verifyInOrder(block)))
+      return failure();
+    // The preamble is complete before the first tile.
+    visible.insert(pending.begin(), pending.end());
+    pending.clear();
+    return success();
+  }
+
+  LogicalResult verifyInOrder(Block &block) {
     for (Operation &op : block) {
+      if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+        if (failed(verifyInOrder(loop.getLoopRegions().front()->front())))
+          return failure();
+        continue;
+      }
       if (isa<SyncOp>(op)) {
         visible.insert(pending.begin(), pending.end());
         pending.clear();
@@ -69,9 +88,6 @@ private:
           return failure();
       pending.insert(touched.writes.begin(), touched.writes.end());
     }
-    // The preamble is complete before the first tile.
-    visible.insert(pending.begin(), pending.end());
-    pending.clear();
     return success();
   }
 

@@ -1,6 +1,8 @@
 // The extension module `tilewright._native`: the core for Python. Thin: what fails returns diagnostics, and the Python
 // side raises them.
+#include "core/CacheSimulator.h"
 #include "core/Core.h"
+#include "core/GemmChains.h"
 #include "core/Simulate.h"
 
 #include <nanobind/nanobind.h>
@@ -68,6 +70,41 @@ NB_MODULE(_native, m) {
       .def("operations", &NativeModule::operations, NoGil())
       .def("clone", &NativeModule::clone, NoGil())
       .def("check_plan", &NativeModule::checkPlan, nb::arg("json"), NoGil());
+
+  nb::class_<CacheTraffic>(m, "CacheTraffic")
+      .def_ro("hits", &CacheTraffic::hits)
+      .def_ro("fills", &CacheTraffic::fills)
+      .def_ro("write_backs", &CacheTraffic::writeBacks);
+
+  using Shape = std::tuple<int64_t, int64_t, int64_t>;
+  nb::class_<CacheSimulator>(m, "CacheSimulator")
+      .def(
+          "__init__",
+          [](CacheSimulator *self, const std::vector<Shape> &levels) {
+            std::vector<CacheShape> shapes;
+            for (auto [capacity, line, ways] : levels)
+              shapes.push_back({capacity, line, ways});
+            new (self) CacheSimulator(shapes);
+          },
+          nb::arg("levels"))
+      .def(
+          "replay",
+          [](CacheSimulator &self, uintptr_t address, size_t count) {
+            self.replay(reinterpret_cast<const uint64_t *>(address), count);
+          },
+          nb::arg("address"), nb::arg("count"), NoGil())
+      .def("flush", &CacheSimulator::flush)
+      .def("traffic", &CacheSimulator::traffic);
+
+  m.def(
+      "gemm_chain_movement",
+      [](const std::vector<int64_t> &extents, const std::vector<unsigned> &order, const std::vector<int64_t> &tiles,
+         bool reuse) {
+        PlainMovement movement = gemmChainMovement(extents, order, tiles, reuse);
+        return std::make_tuple(movement.moved, movement.bytes, movement.memoryBytes);
+      },
+      nb::arg("extents"), nb::arg("order"), nb::arg("tiles"), nb::arg("reuse"));
+  m.def("gemm_chain_optimum", &gemmChainOptimum, nb::arg("extents"), nb::arg("least"), nb::arg("capacity_bytes"));
 
   m.def("known_targets", &targetNames);
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));

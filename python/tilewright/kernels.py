@@ -67,8 +67,8 @@ class Kernel:
     binding_bytes: Sequence[int]
     block_bytes: int
 
-    def run(self, addresses: Sequence[int], *, processor: int = 0) -> None:
-        """Runs all workgroups on bindings at these addresses, as on a processor with these feature bits."""
+    def run(self, addresses: Sequence[int], *, processor: int = 0, workgroups: range | None = None) -> None:
+        """Runs workgroups (all of them) on bindings at these addresses, as on a processor with these feature bits."""
         environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         dispatch = _DispatchState(
@@ -77,7 +77,7 @@ class Kernel:
             binding_ptrs=ctypes.addressof(pointers),
         )
         local, local_address = buffer(self.block_bytes)
-        for index in range(self.workgroups):
+        for index in range(self.workgroups) if workgroups is None else workgroups:
             workgroup = _WorkgroupState(
                 workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
             )

@@ -85,3 +85,32 @@ tile.program @across outputs 1 {
   }
   }
 }
+
+// A loop around the nest gives the reduced dim its offset; a sum that goes on starts from what is in the slice.
+// CHECK-LABEL: func.func @goes_on
+// CHECK: scf.for %[[K:.*]] = %c0 to %c20 step %c5
+// CHECK: %[[SUM:.*]] = vector.load %[[C:.*]][%c0, %c0]
+// CHECK: %[[END:.*]] = arith.addi %[[K]], %c5
+// CHECK: scf.for %{{.*}} = %[[K]] to %[[END]] step %c1 iter_args(%{{.*}} = %[[SUM]]
+// CHECK: vector.store %{{.*}}, %[[C]][%c0, %c0]
+tile.program @goes_on outputs 1 {
+^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<20x64xf32, global>, %y: !tile.slice<6x64xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    %zero = arith.constant 0 : index
+    %five = arith.constant 5 : index
+    %twenty = arith.constant 20 : index
+    scf.for %k = %zero to %twenty step %five {
+      tile.compute [6, 64, 20] sizes [6, 64, 5] offsets [2] (%k) vector 1 reduce [2]
+          into (%y : !tile.slice<6x64xf32, global>) at [affine_map<(m, n, k)[s] -> (m, n)>] inits [unit] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+      ^bb0(%s: f32):
+        %u = tile.load %a at affine_map<(m, n, k)[s] -> (m, k)> : !tile.slice<6x20xf32, global> -> f32
+        %v = tile.load %b at affine_map<(m, n, k)[s] -> (k, n)> : !tile.slice<20x64xf32, global> -> f32
+        %p = arith.mulf %u, %v : f32
+        %n = arith.addf %s, %p : f32
+        tile.yield %n : f32
+      }
+    }
+  }
+  }
+}

@@ -123,3 +123,20 @@ tile.program @k5_vector outputs 0 {
     }
   }
 }
+
+// -----
+
+tile.program @k3_goes_on_without_micro_kernel outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K3: only a micro kernel goes on from what is in the slice}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [unit] kinds ["add"] {
+      ^bb0(%acc: f32):
+        tile.yield %acc : f32
+      }
+    }
+  }
+}

@@ -64,3 +64,30 @@ tile.program @r4_overlapping_buffers outputs 1 {
     }
   }
 }
+
+// -----
+
+// Sums that go on read what is there, also in a loop.
+tile.program @r2_goes_on_from_nothing outputs 1 {
+^bb0(%x: !tile.slice<4x8xf32, global>, %y: !tile.slice<8x16xf32, global>, %z: !tile.slice<4x16xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      %zero = arith.constant 0 : index
+      %two = arith.constant 2 : index
+      %eight = arith.constant 8 : index
+      %a = tile.alloc at 0 : !tile.slice<4x16xf32, block>
+      scf.for %k = %zero to %eight step %two {
+        // expected-error @+1 {{R2: reads a buffer that nothing wrote before}}
+        tile.compute [4, 16, 8] sizes [4, 16, 2] offsets [2] (%k) vector 1 reduce [2]
+            into (%a : !tile.slice<4x16xf32, block>) at [affine_map<(i, j, k)[s] -> (i, j)>] inits [unit] kinds ["add"] attributes {micro_kernel = "fma"} {
+        ^bb0(%acc: f32):
+          %u = tile.load %x at affine_map<(i, j, k)[s] -> (i, k)> : !tile.slice<4x8xf32, global> -> f32
+          %v = tile.load %y at affine_map<(i, j, k)[s] -> (k, j)> : !tile.slice<8x16xf32, global> -> f32
+          %p = arith.mulf %u, %v : f32
+          %n = arith.addf %acc, %p : f32
+          tile.yield %n : f32
+        }
+      }
+    }
+  }
+}

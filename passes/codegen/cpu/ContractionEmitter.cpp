@@ -193,20 +193,34 @@ private:
   /// One register block: `rows` rows by `count` elements along the lanes.
   void emitKernel(int64_t rows, int64_t count) {
     int64_t vectors = llvm::divideCeil(count, lanes);
-    Value start = constant(cast<TypedAttr>(compute.getInits()[0]));
-    SmallVector<Value> sums(rows * vectors, broadcast(start));
+    SmallVector<Value> sums = start(rows, count);
     sums = reduce(contraction.reduced, sums, rows, count);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectors; ++vector)
         store(sums[row * vectors + vector], row, vector, count);
   }
 
+  /// What the sums begin with: the init, or what is in the slice.
+  SmallVector<Value> start(int64_t rows, int64_t count) {
+    int64_t vectors = llvm::divideCeil(count, lanes);
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+      return SmallVector<Value>(rows * vectors, broadcast(constant(init)));
+    SmallVector<Value> sums;
+    Value memory = outer.lookup(compute.getAccs()[0]);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t vector = 0; vector < vectors; ++vector)
+        sums.push_back(load(memory, at(accumulatorMap(), row, vector * lanes), vector, count));
+    return sums;
+  }
+
   SmallVector<Value> reduce(ArrayRef<int64_t> dims, ValueRange sums, int64_t rows, int64_t count) {
     if (dims.empty())
       return multiplyAdd(sums, rows, count);
-    int64_t dim = dims.front();
-    auto loop = scf::ForOp::create(builder, loc, constantIndex(0), constantIndex(compute.getSizes()[dim]),
-                                   constantIndex(1), sums);
+    int64_t dim = dims.front(), size = compute.getSizes()[dim];
+    Value high = add(offsets[dim], constantIndex(size));
+    if (compute.getExtents()[dim] % size != 0)
+      high = arith::MinUIOp::create(builder, loc, high, constantIndex(compute.getExtents()[dim]));
+    auto loop = scf::ForOp::create(builder, loc, offsets[dim], high, constantIndex(1), sums);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     indices[dim] = loop.getInductionVar();
@@ -234,8 +248,11 @@ private:
 
   Value loadLanes(int64_t vector, int64_t count) {
     Value memory = outer.lookup(contraction.lanes.getSlice());
-    auto type = VectorType::get({lanes}, contraction.lanes.getValue().getType());
-    SmallVector<Value> index = at(contraction.lanes.getMap(), 0, vector * lanes);
+    return load(memory, at(contraction.lanes.getMap(), 0, vector * lanes), vector, count);
+  }
+
+  Value load(Value memory, ArrayRef<Value> index, int64_t vector, int64_t count) {
+    auto type = VectorType::get({lanes}, cast<MemRefType>(memory.getType()).getElementType());
     if (Value mask = maskOf(vector, count)) {
       Value zeros = constant(cast<TypedAttr>(builder.getZeroAttr(type)));
       return widen(vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros));

@@ -34,9 +34,14 @@ public:
   CpuConverter(ProgramOp program, VectorShape shape) : ProgramConverter(program), shape(shape) {}
 
 private:
-  void emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    if (!compute.getMicroKernel() || !emitContraction(builder, compute, values, shape))
-      emitNest(builder, compute, values, shape);
+  LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
+    if (compute.getMicroKernel() && emitContraction(builder, compute, values, shape))
+      return success();
+    if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>))
+      return compute.emitError(
+          "sums that go on from what is in the slice, but not as a micro kernel reads and writes them");
+    emitNest(builder, compute, values, shape);
+    return success();
   }
 
   void emitSync(OpBuilder &, SyncOp) override {}
@@ -87,7 +92,8 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
         return signalPassFailure();
       }
       OpBuilder builder(program);
-      CpuConverter(program, shapeFor(*known)).convert(builder);
+      if (failed(CpuConverter(program, shapeFor(*known)).convert(builder)))
+        return signalPassFailure();
       program.erase();
     }
   }

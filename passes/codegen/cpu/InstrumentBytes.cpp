@@ -2,6 +2,7 @@
 // counters, loads and stores. The counters are one more binding, after the kernel's own. For tests and benchmarks; the
 // accesses themselves are those of the plain build.
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -17,38 +18,11 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-struct Access {
-  Value memory, mask; ///< mask: null when every lane is accessed
-  int64_t lanes;
-  bool store;
-};
-
-std::optional<Access> accessOf(Operation *op) {
-  auto lanesOf = [](Type type) { return cast<VectorType>(type).getNumElements(); };
-  if (auto load = dyn_cast<memref::LoadOp>(op))
-    return Access{load.getMemRef(), {}, 1, false};
-  if (auto store = dyn_cast<memref::StoreOp>(op))
-    return Access{store.getMemRef(), {}, 1, true};
-  if (auto load = dyn_cast<vector::LoadOp>(op))
-    return Access{load.getBase(), {}, lanesOf(load.getType()), false};
-  if (auto store = dyn_cast<vector::StoreOp>(op))
-    return Access{store.getBase(), {}, lanesOf(store.getValueToStore().getType()), true};
-  if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
-    return Access{load.getBase(), load.getMask(), lanesOf(load.getType()), false};
-  if (auto store = dyn_cast<vector::MaskedStoreOp>(op))
-    return Access{store.getBase(), store.getMask(), lanesOf(store.getValueToStore().getType()), true};
-  if (auto gather = dyn_cast<vector::GatherOp>(op))
-    return Access{gather.getBase(), gather.getMask(), lanesOf(gather.getType()), false};
-  if (auto scatter = dyn_cast<vector::ScatterOp>(op))
-    return Access{scatter.getBase(), scatter.getMask(), lanesOf(scatter.getValueToStore().getType()), true};
-  return std::nullopt;
-}
-
-void count(OpBuilder &builder, Operation *op, const Access &access, Value counters) {
+void count(OpBuilder &builder, Operation *op, const MemoryAccess &access, Value counters) {
   Location loc = op->getLoc();
   builder.setInsertionPointAfter(op);
   Type i64 = builder.getI64Type();
-  int64_t elementBytes = llvm::divideCeil(cast<MemRefType>(access.memory.getType()).getElementTypeBitWidth(), 8);
+  int64_t elementBytes = access.elementBytes();
   Value bytes;
   if (access.mask) {
     Value lanes = arith::ExtUIOp::create(builder, loc, VectorType::get({access.lanes}, i64), access.mask);
@@ -57,7 +31,7 @@ void count(OpBuilder &builder, Operation *op, const Access &access, Value counte
   } else {
     bytes = arith::ConstantIntOp::create(builder, loc, i64, access.lanes * elementBytes);
   }
-  Value slot = arith::ConstantIndexOp::create(builder, loc, access.store);
+  Value slot = arith::ConstantIndexOp::create(builder, loc, access.isStore);
   Value before = memref::LoadOp::create(builder, loc, counters, slot);
   memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, before, bytes), counters, slot);
 }
@@ -69,9 +43,9 @@ struct InstrumentBytes : tilewright::impl::InstrumentBytesBase<InstrumentBytes> 
       return;
     unsigned numBindings = kernel.getNumArguments() - 2;
     OpBuilder builder(kernel);
-    SmallVector<std::pair<Operation *, Access>> accesses;
+    SmallVector<std::pair<Operation *, MemoryAccess>> accesses;
     kernel.walk([&](Operation *op) {
-      std::optional<Access> access = accessOf(op);
+      std::optional<MemoryAccess> access = memoryAccessOf(op);
       auto argument = access ? dyn_cast<BlockArgument>(access->memory) : BlockArgument();
       if (argument && argument.getOwner() == &kernel.getBody().front() && argument.getArgNumber() < numBindings)
         accesses.push_back({op, *access});

@@ -6,13 +6,12 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-func::FuncOp ProgramConverter::convert(OpBuilder &builder) {
+FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
   Location loc = program.getLoc();
   Block &source = program.getBody().front();
   int64_t bytes = blockBytes();
@@ -45,6 +44,8 @@ func::FuncOp ProgramConverter::convert(OpBuilder &builder) {
   convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
   finish(body);
   func::ReturnOp::create(body, loc);
+  if (!isConverted)
+    return failure();
   return function;
 }
 
@@ -144,13 +145,26 @@ void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &v
     Value offset = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
     values.map(alloc.getSlice(), memref::ViewOp::create(builder, loc, memrefOf(alloc.getType(), blockSpace()), memory,
                                                         offset, ValueRange()));
+  } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    convertLoop(builder, loop, values);
+  } else if (op.hasTrait<OpTrait::ConstantLike>()) {
+    builder.clone(op, values);
   } else if (auto compute = dyn_cast<ComputeOp>(op)) {
-    emitCompute(builder, compute, values);
+    isConverted &= succeeded(emitCompute(builder, compute, values));
   } else if (auto move = dyn_cast<MoveOp>(op)) {
     ComputeOp copy = copyNest(move);
-    emitCompute(builder, copy, values);
+    isConverted &= succeeded(emitCompute(builder, copy, values));
     copy.erase();
   } else if (auto sync = dyn_cast<SyncOp>(op)) {
     emitSync(builder, sync);
   }
+}
+
+void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &values) {
+  auto copy = scf::ForOp::create(builder, loop.getLoc(), values.lookup(loop.getLowerBound()),
+                                 values.lookup(loop.getUpperBound()), values.lookup(loop.getStep()));
+  values.map(loop.getInductionVar(), copy.getInductionVar());
+  OpBuilder body = OpBuilder::atBlockTerminator(copy.getBody());
+  for (Operation &op : loop.getBody()->without_terminator())
+    convertOp(body, op, values);
 }

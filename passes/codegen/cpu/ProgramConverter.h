@@ -5,6 +5,7 @@
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace tilewright {
@@ -15,10 +16,12 @@ public:
   virtual ~ProgramConverter() = default;
 
   /// func.func @name(bindings..., workgroup memory, workgroup index), with what a kernel remembers of its program.
-  mlir::func::FuncOp convert(mlir::OpBuilder &builder);
+  /// Failure: an error was emitted.
+  llvm::FailureOr<mlir::func::FuncOp> convert(mlir::OpBuilder &builder);
 
 protected:
-  virtual void emitCompute(mlir::OpBuilder &builder, tile::ComputeOp compute, mlir::IRMapping &values) = 0;
+  virtual llvm::LogicalResult emitCompute(mlir::OpBuilder &builder, tile::ComputeOp compute,
+                                          mlir::IRMapping &values) = 0;
   virtual void emitSync(mlir::OpBuilder &builder, tile::SyncOp sync) = 0;
   /// Before the first op of a part, and after the last op of each of its tiles if there are several.
   virtual void beginPart(mlir::OpBuilder &, tile::ParallelOp) {}
@@ -41,6 +44,9 @@ private:
                     mlir::IRMapping &values);
   void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);
   void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
+  void convertLoop(mlir::OpBuilder &builder, mlir::scf::ForOp loop, mlir::IRMapping &values);
+
+  bool isConverted = true;
 };
 
 } // namespace tilewright

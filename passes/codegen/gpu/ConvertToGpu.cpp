@@ -66,11 +66,14 @@ private:
     scratch = memref::ViewOp::create(builder, loc, type, memory, start, ValueRange());
   }
 
-  void emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
+  LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
+    if (compute.getMicroKernel())
+      return compute.emitError("no micro kernels for GPUs yet; leave the contraction out of the plan");
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
     BlockThreads sharing(compute, mapping, thread, scratch);
     emitNest(builder, compute, values, VectorShape(), &sharing);
+    return success();
   }
 
   void emitSync(OpBuilder &builder, SyncOp sync) override { emitBarrier(builder, sync.getLoc()); }
@@ -111,9 +114,11 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
         return signalPassFailure();
       OpBuilder builder(program);
       GpuConverter converter(program);
-      func::FuncOp function = converter.convert(builder);
-      function->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
-      if (failed(checkMemory(function, *known)))
+      FailureOr<func::FuncOp> function = converter.convert(builder);
+      if (failed(function))
+        return signalPassFailure();
+      (*function)->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
+      if (failed(checkMemory(*function, *known)))
         return signalPassFailure();
       program.erase();
     }

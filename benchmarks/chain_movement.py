@@ -1,0 +1,93 @@
+"""What whole chains move between caches against what their operators move one by one, as the compiler builds both."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import tilewright
+from tilewright.kernels import Kernel, buffer
+from tilewright.movement import Cache, Hierarchy, LevelMovement, trace, traced_build
+from tilewright.targets import Target
+
+from benchmarks.chain_models import CHAINS, Chain
+
+# That kernels are planned for. Their workgroups run one after another through one core's caches.
+_THREADS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainMovement:
+    """Bytes past each level of cache, both ways."""
+
+    name: str
+    kernels: int
+    """Of the whole chain; one, if it is fused."""
+    operators: int
+    fused: list[int]
+    apart: list[int]
+
+    @property
+    def saved(self) -> list[float]:
+        """Shares of what the operators apart move."""
+        return [1 - whole / alone for whole, alone in zip(self.fused, self.apart, strict=True)]
+
+
+def caches_of(target: Target) -> list[Cache]:
+    """Of one core: its own, and what all share."""
+    return [
+        Cache(capacity_bytes=level.capacity_bytes, line_bytes=level.transaction_bytes)
+        for level in target.levels
+        if level.capacity_bytes > 0
+    ]
+
+
+def chain_movement(
+    *, jobs: int, target: str = "cpu", chains: Sequence[Chain] = CHAINS
+) -> list[ChainMovement]:
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        return list(pool.map(partial(measure_chain, target=target), chains))
+
+
+def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
+    caches = caches_of(Target.lookup(target))
+    whole, operators = kernels_of(chain.whole(), target), [kernels_of(op, target) for op in chain.operators()]
+    apart = [kernel for kernels in operators for kernel in kernels]
+    return ChainMovement(
+        name=chain.name,
+        kernels=len(whole),
+        operators=len(operators),
+        fused=[level.bytes for level in simulate_in_order(whole, caches)],
+        apart=[level.bytes for level in simulate_in_order(apart, caches)],
+    )
+
+
+def kernels_of(model: object, target: str) -> list[Kernel]:
+    """The traced kernels of a model; all of it must be ours."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
+        dump = Path(folder)
+        program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump)  # type: ignore[arg-type]
+        if any(op.is_dispatch for op in program.metadata.report.left_to_iree):
+            raise RuntimeError("an operator of a chain is left to IREE; its movement is not seen")
+        return traced_build(dump)
+
+
+def simulate_in_order(kernels: Sequence[Kernel], caches: Sequence[Cache]) -> list[LevelMovement]:
+    """Kernels one after another; what one has written, the next reads: in a chain its size says which it is."""
+    hierarchy = Hierarchy(caches)
+    kept = []  # buffers stay where they are, so that no two tensors share an address
+    written: dict[int, int] = {}
+    for kernel in kernels:
+        addresses = []
+        inputs = len(kernel.binding_bytes) - kernel.outputs
+        for place, size in enumerate(kernel.binding_bytes):
+            storage, address = buffer(size)
+            kept.append(storage)
+            addresses.append(written.pop(size, address) if place < inputs else address)
+        trace(kernel, addresses, hierarchy)
+        written |= dict(zip(kernel.binding_bytes[inputs:], addresses[inputs:], strict=True))
+    return hierarchy.movement()

@@ -1,0 +1,41 @@
+#include "passes/codegen/cpu/MemoryAccess.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+int64_t MemoryAccess::elementBytes() const {
+  return llvm::divideCeil(cast<MemRefType>(memory.getType()).getElementTypeBitWidth(), 8);
+}
+
+std::optional<MemoryAccess> tilewright::memoryAccessOf(Operation *op) {
+  auto lanesOf = [](Type type) { return cast<VectorType>(type).getNumElements(); };
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return MemoryAccess{load.getMemRef(), {}, {}, load.getIndices(), 1, false};
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return MemoryAccess{store.getMemRef(), {}, {}, store.getIndices(), 1, true};
+  if (auto load = dyn_cast<vector::LoadOp>(op))
+    return MemoryAccess{load.getBase(), {}, {}, load.getIndices(), lanesOf(load.getType()), false};
+  if (auto store = dyn_cast<vector::StoreOp>(op))
+    return MemoryAccess{store.getBase(), {}, {}, store.getIndices(), lanesOf(store.getValueToStore().getType()),
+                        /*isStore=*/true};
+  if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
+    return MemoryAccess{load.getBase(), load.getMask(), {}, load.getIndices(), lanesOf(load.getType()), false};
+  if (auto store = dyn_cast<vector::MaskedStoreOp>(op))
+    return MemoryAccess{
+        store.getBase(), store.getMask(), {}, store.getIndices(), lanesOf(store.getValueToStore().getType()),
+        /*isStore=*/true};
+  if (auto gather = dyn_cast<vector::GatherOp>(op))
+    return MemoryAccess{gather.getBase(),    gather.getMask(),          gather.getIndices(),
+                        gather.getOffsets(), lanesOf(gather.getType()), false};
+  if (auto scatter = dyn_cast<vector::ScatterOp>(op))
+    return MemoryAccess{scatter.getBase(),
+                        scatter.getMask(),
+                        scatter.getIndices(),
+                        scatter.getOffsets(),
+                        lanesOf(scatter.getValueToStore().getType()),
+                        /*isStore=*/true};
+  return std::nullopt;
+}

@@ -1,0 +1,107 @@
+// Records where a kernel reads and writes, in order: its bindings and its workgroup's memory. The trace is one more
+// binding: how many records there are, how many fit, then the records, one more than fit. What does not fit is counted
+// all the same, so that a run with no room says how much another needs. The accesses are those of the plain build;
+// what LLVM spills to the stack or keeps in registers after that is not seen.
+#include "passes/Passes.h"
+#include "passes/codegen/cpu/MemoryAccess.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_TRACEACCESSES
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kRecords = 2;            ///< index of the first
+constexpr int64_t kUnbounded = 1LL << 40;  ///< elements of the trace, as far as its type goes
+constexpr int64_t kAddressShift = 1 << 16; ///< a record: address, then 15 bits of bytes, then whether it is a store
+
+class Tracer {
+public:
+  Tracer(OpBuilder &builder, Location loc, Value trace) : builder(builder), loc(loc), trace(trace) {}
+
+  void add(const MemoryAccess &access) {
+    Value address = addressOf(access);
+    int64_t size = access.elementBytes();
+    if (!access.places)
+      return append(address, access.mask ? maskedBytes(access) : constant(access.lanes * size), access.isStore);
+    // Elements anywhere are as many accesses; those that are masked are of no bytes.
+    for (int64_t lane = 0; lane < access.lanes; ++lane) {
+      Value place = vector::ExtractOp::create(builder, loc, access.places, lane);
+      if (!place.getType().isIndex())
+        place = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), place);
+      Value active = vector::ExtractOp::create(builder, loc, access.mask, lane);
+      Value bytes = arith::SelectOp::create(builder, loc, active, constant(size), constant(0));
+      append(arith::AddIOp::create(builder, loc, address, scaled(place, size)), bytes, access.isStore);
+    }
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value scaled(Value value, int64_t by) { return arith::MulIOp::create(builder, loc, value, constant(by)); }
+
+  Value addressOf(const MemoryAccess &access) {
+    auto type = cast<MemRefType>(access.memory.getType());
+    Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, access.memory);
+    int64_t stride = access.elementBytes();
+    for (auto [index, size] : llvm::reverse(llvm::zip_equal(access.indices, type.getShape()))) {
+      address = arith::AddIOp::create(builder, loc, address, scaled(index, stride));
+      stride *= size;
+    }
+    return address;
+  }
+
+  /// Masks of neighbours hold for the first lanes.
+  Value maskedBytes(const MemoryAccess &access) {
+    Value lanes =
+        arith::ExtUIOp::create(builder, loc, VectorType::get({access.lanes}, builder.getI64Type()), access.mask);
+    Value active = vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD, lanes);
+    return scaled(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), active), access.elementBytes());
+  }
+
+  void append(Value address, Value bytes, bool isStore) {
+    Value record = arith::AddIOp::create(builder, loc, scaled(address, kAddressShift), scaled(bytes, 2));
+    if (isStore)
+      record = arith::AddIOp::create(builder, loc, record, constant(1));
+    Value used = memref::LoadOp::create(builder, loc, trace, constant(0));
+    Value room = memref::LoadOp::create(builder, loc, trace, constant(1));
+    Value place =
+        arith::AddIOp::create(builder, loc, arith::MinUIOp::create(builder, loc, used, room), constant(kRecords));
+    memref::StoreOp::create(builder, loc, record, trace, place);
+    memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, used, constant(1)), trace, constant(0));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Value trace;
+};
+
+struct TraceAccesses : tilewright::impl::TraceAccessesBase<TraceAccesses> {
+  void runOnOperation() override {
+    func::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.isExternal())
+      return;
+    unsigned numBindings = kernel.getNumArguments() - 2;
+    OpBuilder builder(kernel);
+    SmallVector<std::pair<Operation *, MemoryAccess>> accesses;
+    kernel.walk([&](Operation *op) {
+      if (std::optional<MemoryAccess> access = memoryAccessOf(op))
+        accesses.push_back({op, *access});
+    });
+    auto type = MemRefType::get({kUnbounded}, builder.getIndexType());
+    if (failed(kernel.insertArgument(numBindings, type, builder.getDictionaryAttr({}), kernel.getLoc())))
+      return signalPassFailure();
+    for (auto &[op, access] : accesses) {
+      builder.setInsertionPoint(op);
+      Tracer(builder, op->getLoc(), kernel.getArgument(numBindings)).add(access);
+    }
+  }
+};
+} // namespace

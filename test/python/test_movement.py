@@ -1,0 +1,119 @@
+"""Movement between caches: the simulator against a plain one, and the block-order model against generated code."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tilewright.kernels import buffer
+from tilewright.movement import Cache, Hierarchy, compile_traced, trace
+
+from benchmarks.chain_programs import ChainBlocks, K, L, M, N, fused_chain, separate_chain
+from benchmarks.validate_movement import CASES, Case, measure, summarize, tilings
+
+_TARGET = "x86-64-v2"
+
+
+class _PlainCache:
+    """One fully associative level, as slow and as simple as can be."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines, self._held = lines, OrderedDict[int, bool]()
+        self.fills = self.write_backs = 0
+
+    def access(self, line: int, *, is_store: bool) -> None:
+        dirty = self._held.pop(line, None)
+        if dirty is None:
+            self.fills += 1
+            if len(self._held) == self._lines:
+                self.write_backs += self._held.popitem(last=False)[1]
+        self._held[line] = bool(dirty) or is_store
+
+    def flush(self) -> None:
+        self.write_backs += sum(self._held.values())
+
+
+def _records(accesses: list[tuple[int, int, bool]]) -> np.ndarray:
+    return np.array([a << 16 | size << 1 | store for a, size, store in accesses], dtype=np.uint64)
+
+
+def test_simulator_counts_what_a_plain_one_counts() -> None:
+    random = np.random.default_rng(0)
+    accesses = [
+        (int(a), int(s), bool(w))
+        for a, s, w in zip(
+            random.integers(0, 4096, 5000),
+            random.integers(0, 64, 5000),
+            random.integers(0, 2, 5000),
+            strict=True,
+        )
+    ]
+    plain = _PlainCache(lines=20)
+    for address, size, is_store in accesses:
+        if size:
+            for line in range(address // 32, (address + size - 1) // 32 + 1):
+                plain.access(line, is_store=is_store)
+    plain.flush()
+    hierarchy = Hierarchy([Cache(capacity_bytes=20 * 32, line_bytes=32)])
+    hierarchy.replay(_records(accesses))
+    (level,) = hierarchy.movement()
+    assert (level.fetched, level.written_back) == (32 * plain.fills, 32 * plain.write_backs)
+
+
+def test_ways_conflict() -> None:
+    """Lines of one set evict each other, although the cache has room."""
+    addresses = [(64 * 8 * i, 4, False) for i in (0, 1, 2, 0, 1, 2)]
+    small, full = (
+        Hierarchy([Cache(capacity_bytes=64 * 16, ways=ways)]) for ways in (2, 0)
+    )  # 8 sets of 2 ways, or one of 16
+    for hierarchy in (small, full):
+        hierarchy.replay(_records(addresses))
+    assert small.movement()[0].fetched == 6 * 64
+    assert full.movement()[0].fetched == 3 * 64
+
+
+def test_levels_see_what_the_ones_above_miss_and_evict() -> None:
+    """Two lines take turns in a cache of one: the next level fetches each once, and takes the writes."""
+    hierarchy = Hierarchy([Cache(capacity_bytes=64), Cache(capacity_bytes=1024)])
+    hierarchy.replay(_records([(0, 4, True), (64, 4, False)] * 10))
+    inner, outer = hierarchy.movement()
+    assert (inner.fetched, inner.written_back) == (20 * 64, 10 * 64)
+    assert (outer.fetched, outer.written_back) == (2 * 64, 64)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_tile_programs_compute_the_chain(case: Case, tmp_path: Path) -> None:
+    """Distinct extents; tiles of several blocks along every loop."""
+    m, n, k, inner = 12, 48, 20, 32
+    blocks = ChainBlocks(extents=(m, n, k, inner), tiles=(4, 16, 5, 8), order=case.order)
+    program = fused_chain(blocks) if case.reuse else separate_chain(blocks)
+    (kernel,) = compile_traced(program, tmp_path, target=_TARGET)
+    random = np.random.default_rng(0)
+    a, b, d = (random.standard_normal(shape, dtype=np.float32) for shape in ((m, k), (k, inner), (inner, n)))
+    e, c = np.full((m, n), np.nan, np.float32), np.full((m, inner), np.nan, np.float32)
+    outputs = [e] if case.reuse else [e, c]
+    addresses = [array.ctypes.data for array in (a, b, d, *outputs)]
+    assert trace(kernel, addresses, Hierarchy([Cache(capacity_bytes=1024)])) > 0
+    np.testing.assert_allclose(e, a.astype(np.float64) @ b @ d, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_model_predicts_what_generated_code_moves(case: Case) -> None:
+    cache, extent = Cache(capacity_bytes=1024, line_bytes=16), 96
+    drawn = tilings(case, extent, cache, count=8, seed=1)
+    result = summarize(case, cache, [measure(case, extent, cache, tiles, _TARGET) for tiles in drawn])
+    assert result.r_squared > 0.95
+    assert 0.9 < result.median_ratio < 1.1
+    assert result.best.observed <= 1.1 * min(point.observed for point in result.points)
+    assert all(point.observed >= 0.95 * point.predicted for point in result.full)
+
+
+def test_orders_that_read_a_block_before_it_is_complete_are_refused() -> None:
+    with pytest.raises(ValueError, match="k after m and l"):
+        ChainBlocks(extents=(8, 8, 8, 8), tiles=(4, 4, 4, 4), order=(M, K, L, N))
+
+
+def test_a_buffer_is_aligned() -> None:
+    assert buffer(10)[1] % 64 == 0
