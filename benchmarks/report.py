@@ -38,7 +38,10 @@ def to_markdown(report: Report) -> str:
         "## Where ours loses",
         _losses(report.rows),
         "## All workloads",
-        *(_suite(name, list(rows), report.limits) for name, rows in groupby(report.rows, key=lambda r: (r.suite, r.dtype))),
+        *(
+            _suite(name, list(rows), report.limits)
+            for name, rows in groupby(report.rows, key=lambda r: (r.suite, r.dtype))
+        ),
         "## What did not run",
         _failures(report.rows),
     ]

@@ -240,7 +240,10 @@ def _chains() -> list[Workload]:
         options = ChainOptions(batch=batch, m=m, n=n, k=k, l=l)
         sizes = f"batch {batch}, M {m}, N {n}, K {k}, L {l}"
         is_large = batch * m * l * (k + n) > _LARGE_PRODUCT
-        for kind, build in (("chain", contractions.gemm_chain), ("softmax-chain", contractions.softmax_chain)):
+        for kind, build in (
+            ("chain", contractions.gemm_chain),
+            ("softmax-chain", contractions.softmax_chain),
+        ):
             workloads.append(
                 Workload(
                     name=f"{name}-{kind}",

@@ -122,9 +122,9 @@ def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
     key = rotate(g, project(normed, o.key_value_heads), cosine, sine, head_size=head_size, axis=3)
     value = project(normed, o.key_value_heads)
     if o.key_value_heads != o.heads:
-        shape = (o.batch, o.key_value_heads, o.sequence, head_size)
+        narrow = (o.batch, o.key_value_heads, o.sequence, head_size)
         group = o.heads // o.key_value_heads
-        key, value = (repeat_heads(g, x, shape=shape, group=group) for x in (key, value))
+        key, value = (repeat_heads(g, x, shape=narrow, group=group) for x in (key, value))
     scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
     scores = g.op(
         "Add", g.op("Mul", scores, g.scalar(1.0 / math.sqrt(head_size))), causal_mask(g, o.sequence)

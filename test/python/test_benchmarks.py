@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,14 +23,17 @@ from tilewright.oracle import (
 )
 
 from benchmarks import arrays, run
+from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
+from benchmarks.flops import contraction_flops
 from benchmarks.measure import Plan, Record, Result, measure
 from benchmarks.peers import OURS, PEERS, Facts, Settings
 from benchmarks.plot import plot
 from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import BEST_PEER, Row, make_rows, summarize
-from benchmarks.workloads import SwinOptions, VitOptions, Workload, stitch, swin, vit
+from benchmarks.workloads import SwinOptions, VitOptions, Workload, contractions, stitch, swin, vit
+from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 _SETTINGS = Settings(threads=1)
