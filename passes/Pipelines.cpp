@@ -105,8 +105,8 @@ void buildCodegen(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createEmitObject(emit));
 }
 
-/// A module's functions to planned graphs with composed expressions.
-void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
+/// A module's functions to what is planned.
+void buildNormalizing(OpPassManager &manager, const CpuOptions &options) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
@@ -116,6 +116,10 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   PackWeightsOptions pack;
   pack.target = options.target;
   manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+}
+
+/// Normalized functions to planned graphs with composed expressions.
+void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -130,11 +134,21 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createVerifyPlanned());
 }
 
-void buildCpu(OpPassManager &manager, const CpuOptions &options) {
+void buildNormalized(OpPassManager &manager, const CpuOptions &options) {
   manager.addPass(createImportIree());
+  buildNormalizing(manager, options);
+}
+
+/// A normalized function to an object and the launches of its kernels.
+void buildSubprogram(OpPassManager &manager, const CpuOptions &options) {
   buildPlanning(manager, options);
   manager.addPass(createLowerToProgram());
   buildCodegen(manager, options);
+}
+
+void buildCpu(OpPassManager &manager, const CpuOptions &options) {
+  buildNormalized(manager, options);
+  buildSubprogram(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));
@@ -147,6 +161,10 @@ void tilewright::registerAllPassesAndPipelines() {
   registerTransformsPasses();
   PassPipelineRegistration<CpuOptions>("tilewright-cpu",
                                        "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  PassPipelineRegistration<CpuOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
+                                       buildNormalized);
+  PassPipelineRegistration<CpuOptions>("tilewright-cpu-subprogram",
+                                       "Compile a function of tile-print-subprograms to an object", buildSubprogram);
   PassPipelineRegistration<CpuOptions>("tilewright-cpu-codegen", "Compile a kernel module's tile programs to an object",
                                        buildCodegen);
 }
