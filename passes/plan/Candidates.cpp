@@ -1,7 +1,6 @@
 // Fused candidates: every choice of scopes that differs from the planner's in one value (kept or computed again), each
-// with the product of a few sizes for every dim that tiles cut; all are predicted, the quickest listed. Sizes step by
-// about a half, so that neighbours differ by more than noise. Cut candidates: in two anywhere in program order, and into
-// what IREE would launch.
+// with the product of a few sizes for every dim that tiles cut; all are predicted, and of the quickest those listed
+// that differ. Cut candidates: in two anywhere in program order, and into what IREE would launch.
 #include "passes/plan/Candidates.h"
 
 #include "passes/plan/Eligibility.h"
@@ -9,16 +8,17 @@
 #include "passes/plan/WritePlan.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr size_t kMostTilings = 512;  ///< predicted for one choice of scopes
-constexpr size_t kMostFlips = 8;      ///< values whose scope is turned
-constexpr unsigned kCutShare = 5;     ///< one candidate in so many cuts the subprogram
-constexpr int64_t kLanes = 64;        ///< tiles of a vector dim are multiples of this many elements
-constexpr int64_t kLaneBytes = 4;     ///< of an accumulator
+constexpr size_t kMostTilings = 512; ///< predicted for one choice of scopes
+constexpr size_t kMostFlips = 8;     ///< values whose scope is turned
+constexpr unsigned kCutShare = 5;    ///< one candidate in so many cuts the subprogram
+constexpr int64_t kLanes = 64;       ///< tiles of a vector dim are multiples of this many elements
+constexpr int64_t kLaneBytes = 4;    ///< of an accumulator
 
 using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 
@@ -26,6 +26,7 @@ using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 struct Candidate {
   std::vector<PlannedPart> kernels;
   double seconds = 0;
+  size_t scopes = 0; ///< which choice of scopes; 0: the planner's
 };
 
 class CandidateLister {
@@ -41,26 +42,41 @@ public:
       return {};
     std::vector<Candidate> fused = fusedCandidates(*own), cut = cutCandidates();
     size_t cuts = std::min<size_t>(cut.size(), std::max(1u, count / kCutShare));
-    add({{*own}}, count);
-    for (size_t i = 0; i < fused.size() && plans.size() + cuts < count; ++i)
-      add(fused[i], count);
+    add({{*own}});
+    addVaried(fused, count - cuts);
     for (size_t i = 0; i < cuts; ++i)
-      add(cut[i], count);
+      add(cut[i]);
     return std::move(plans);
   }
 
 private:
+  /// Predictions of neighbours are closer than predictions are right, so half of the room is for tilings that differ,
+  /// then come scopes that differ, then the rest.
+  void addVaried(ArrayRef<Candidate> fused, size_t limit) {
+    std::set<std::vector<int64_t>> tilings = {plans.front().kernels.front().parts.front().tiles};
+    std::set<size_t> scopes;
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit / 2 && tilings.insert(candidate.kernels.front().space.tiles).second)
+        add(candidate);
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit && scopes.insert(candidate.scopes).second)
+        add(candidate);
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit)
+        add(candidate);
+  }
+
   //===--------------------------------------------------------------------===//
   // One kernel
   //===--------------------------------------------------------------------===//
 
   std::vector<Candidate> fusedCandidates(const PlannedPart &own) const {
     std::vector<Candidate> found;
-    for (Edges &edges : scopeChoices(own.edges))
+    for (auto [choice, edges] : llvm::enumerate(scopeChoices(own.edges)))
       if (std::optional<PlannedPart> part = planPart(graph, all, target, edges))
         for (PlannedPart &tiled : tilings(*part))
           for (PlannedPart &shared : sharings(tiled))
-            found.push_back({{shared}, secondsOf(shared)});
+            found.push_back({{shared}, secondsOf(shared), choice});
     sort(found);
     return found;
   }
@@ -118,24 +134,23 @@ private:
     return parts;
   }
 
-  /// The planner's, and multiples of 1, 2, 3, 4, 6, 8, 12, ... of what the hardware likes.
+  /// The planner's, and even pieces: whole ones of what the hardware likes where they are lanes or rows of a
+  /// contraction.
   std::vector<int64_t> sizesOf(const IndexSpace &space, int64_t dim) const {
     bool contracts = space.block.rows > 1;
     int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kLanes;
-    int64_t step = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
-    std::vector<int64_t> sizes = {space.tiles[dim]};
-    for (int64_t size = step, half = step; size < extent; std::tie(size, half) = std::pair(size + half, next(size, half)))
-      sizes.push_back(size);
-    sizes.push_back(extent);
-    if (dim != space.vector)
-      sizes.push_back(1);
+    int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
+    std::vector<int64_t> sizes = {space.tiles[dim], extent};
+    for (int64_t pieces = 2; pieces <= extent; pieces = pieces < 4 ? pieces + 1 : 2 * pieces) {
+      int64_t even = llvm::divideCeil(extent, pieces);
+      sizes.push_back(std::min<int64_t>(extent, llvm::alignTo(even, unit)));
+      if (dim != space.vector && extent % pieces == 0)
+        sizes.push_back(even);
+    }
     llvm::sort(sizes);
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     return sizes;
   }
-
-  /// Steps 1 1 1 2 2 4 4 8 8 ...: sizes 1 2 3 4 6 8 12 16 24 ...
-  static int64_t next(int64_t size, int64_t half) { return size + half >= 4 * half ? 2 * half : half; }
 
   /// The tiling as it is, and shared out to one workgroup for each core.
   std::vector<PlannedPart> sharings(const PlannedPart &part) const {
@@ -168,7 +183,8 @@ private:
         found.push_back(std::move(*candidate));
     };
     for (size_t at = 1; at < all.size(); ++at)
-      consider({SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
+      consider(
+          {SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
     sort(found);
     consider(dispatchesOfIree(graph, all));
     // Cut all the way is always among those that are measured.
@@ -199,11 +215,9 @@ private:
     llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
   }
 
-  void add(const Candidate &candidate, unsigned count) {
+  void add(const Candidate &candidate) {
     Plan plan = planOf(candidate);
-    auto decides = [](const Plan &other) { return llvm::formatv("{0}", toJson(other)).str(); };
-    if (plans.size() < count && plan.verify(graph).empty() &&
-        llvm::none_of(plans, [&](const Plan &known) { return decides(known) == decides(plan); }))
+    if (plan.verify(graph).empty() && known.insert(llvm::formatv("{0}", toJson(plan)).str()).second)
       plans.push_back(std::move(plan));
   }
 
@@ -230,6 +244,7 @@ private:
   const PlanOptions &options;
   std::vector<unsigned> all;
   std::vector<Plan> plans;
+  std::set<std::string> known; ///< the plans as text
 };
 } // namespace
 

@@ -1,5 +1,5 @@
-// The plans worth measuring for one subprogram. What a prediction cannot tell apart, a clock can; this lists what to put
-// before it, in the order of the prediction.
+// The plans worth measuring for one subprogram. What a prediction cannot tell apart, a clock can; this lists what to
+// put before it, in the order of the prediction.
 #ifndef TILEWRIGHT_PLAN_CANDIDATES_H
 #define TILEWRIGHT_PLAN_CANDIDATES_H
 

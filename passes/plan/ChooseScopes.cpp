@@ -193,7 +193,8 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
 
 std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, std::string *reason) {
-  std::optional<PlannedPart> part = planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/false), reason);
+  std::optional<PlannedPart> part =
+      planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/false), reason);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });

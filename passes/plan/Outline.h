@@ -3,9 +3,9 @@
 #ifndef TILEWRIGHT_PLAN_OUTLINE_H
 #define TILEWRIGHT_PLAN_OUTLINE_H
 
-#include "passes/plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/plan/Plan.h"
 
 namespace tilewright {
 

@@ -1,4 +1,5 @@
-// What tuning needs to know, as JSON: the plan with a function for each of its parts, and the candidates for one of those.
+// What tuning needs to know, as JSON: the plan with a function for each of its parts, and the candidates for one of
+// those.
 #include "passes/Passes.h"
 #include "passes/plan/Candidates.h"
 #include "passes/plan/Outline.h"
@@ -71,8 +72,8 @@ private:
         std::string text;
         llvm::raw_string_ostream stream(text);
         outlinePart(graph, part)->print(stream);
-        found.push_back(llvm::json::Object{
-            {"kernel", static_cast<int64_t>(k)}, {"part", static_cast<int64_t>(p)}, {"form", text}});
+        found.push_back(
+            llvm::json::Object{{"kernel", static_cast<int64_t>(k)}, {"part", static_cast<int64_t>(p)}, {"form", text}});
       }
     return found;
   }
