@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/plan/Candidates.h"
 #include "passes/plan/Outline.h"
+#include "passes/plan/PlanReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
@@ -84,11 +85,15 @@ private:
     if (failed(planning) || failed(function))
       return failure();
     if (!*function)
-      return print(getOperation(), output, llvm::json::Object{{"plan", nullptr}, {"subprograms", llvm::json::Array()}});
+      return print(getOperation(), output,
+                   llvm::json::Object{
+                       {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
     TensorGraph graph = TensorGraph::build(function->getBody().front());
     Plan plan = makePlan(graph, planning->target, planning->options);
     return print(*function, output,
-                 llvm::json::Object{{"plan", toJson(plan)}, {"subprograms", subprograms(graph, plan)}});
+                 llvm::json::Object{{"plan", toJson(plan)},
+                                    {"report", reportPlan(graph, plan)},
+                                    {"subprograms", subprograms(graph, plan)}});
   }
 
   void runOnOperation() override {
