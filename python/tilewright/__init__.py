@@ -27,6 +27,7 @@ from tilewright.errors import (
     ProgramError,
     TargetError,
     TilewrightError,
+    TuningError,
     VersionError,
 )
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tilewright.plan import Plan
     from tilewright.program import Program, load
     from tilewright.targets import Target, known_targets
+    from tilewright.tuning.tuner import Tuning, tune
 
 __all__ = [
     "CompileError",
@@ -56,10 +58,13 @@ __all__ = [
     "Target",
     "TargetError",
     "TilewrightError",
+    "Tuning",
+    "TuningError",
     "VersionError",
     "compile",
     "known_targets",
     "load",
+    "tune",
 ]
 
 # Imported at first use: the worker process and `tilewright --help` need none of it.
@@ -70,9 +75,11 @@ _LAZY = {
     "Plan": "plan",
     "Program": "program",
     "Target": "targets",
+    "Tuning": "tuning.tuner",
     "compile": "compilation",
     "known_targets": "targets",
     "load": "program",
+    "tune": "tuning.tuner",
 }
 
 

@@ -66,6 +66,7 @@ def _kernel(kernel: Kernel) -> list[str]:
     lines = [f"  {kernel.name}"]
     lines += [f"    {part}" for part in kernel.parts]
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
+    lines += [f"    measured: {measured}" for measured in kernel.measured]
     lines += [f"    edges inside: {handed}"]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]

@@ -90,7 +90,9 @@ class Kernel:
         # Structures point to each other by address, which keeps nothing alive: the calls do.
         alive = (pointers, local)
         return [
-            partial(_call, self.entry, environment, dispatch, _workgroup(index, local_address, len(local)), alive)
+            partial(
+                _call, self.entry, environment, dispatch, _workgroup(index, local_address, len(local)), alive
+            )
             for index in workgroups
         ]
 

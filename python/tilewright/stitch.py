@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class Stitched:
     plan: Plan | None
     """None: no plan was made, because nothing was there to fuse."""
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def stitch(
@@ -49,13 +50,25 @@ def stitch(
     directory: Path,
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
+    tuning: Path | None = None,
     dump_dir: Path | None = None,
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
 
-    The plan is for the first target; with several, every kernel has a variant for each.
+    The plan is for the first target; with several, every kernel has a variant for each. `tuning` is the database whose
+    decisions the plan takes where it has some.
     """
     started = time.perf_counter()
+    if plan is None and tuning is not None:
+        return _stitch_tuned(
+            text,
+            worker=worker,
+            targets=targets,
+            directory=directory,
+            numerics=numerics,
+            tuning=tuning,
+            dump_dir=dump_dir,
+        )
     files = _write_targets(targets, directory)
     inputs = {"target": files[0]}
     if plan is not None:
@@ -86,6 +99,46 @@ def stitch(
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
     )
+
+
+def _stitch_tuned(
+    text: str,
+    *,
+    worker: Worker,
+    targets: Sequence[Target],
+    directory: Path,
+    numerics: NumericsMode,
+    tuning: Path,
+    dump_dir: Path | None,
+) -> Stitched:
+    """`stitch` with what the database knows; where that is no help, a note, and the plan as if it knew nothing."""
+    from tilewright.tuning.lookup import tuned_plan
+    from tilewright.tuning.subprograms import Setting
+
+    started = time.perf_counter()
+    common: dict[str, Any] = {
+        "worker": worker,
+        "targets": targets,
+        "directory": directory,
+        "numerics": numerics,
+        "dump_dir": dump_dir,
+    }
+    setting = Setting(target=targets[0], numerics=numerics)
+    tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
+    notes = [note] if note else []
+    if tuned is not None:
+        try:
+            stitched = stitch(text, plan=tuned.plan, **common)
+        except (PlanError, PassError) as error:
+            notes.append(
+                f"compiled without measurements: {tuning} has a plan that does not fit ({error.message})"
+            )
+        else:
+            raw = dict(stitched.report.raw)
+            tuned.note(raw)
+            seconds = time.perf_counter() - started
+            return replace(stitched, report=Report.from_json(raw), seconds=seconds, notes=tuple(notes))
+    return replace(stitch(text, **common), notes=tuple(notes))
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

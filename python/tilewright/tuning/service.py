@@ -47,7 +47,9 @@ def launches(module: Module) -> list[Launch]:
     for operation in module.operations():
         text = operation.text
         results = _results(text)
-        operands = [source.get(name, name) for name in _OPERANDS.findall(_after_results(text).split(" : ")[0])]
+        operands = [
+            source.get(name, name) for name in _OPERANDS.findall(_after_results(text).split(" : ")[0])
+        ]
         if operation.name == "tile.launch":
             match = re.search(r'@"?([\w.$-]+)"?\(', text)
             assert match is not None

@@ -87,7 +87,7 @@ def list_candidates(
 ) -> Sequence[Plan]:
     """The plans to try for a subprogram: what would be done without measuring, then others."""
     output = folder / "candidates.json"
-    options = {
+    options: dict[str, str | int] = {
         "target": str(write_target(setting.target, folder)),
         "numerics": setting.numerics,
         "output": str(output),
