@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import TuningError
+from tilewright.errors import PlanError, TuningError
 from tilewright.plan import Plan
 
 _APPLICATION = 0x54574C54  # "TWLT": how a file says whose it is
@@ -142,7 +142,8 @@ class Database:
 
     def decision(self, key: str) -> Decision | None:
         rows = self._run(f"SELECT {', '.join(_COLUMNS)} FROM decisions WHERE key = ?", [key])
-        return _decision(rows[0]) if rows else None
+        with _explained(self.path):
+            return _decision(rows[0]) if rows else None
 
     def holds(self, target: str) -> bool:
         """Whether there is any decision for a target of this name."""
@@ -151,10 +152,9 @@ class Database:
     def decisions(self) -> list[Decision]:
         """All of them, the latest first."""
         columns = ", ".join(_COLUMNS)
-        return [
-            _decision(row)
-            for row in self._run(f"SELECT {columns} FROM decisions ORDER BY measured_at DESC, key")
-        ]
+        rows = self._run(f"SELECT {columns} FROM decisions ORDER BY measured_at DESC, key")
+        with _explained(self.path):
+            return [_decision(row) for row in rows]
 
     def keep_decision(self, decision: Decision) -> None:
         values = [getattr(decision, name) for name in _COLUMNS]
@@ -192,7 +192,11 @@ class Database:
 
 def _decision(row: Sequence[Any]) -> Decision:
     values = dict(zip(_COLUMNS, row, strict=True))
-    return Decision(**{**values, "plan": Plan.from_json(json.loads(values["plan"]))})
+    try:
+        plan = Plan.from_json(json.loads(values["plan"]))
+    except (ValueError, PlanError) as error:
+        raise sqlite3.DatabaseError(f"the plan of {values['name']}: {error}") from None
+    return Decision(**{**values, "plan": plan})
 
 
 @contextlib.contextmanager

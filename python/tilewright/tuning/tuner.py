@@ -257,7 +257,7 @@ class _One:
         for done, name in enumerate(missing):
             self._say("timing", done, len(missing))
             try:
-                seconds = statistics.median(self._run.timer.seconds(builds[name]) for _ in range(_BURSTS))
+                seconds = statistics.median(self._time(builds[name]) for _ in range(_BURSTS))
             except TimingError as error:
                 self._keep(name, Measurement(seconds=None, problem=str(error)))
             else:
@@ -278,7 +278,7 @@ class _One:
         samples: dict[str, list[float]] = {name: [] for name in names if name in builds}
         for turn in range(_TURNS):
             for name in samples:
-                samples[name].append(self._run.timer.seconds(builds[name]))
+                samples[name].append(self._time(builds[name]))
             self._say("timing the best", turn + 1, _TURNS)
         ratios = {name: paired_ratio(times, samples[unmeasured]) for name, times in samples.items()}
         sure = [name for name in samples if name != unmeasured and ratios[name].high < 1.0]
@@ -303,6 +303,11 @@ class _One:
         )
         self._run.database.keep_decision(decision)
         return decision
+
+    def _time(self, build: Build) -> float:
+        """With what launching its kernels costs, which a timer that calls them directly leaves out."""
+        launches = len(build.launches) * self._run.setting.target.launch_seconds
+        return self._run.timer.seconds(build) + launches
 
     @staticmethod
     def _finalists(plans: Mapping[str, Plan], known: Mapping[str, Measurement]) -> list[str]:
