@@ -50,9 +50,9 @@ from tilewright.tuning.subprograms import (
 from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
 
 CANDIDATES = 20
-_BURSTS = 3
+_BURSTS = 4
 _FINALISTS = 3
-_TURNS = 15
+_TURNS = 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,8 @@ class _One:
         for done, name in enumerate(missing):
             self._say("timing", done, len(missing))
             try:
-                seconds = statistics.median(self._time(builds[name]) for _ in range(_BURSTS))
+                # What disturbs a burst makes it longer, never shorter.
+                seconds = min(self._time(builds[name]) for _ in range(_BURSTS))
             except TimingError as error:
                 self._keep(name, Measurement(seconds=None, problem=str(error)))
             else:
@@ -277,9 +278,15 @@ class _One:
         self._say("timing the best", 0, _TURNS)
         samples: dict[str, list[float]] = {name: [] for name in names if name in builds}
         for turn in range(_TURNS):
-            for name in samples:
-                samples[name].append(self._time(builds[name]))
+            for name in list(samples):
+                try:
+                    samples[name].append(self._time(builds[name]))
+                except TimingError as error:
+                    self._keep(name, Measurement(seconds=None, problem=str(error)))
+                    del samples[name]
             self._say("timing the best", turn + 1, _TURNS)
+        if unmeasured not in samples:
+            return None
         ratios = {name: paired_ratio(times, samples[unmeasured]) for name, times in samples.items()}
         sure = [name for name in samples if name != unmeasured and ratios[name].high < 1.0]
         winner = min(sure, key=lambda name: ratios[name].value, default=unmeasured)
@@ -292,7 +299,8 @@ class _One:
             seconds=statistics.median(samples[winner]),
             unmeasured_seconds=statistics.median(samples[unmeasured]),
             unfused_seconds=min(
-                (known[name].seconds or 0.0 for name in timed if len(plans[name].kernels) > 1), default=None
+                (statistics.median(samples[name]) for name in samples if len(plans[name].kernels) > 1),
+                default=None,
             ),
             ratio=ratios[winner].value,
             ratio_low=ratios[winner].low,
