@@ -1,5 +1,6 @@
 #include "passes/plan/Outline.h"
 
+#include "passes/plan/Eligibility.h"
 #include "passes/plan/IndexSpace.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,6 +33,7 @@ public:
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto type = builder.getFunctionType(TypeRange(arguments.getArrayRef()), TypeRange(ValueRange(outputs)));
     auto function = func::FuncOp::create(builder, loc, "subprogram", type);
+    markWeights(builder, function);
     Block *body = function.addEntryBlock();
     for (auto [outer, inner] : llvm::zip(arguments, body->getArguments()))
       values.map(outer, inner);
@@ -62,6 +64,14 @@ private:
         collectArguments(value.getDefiningOp());
       else if (!members.contains(value.getDefiningOp()))
         arguments.insert(value);
+  }
+
+  /// Whoever measures the function must know which arguments come from memory each time a large model runs.
+  void markWeights(OpBuilder &builder, func::FuncOp function) const {
+    std::vector<bool> atLoad = computedAtLoad(graph);
+    for (auto [index, argument] : llvm::enumerate(arguments))
+      if (isKnownAtLoad(graph, atLoad, argument))
+        function.setArgAttr(index, kWeightAttr, builder.getUnitAttr());
   }
 
   void clone(OpBuilder &builder, Operation *op) {
