@@ -47,7 +47,7 @@ def tuned_plan(
         with Database(database, wait_seconds=_WAIT_SECONDS) as known:
             if not known.holds(setting.target.name):
                 return None, ""
-            planned = list_subprograms(text, setting, worker=worker, folder=folder)
+            planned, setting = list_subprograms(text, setting, worker=worker, folder=folder)
             found = [(s, known.decision(setting.key(s.form))) for s in planned.subprograms]
     except TuningError as error:
         return None, f"compiled without measurements: {error}"

@@ -11,7 +11,8 @@ from tilewright.module import Module
 from tilewright.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
-"""A kernel's name ("kernel") and the names of the tensors that it is bound to ("bindings"), inputs first."""
+"""A kernel's name ("kernel"), the tensors that it is bound to, inputs first ("bindings"), and which are weights ("weights").
+"""
 
 
 def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = False) -> list[Launch]:
@@ -37,6 +38,7 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 _RESULTS = re.compile(r"^\s*(%[\w.$-]+)(?::(\d+))? = ")
+_WEIGHT = re.compile(r"(%[\w.$-]+): tensor<[^>]*> \{tilewright\.weight\}")
 _OPERANDS = re.compile(r"%[\w.$-]+(?:#\d+)?")
 
 
@@ -44,16 +46,22 @@ def launches(module: Module) -> list[Launch]:
     """The launches of a lowered function in order. What stands between them are views, which share their source."""
     source: dict[str, str] = {}
     found: list[Launch] = []
+    weights: set[str] = set()
     for operation in module.operations():
         text = operation.text
         results = _results(text)
         operands = [
             source.get(name, name) for name in _OPERANDS.findall(_after_results(text).split(" : ")[0])
         ]
-        if operation.name == "tile.launch":
+        if operation.name == "func.func":
+            weights |= set(_WEIGHT.findall(text))
+        elif operation.name == "tile.launch":
             match = re.search(r'@"?([\w.$-]+)"?\(', text)
             assert match is not None
-            found.append({"kernel": match[1], "bindings": [*operands, *results]})
+            bindings = [*operands, *results]
+            found.append(
+                {"kernel": match[1], "bindings": bindings, "weights": [b for b in bindings if b in weights]}
+            )
         elif operands:
             source |= dict.fromkeys(results, operands[0])
     return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,11 @@ class Planned:
     report: Report
     subprograms: tuple[Subprogram, ...]
 
+    def streams_weights(self, target: Target) -> bool:
+        """Whether the weights are more than stays in the caches beside the rest: then every call reads them anew."""
+        size = sum(weight_bytes(subprogram.form) for subprogram in self.subprograms)
+        return 2 * size > cache_bytes(target)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -47,6 +54,8 @@ class Setting:
 
     target: Target
     numerics: NumericsMode
+    streams_weights: bool = False
+    """Of the whole program: see `Planned`."""
 
     def key(self, form: str) -> str:
         """Under which the decision for a subprogram of this form is kept."""
@@ -54,6 +63,7 @@ class Setting:
             "form": form,
             "target": self.target.to_json(),
             "numerics": self.numerics,
+            "streams_weights": self.streams_weights,
             "versions": compiler_versions(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -64,8 +74,24 @@ def compiler_versions() -> dict[str, str]:
     return {"tilewright": package_version(), "llvm": native.llvm_version, "iree": PINNED_IREE}
 
 
-def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Path) -> Planned:
-    """Plans a module at IREE's preprocessing phase and takes the plan apart."""
+_WEIGHT = re.compile(r"%arg\d+: tensor<((?:\d+x)*)[a-z]+(\d+)> \{tilewright\.weight\}")
+
+
+def weight_bytes(form: str) -> int:
+    """Of all weights that a subprogram reads."""
+    return sum(
+        math.prod(int(size) for size in sizes.split("x") if size) * max(8, int(bits)) // 8
+        for sizes, bits in _WEIGHT.findall(form)
+    )
+
+
+def cache_bytes(target: Target) -> int:
+    """Of its largest cache."""
+    return max(level.capacity_bytes for level in target.levels)
+
+
+def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Path) -> tuple[Planned, Setting]:
+    """Plans a module at IREE's preprocessing phase and takes the plan apart; the setting then knows of the weights."""
     output = folder / "subprograms.json"
     target = write_target(setting.target, folder)
     options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
@@ -75,11 +101,12 @@ def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Pat
     )
     run_passes(worker, text, passes, from_iree=True)
     data: dict[str, Any] = json.loads(output.read_text())
-    return Planned(
+    planned = Planned(
         plan=Plan.from_json(data["plan"]) if data["plan"] is not None else None,
         report=Report.from_json(data["report"]),
         subprograms=tuple(Subprogram(**item) for item in data["subprograms"]),
     )
+    return planned, replace(setting, streams_weights=planned.streams_weights(setting.target))
 
 
 def list_candidates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -10,10 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilewright.process import Worker, WorkerDied
 from tilewright.tuning.service import Launch
+
+if TYPE_CHECKING:
+    from tilewright.kernels import Kernel
 
 BURST_SECONDS = 2e-3
 """Calls fill about this time, so that the clock's resolution and a single interrupt do not matter."""
@@ -29,6 +33,8 @@ class Build:
     launches: Sequence[Launch]
     candidate: str
     """Which plan it is: its hash."""
+    evicts_bytes: int = 0
+    """Weights are in no cache of so many bytes when they are read; 0: they stay where they are."""
 
 
 class TimingError(Exception):
@@ -74,6 +80,7 @@ class ProcessTimer:
             "folder": str(build.folder),
             "launches": list(build.launches),
             "threads": self._threads,
+            "evicts_bytes": build.evicts_bytes,
         }
         try:
             reply, _, _ = self._worker.ask(header)
@@ -88,14 +95,19 @@ class ProcessTimer:
 
 _loaded: dict[tuple[str, int], _Runner] = {}
 # Builds of a subprogram share their tensors: what one of them finds in the caches, the next one does, too.
-_tensors: dict[tuple[str, int], tuple[Any, int]] = {}
+_tensors: dict[tuple[str, int, int], tuple[Any, int]] = {}
+# Weights that must come from memory have several copies, which take turns, whoever reads them.
+_turns = itertools.count()
+_MOST_COPIES = 16
 
 
 def answer(header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
     """Times one burst of a build, which stays loaded."""
     key = (header["folder"], header["threads"])
     if key not in _loaded:
-        _loaded[key] = _Runner(Path(header["folder"]), header["launches"], header["threads"])
+        _loaded[key] = _Runner(
+            Path(header["folder"]), header["launches"], header["threads"], header["evicts_bytes"]
+        )
     return {"ok": True, "seconds": _loaded[key].burst()}, b""
 
 
@@ -106,18 +118,23 @@ class _Runner:
     of no interest, and waiting in Python would take longer than many of them.
     """
 
-    def __init__(self, folder: Path, launches: Sequence[Launch], threads: int) -> None:
+    def __init__(self, folder: Path, launches: Sequence[Launch], threads: int, evicts_bytes: int) -> None:
         # Needs numpy and IREE's tools, which other requests do not.
         from tilewright.kernels import load_kernels
 
         kernels = {k.name: k for k in load_kernels(folder / "kernels.o", folder / "manifest.json")}
-        self._shares: list[list[Callable[[], int]]] = [[] for _ in range(threads)]
-        for launch in launches:
-            kernel = kernels[launch["kernel"]]
-            bindings = zip(launch["bindings"], kernel.binding_bytes, strict=True)
-            addresses = [_tensor(name, size) for name, size in bindings]
-            for index, share in enumerate(self._shares):
-                share += kernel.calls(addresses, range(index, kernel.workgroups, threads))
+        bound = [(kernels[launch["kernel"]], launch) for launch in launches]
+        sizes = {
+            name: size
+            for kernel, launch in bound
+            for name, size in zip(launch["bindings"], kernel.binding_bytes, strict=True)
+            if name in launch["weights"]
+        }
+        copies = min(_MOST_COPIES, math.ceil(2 * evicts_bytes / max(1, sum(sizes.values())))) if sizes else 1
+        self._copies = [
+            [_calls(bound, thread, threads, copy) for thread in range(threads)]
+            for copy in range(max(1, copies))
+        ]
         self._pool = ThreadPoolExecutor(max_workers=threads)
         self._once = self._run(1)
 
@@ -128,31 +145,45 @@ class _Runner:
         return self._once
 
     def _run(self, repetitions: int) -> float:
-        if len(self._shares) == 1:
-            started, ended = _repeat(self._shares[0], repetitions, None)
+        turns = [self._copies[next(_turns) % len(self._copies)] for _ in range(repetitions)]
+        shares = [[turn[thread] for turn in turns] for thread in range(len(turns[0]))]
+        if len(shares) == 1:
+            started, ended = _repeat(shares[0], None)
             return ended - started
-        gate = threading.Barrier(len(self._shares))
-        spans = list(self._pool.map(lambda share: _repeat(share, repetitions, gate), self._shares))
+        gate = threading.Barrier(len(shares))
+        spans = list(self._pool.map(lambda share: _repeat(share, gate), shares))
         return max(ended for _, ended in spans) - min(started for started, _ in spans)
 
 
-def _tensor(name: str, size: int) -> int:
+_Calls = list[Callable[[], int]]
+
+
+def _calls(bound: Sequence[tuple[Kernel, Launch]], thread: int, threads: int, copy: int) -> _Calls:
+    """What one thread does for one run of all launches."""
+    calls: _Calls = []
+    for kernel, launch in bound:
+        bindings = zip(launch["bindings"], kernel.binding_bytes, strict=True)
+        addresses = [_tensor(name, size, copy if name in launch["weights"] else 0) for name, size in bindings]
+        calls += kernel.calls(addresses, range(thread, kernel.workgroups, threads))
+    return calls
+
+
+def _tensor(name: str, size: int, copy: int) -> int:
     """The address of so many bytes, which stay where they are."""
     from tilewright.kernels import buffer
 
-    if (name, size) not in _tensors:
-        _tensors[name, size] = buffer(size)
-        _tensors[name, size][0].fill(0)  # Pages that nobody wrote are all the same one.
-    return _tensors[name, size][1]
+    key = (name, size, copy)
+    if key not in _tensors:
+        _tensors[key] = buffer(size)
+        _tensors[key][0].fill(0)  # Pages that nobody wrote are all the same one.
+    return _tensors[key][1]
 
 
-def _repeat(
-    calls: Sequence[Callable[[], int]], repetitions: int, gate: threading.Barrier | None
-) -> tuple[float, float]:
+def _repeat(runs: Sequence[_Calls], gate: threading.Barrier | None) -> tuple[float, float]:
     if gate is not None:
         gate.wait()
     started = time.perf_counter()
-    for _ in range(repetitions):
+    for calls in runs:
         for call in calls:
             if call() != 0:
                 raise RuntimeError("a kernel failed")

@@ -43,6 +43,7 @@ from tilewright.tuning.subprograms import (
     Planned,
     Setting,
     Subprogram,
+    cache_bytes,
     list_candidates,
     list_subprograms,
     write_target,
@@ -172,10 +173,10 @@ def _plan(
         flags = flags_for(targets[-1], host=choice == "cpu", extra=extra_flags)
         front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
         setting = Setting(target=targets[0], numerics=numerics)
-        planned = list_subprograms(front, setting, worker=worker, folder=folder)
+        planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
         if threads is None and setting.target.cores > 1 and choose_threads(planned.report, targets[0]) == 1:
             setting = Setting(target=resolve_targets(choice, threads=1)[0], numerics=numerics)
-            planned = list_subprograms(front, setting, worker=worker, folder=folder)
+            planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
     return planned, setting
 
 
@@ -397,7 +398,8 @@ class _Compilers:
             "manifest": str(folder / "manifest.json"),
         }
         launches = run_passes(worker, form, pipeline(pass_text("tilewright-cpu-subprogram", options)))
-        return Build(folder=folder, launches=launches, candidate=name)
+        evicts = cache_bytes(setting.target) if setting.streams_weights else 0
+        return Build(folder=folder, launches=launches, candidate=name, evicts_bytes=evicts)
 
 
 def plan_hash(plan: Plan) -> str:
