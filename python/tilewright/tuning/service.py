@@ -11,7 +11,7 @@ from tilewright.module import Module
 from tilewright.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
-"""A kernel's name ("kernel"), the tensors that it is bound to, inputs first ("bindings"), and which are weights ("weights").
+"""A kernel (its name: "kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights").
 """
 
 
