@@ -11,8 +11,7 @@ from tilewright.module import Module
 from tilewright.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
-"""A kernel (its name: "kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights").
-"""
+"""A kernel ("kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights")."""
 
 
 def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = False) -> list[Launch]:
