@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tilewright.cores import pin_to_core
 from tilewright.process import Worker, WorkerDied
 from tilewright.tuning.service import Launch
 
@@ -99,6 +100,7 @@ _tensors: dict[tuple[str, int, int], tuple[Any, int]] = {}
 # Weights that must come from memory have several copies, which take turns, whoever reads them.
 _turns = itertools.count()
 _MOST_COPIES = 16
+_PAGE, _SHIFT = 4096, 5 * 64
 
 
 def answer(header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
@@ -135,7 +137,9 @@ class _Runner:
             [_calls(bound, thread, threads, copy) for thread in range(threads)]
             for copy in range(max(1, copies))
         ]
-        self._pool = ThreadPoolExecutor(max_workers=threads)
+        # Left to the system, two of them may share a core for as long as a burst takes.
+        places = itertools.count()
+        self._pool = ThreadPoolExecutor(threads, initializer=lambda: pin_to_core(next(places)))
         self._once = self._run(1)
 
     def burst(self) -> float:
@@ -174,8 +178,11 @@ def _tensor(name: str, size: int, copy: int) -> int:
 
     key = (name, size, copy)
     if key not in _tensors:
-        _tensors[key] = buffer(size)
-        _tensors[key][0].fill(0)  # Pages that nobody wrote are all the same one.
+        # At different places of their pages: loads wait for stores whose addresses end alike.
+        shift = len(_tensors) * _SHIFT % _PAGE
+        storage, address = buffer(size + shift)
+        storage.fill(0)  # Pages that nobody wrote are all the same one.
+        _tensors[key] = storage, address + shift
     return _tensors[key][1]
 
 

@@ -51,7 +51,8 @@ from tilewright.tuning.subprograms import (
 from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
 
 CANDIDATES = 20
-_BURSTS = 4
+BURSTS = 4
+"""Of a candidate, before the final."""
 _FINALISTS = 3
 _TURNS = 25
 
@@ -259,7 +260,7 @@ class _One:
             self._say("timing", done, len(missing))
             try:
                 # What disturbs a burst makes it longer, never shorter.
-                seconds = min(self._time(builds[name]) for _ in range(_BURSTS))
+                seconds = min(self._time(builds[name]) for _ in range(BURSTS))
             except TimingError as error:
                 self._keep(name, Measurement(seconds=None, problem=str(error)))
             else:
