@@ -75,7 +75,7 @@ class Client:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                start_new_session=True,  # A group of its own, so that compilers it started end with it.
+                process_group=0,  # Its own, so that compilers it started end with it.
             )
 
     def _exchange(self, request: dict[str, Any], limit: float) -> Answer:

@@ -29,7 +29,9 @@ from tilewright.oracle import (
 from tilewright.traffic import compulsory_bytes
 
 from benchmarks import arrays
+from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
+from benchmarks.flops import contraction_flops
 from benchmarks.peers import Facts, Settings
 from benchmarks.repetition import COUNTS, NotRepeatableError, repeat
 from benchmarks.workloads import Workload
@@ -54,6 +56,8 @@ class Plan:
     """In every round."""
     prepare_limit: float = 180.0
     call_limit: float = 60.0
+    alone: tuple[str, ...] = ()
+    """A command that keeps other work off the machine while systems take turns: see `alone`."""
 
 
 @dataclass
@@ -79,6 +83,7 @@ class Result:
 
     workload: Workload
     compulsory_bytes: int
+    contraction_flops: int
     records: dict[str, Record]
     is_short: bool | None = None
     """Whether kernels are timed apart; the first round decides."""
@@ -149,7 +154,7 @@ class _Round:
         self._calls: dict[str, dict[int, int]] = {}
         if item.result is None:
             size = compulsory_bytes(self._model, self._inputs, self._narrowed())
-            item.result = Result(item.workload, size, item.records)
+            item.result = Result(item.workload, size, contraction_flops(self._model), item.records)
 
     def run(self) -> None:
         for system in self._running():
@@ -163,7 +168,8 @@ class _Round:
                 )
             for system in self._running():
                 self._attempt(system, self._choose_calls)
-        self._take_turns()
+        with alone(self._plan.alone):
+            self._take_turns()
         for system in self._running():
             self._attempt(system, lambda name: self._ask(name, "forget"))
 

@@ -28,7 +28,7 @@ BARRIER = "barrier_"
 
 # Times any output of a workload this vanishes beside the input that it is added to, but no compiler may say so.
 _NEGLIGIBLE = 1e-30
-# An input with at most one of so many elements of the largest one is small.
+# An input with at most one of so many elements of the largest input or weight is small.
 _TIMES_LINK = 16
 
 
@@ -45,8 +45,8 @@ def repeat(model: ModelProto, count: int) -> ModelProto:
     """The model `count` times in a row.
 
     Outputs become the inputs of the next repetition where shape and dtype agree. Where none does, the smallest input is
-    the link, if it is so small that an addition to it costs nothing beside the rest: the next repetition gets it plus a
-    negligible multiple of one element of the last one's first output.
+    the link, if it is so small that an addition to it costs nothing beside the other inputs and weights: the next
+    repetition gets it plus a negligible multiple of one element of the last one's first output.
     """
     if count == 1:
         return model
@@ -82,7 +82,8 @@ def _feedback(model: ModelProto) -> dict[str, str]:
 def _link(model: ModelProto) -> str | None:
     sizes = {value.name: _elements(value) for value in graph_inputs(model)}
     smallest = min(sizes, key=lambda name: sizes[name])
-    return smallest if sizes[smallest] * _TIMES_LINK <= max(sizes.values()) else None
+    weights = [math.prod(tensor.dims) for tensor in model.graph.initializer]
+    return smallest if sizes[smallest] * _TIMES_LINK <= max([*sizes.values(), *weights]) else None
 
 
 def _elements(value: ValueInfoProto) -> int:

@@ -38,7 +38,10 @@ def to_markdown(report: Report) -> str:
         "## Where ours loses",
         _losses(report.rows),
         "## All workloads",
-        *(_suite(name, list(rows)) for name, rows in groupby(report.rows, key=lambda r: (r.suite, r.dtype))),
+        *(
+            _suite(name, list(rows), report.limits)
+            for name, rows in groupby(report.rows, key=lambda r: (r.suite, r.dtype))
+        ),
         "## What did not run",
         _failures(report.rows),
     ]
@@ -104,7 +107,7 @@ def _time(row: Row, *, like: Row | None = None) -> float | None:
     return row.kernel_s if (like or row).ratio_of == "kernel" else row.median_s
 
 
-def _suite(name: tuple[str, str], rows: Sequence[Row]) -> str:
+def _suite(name: tuple[str, str], rows: Sequence[Row], limits: dict[str, float] | None) -> str:
     systems = list(dict.fromkeys(row.system for row in rows))
     workloads = [list(group) for _, group in groupby(rows, key=lambda row: row.workload)]
     columns: list[tuple[str, Callable[[list[Row]], str]]] = [
@@ -113,13 +116,14 @@ def _suite(name: tuple[str, str], rows: Sequence[Row]) -> str:
         ("of", lambda group: _ratio_of(_find(group, OURS))),
         *((system, _times(system)) for system in systems),
         ("GB/s", lambda group: _bandwidth(_find(group, OURS))),
+        ("GFLOP/s", lambda group: _gflops(_find(group, OURS), limits)),
         ("kernels", lambda group: _kernels(_find(group, OURS))),
         ("moved", lambda group: _moved(_find(group, OURS))),
     ]
     cells = [[column(group) for _, column in columns] for group in workloads]
     legend = (
         "µs of a call, and of its kernels in parentheses; GB/s: compulsory bytes in our time; "
-        "moved: over compulsory"
+        "GFLOP/s: of contractions in our time, and the share of the machine's limit in f32; moved: over compulsory"
     )
     return f"### {name[0]}, {name[1]}\n\n{legend}\n\n{_table([title for title, _ in columns], cells)}"
 
@@ -146,6 +150,13 @@ def _ratio_of(row: Row | None) -> str:
 def _bandwidth(row: Row | None) -> str:
     seconds = _time(row) if row else None
     return f"{row.compulsory_bytes / seconds * 1e-9:.1f}" if row and seconds else ""
+
+
+def _gflops(row: Row | None, limits: dict[str, float] | None) -> str:
+    if row is None or row.gflops is None:
+        return ""
+    share = f" ({row.gflops / limits['fma_gflops']:.0%})" if limits else ""
+    return f"{row.gflops:.0f}{share}"
 
 
 def _kernels(row: Row | None) -> str:

@@ -43,6 +43,10 @@ class Row:
     """That the kernels load and store in a call."""
     compulsory_bytes: int
     """Each input, weight and output once."""
+    contraction_flops: int
+    """Multiplications and additions of its contractions."""
+    gflops: float | None = None
+    """Of its contractions, per second of `kernel_s`, or of `median_s` where that is null."""
     max_rel_error: float | None = None
     """The largest ‖y − y64‖ / ‖y64‖ of any output in any round."""
     turns: int = 0
@@ -143,6 +147,8 @@ def _row(result: Result, system: str, best: str | None) -> Row:
     workload, facts = result.workload, record.facts or Facts()
     is_timed = _is_timed(result, system)
     kernels = kernel_seconds(record) if is_timed else None
+    median_s = float(np.median(_call_seconds(record))) if is_timed else None
+    kernel_s = _positive(np.median(kernels)) if kernels else None
     ratio, ratio_of = _paired(result, system, best) if is_timed and best is not None else (None, None)
     return Row(
         suite=workload.suite,
@@ -151,8 +157,8 @@ def _row(result: Result, system: str, best: str | None) -> Row:
         system=system,
         status=record.status,
         reason=record.reason or record.no_slope,
-        median_s=float(np.median(_call_seconds(record))) if is_timed else None,
-        kernel_s=_positive(np.median(kernels)) if kernels else None,
+        median_s=median_s,
+        kernel_s=kernel_s,
         ratio_to_best_peer=ratio.value if ratio else None,
         ratio_low=ratio.low if ratio else None,
         ratio_high=ratio.high if ratio else None,
@@ -161,10 +167,16 @@ def _row(result: Result, system: str, best: str | None) -> Row:
         kernels=facts.kernels,
         bytes_moved=facts.bytes_moved,
         compulsory_bytes=result.compulsory_bytes,
+        contraction_flops=result.contraction_flops,
+        gflops=_gflops(result.contraction_flops, kernel_s or median_s),
         max_rel_error=record.max_rel_error if np.isfinite(record.max_rel_error or 0.0) else None,
         turns=len(record.samples),
         detail=facts.detail,
     )
+
+
+def _gflops(flops: int, seconds: float | None) -> float | None:
+    return flops / seconds * 1e-9 if flops and seconds else None
 
 
 def _positive(seconds: np.floating[Any]) -> float | None:

@@ -18,6 +18,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from tilewright.cores import available_cores
 
 from benchmarks import machine
+from benchmarks.alone import alone
 from benchmarks.client import ROOT
 from benchmarks.measure import Plan, Result, measure
 from benchmarks.peers import PEERS, Settings
@@ -30,10 +31,18 @@ SUITES: dict[str, tuple[str, ...]] = {
     "stitch": ("stitch", "random-stitch"),
     "bandwidth": ("bandwidth",),
     "models": ("models",),
+    "gemm": ("gemm",),
+    "chains": ("chains",),
 }
 """What a suite on the command line is made of, in terms of `Workload.suite`."""
 
-_DTYPES_OF_SUITE = {"stitch": ("f32", "bf16"), "bandwidth": ("f32",), "models": ("f32",)}
+_DTYPES_OF_SUITE = {
+    "stitch": ("f32", "bf16"),
+    "bandwidth": ("f32",),
+    "models": ("f32",),
+    "gemm": ("f32", "bf16"),
+    "chains": ("f32", "bf16"),
+}
 
 
 def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
@@ -58,9 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not workloads:
         return _error(f"no workload of {', '.join(options.suite)} is called '{options.workloads}'")
     settings = Settings(threads=options.threads, target=options.target)
-    plan = Plan(rounds=options.rounds, seconds=options.seconds, prepare_limit=options.limit)
+    plan = Plan(
+        rounds=options.rounds,
+        seconds=options.seconds,
+        prepare_limit=options.limit,
+        alone=tuple(shlex.split(options.alone)),
+    )
     with tempfile.TemporaryDirectory(prefix="tilewright-benchmarks-") as folder:
-        limits = machine.limits(Path(folder), threads=settings.threads)
+        with alone(plan.alone):
+            limits = machine.limits(Path(folder), threads=settings.threads)
         peers = {name: PEERS[name] for name in options.peers}
         for results, versions in measure(workloads, peers, settings, plan, folder=Path(folder), say=_say):
             # After every workload, so that a run that is cut short leaves what it has.
@@ -87,6 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="each in fresh processes, on fresh inputs")
     parser.add_argument(
         "--limit", type=float, default=180.0, help="seconds that preparing a program may take"
+    )
+    parser.add_argument(
+        "--alone",
+        default="",
+        metavar="COMMAND",
+        help="keeps others off the machine while times are taken: prints a line when it is free, ends with its input",
     )
     for form in ("json", "markdown", "plot"):
         parser.add_argument(f"--{form}", type=Path, metavar="FILE")

@@ -415,6 +415,39 @@ def PrintBlockOrder : Pass<"tile-print-block-order", "::mlir::func::FuncOp"> {
                         "reductions between contractions go on from block to block, as an online softmax does">];
 }
 
+class PlanningPass<string name> : Pass<name, "::mlir::ModuleOp"> {
+  list<Option> planning = [
+    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+    Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+    Option<"numerics", "numerics", "std::string", "\"default\"", "what kernels may do to numbers: default, strict">,
+    Option<"output", "output", "std::string", "\"-\"", "the file to write; -: the standard output">];
+}
+
+def PrintSubprograms : PlanningPass<"tile-print-subprograms"> {
+  let summary = "Print the plan, and each part of it as a function of its own, as JSON";
+  let description = [{
+    Changes nothing. Arrives: a module with one function that holds tensor
+    expressions. For every part of its plan there is a module with a function
+    that computes the same from what the part reads: parts that are equal but
+    for names and places, as those of repeated layers, give the same text. See
+    test/passes/print-subprograms.mlir.
+  }];
+  let options = planning;
+}
+
+def PrintCandidates : PlanningPass<"tile-print-candidates"> {
+  let summary = "Print the plans worth measuring for a function that is one kernel, as JSON";
+  let description = [{
+    Changes nothing. Arrives: a module with one function that holds tensor
+    expressions, all of which make one kernel, as `tile-print-subprograms`
+    prints it. The first plan is the planner's own; then come those with other
+    tiles, workgroups and scopes, the one that is predicted quickest first, and
+    last those that cut the function into several kernels. Each of them can be
+    carried out with `plan-in`. See test/passes/print-candidates.mlir.
+  }];
+  let options = planning # [Option<"count", "count", "unsigned", "20", "the most plans to print">];
+}
+
 //===----------------------------------------------------------------------===//
 // transforms/FormSubprograms: the plan carried out
 //===----------------------------------------------------------------------===//

@@ -138,8 +138,8 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitPtx(emit));
 }
 
-/// A module's functions to planned graphs with composed expressions.
-void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
+/// A module's functions to what is planned.
+void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
@@ -155,6 +155,10 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool pa
     store.recipes = options.recipes;
     manager.addPass(createStoreWeights(store));
   }
+}
+
+/// Normalized functions to planned graphs with composed expressions.
+void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -169,11 +173,21 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool pa
   manager.addPass(createVerifyPlanned());
 }
 
-void buildCpu(OpPassManager &manager, const KernelOptions &options) {
+void buildNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildPlanning(manager, options, /*packWeights=*/true);
+  buildNormalizing(manager, options, /*packWeights=*/true);
+}
+
+/// A normalized function to an object and the launches of its kernels.
+void buildSubprogram(OpPassManager &manager, const KernelOptions &options) {
+  buildPlanning(manager, options);
   manager.addPass(createLowerToProgram());
   buildCodegen(manager, options);
+}
+
+void buildCpu(OpPassManager &manager, const KernelOptions &options) {
+  buildNormalized(manager, options);
+  buildSubprogram(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));
@@ -183,7 +197,8 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
 /// Contractions stay with IREE, so no weights are packed for kernels of ours.
 void buildCuda(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildPlanning(manager, options, /*packWeights=*/false);
+  buildNormalizing(manager, options, /*packWeights=*/false);
+  buildPlanning(manager, options);
   LowerToProgramOptions lower;
   lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
   manager.addPass(createLowerToProgram(lower));
@@ -200,6 +215,10 @@ void tilewright::registerAllPassesAndPipelines() {
   registerTransformsPasses();
   PassPipelineRegistration<KernelOptions>("tilewright-cpu",
                                           "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
+                                          buildNormalized);
+  PassPipelineRegistration<KernelOptions>(
+      "tilewright-cpu-subprogram", "Compile a function of tile-print-subprograms to an object", buildSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
                                           "Compile a kernel module's tile programs to an object", buildCodegen);
   PassPipelineRegistration<KernelOptions>(

@@ -2,7 +2,7 @@
 
 Every operator is written in torch's own terms and traced into one flat `torch.fx.GraphModule`, so that running it costs
 what hand-written code costs. Weights are buffers, scalars are Python numbers, shapes are known. Where ONNX spells out
-what torch has a function for (gelu, silu), the function is called: see `_Idioms`.
+what torch has a function for (gelu, silu, attention), the function is called: see `_Idioms`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ _TYPES = {
     TensorProto.INT64: torch.int64,
     TensorProto.BOOL: torch.bool,
 }
+
+# Added to a score, this hides it.
+_HIDDEN = -1e30
 
 
 def to_tensor(array: Array) -> Tensor:
@@ -74,8 +77,8 @@ class _Tracer:
     def _append(self, node: NodeProto, idioms: _Idioms) -> None:
         idiom = idioms.at(node)
         if idiom is not None:
-            function, source = idiom
-            self._values[node.output[0]] = function(self.tensor(source))
+            function, sources = idiom
+            self._values[node.output[0]] = function(*(self.tensor(source) for source in sources))
             return
         if is_barrier(node):
             self._values[node.output[0]] = self._barrier(self.tensor(node.input[0]))
@@ -324,8 +327,10 @@ class _Idioms:
         self._producers = {name: node for node in model.graph.node for name in node.output}
         self._constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
 
-    def at(self, node: NodeProto) -> tuple[Callable[[Any], Any], str] | None:
-        """The function and the value that it is called on; None if nothing ends here."""
+    def at(self, node: NodeProto) -> tuple[Callable[..., Any], list[str]] | None:
+        """The function and the values that it is called on; None if nothing ends here."""
+        if node.op_type == "MatMul":
+            return self._attention(node)
         if node.op_type != "Mul":
             return None
         for match, function in (
@@ -335,8 +340,45 @@ class _Idioms:
         ):
             source = match(node)
             if source is not None:
-                return function, source
+                return function, [source]
         return None
+
+    def _attention(self, node: NodeProto) -> tuple[Callable[..., Any], list[str]] | None:
+        """softmax(query @ keyᵀ [* or / a scalar] [+ mask]) @ value, where keyᵀ is a transposed key"""
+        softmax = self._producer(node.input[0], "Softmax")
+        if softmax is None or self._attribute(softmax, "axis", -1) != -1:
+            return None
+        masked = self._producer(softmax.input[0], "Add")
+        scores, scale = self._scaled(masked.input[0] if masked else softmax.input[0])
+        transposed = self._producer(scores.input[1], "Transpose") if scores else None
+        if scores is None or transposed is None:
+            return None
+        perm = self._attribute(transposed, "perm", [])
+        if not perm or perm[-2] != len(perm) - 1:
+            return None
+        mask = masked.input[1] if masked else None
+        is_causal = mask is not None and _is_causal(self._constants.get(mask))
+
+        def attend(query: Any, transposed_key: Any, value: Any, mask: Any = None) -> Any:
+            return F.scaled_dot_product_attention(
+                query, transposed_key.transpose(-1, -2), value, mask, is_causal=is_causal, scale=scale
+            )
+
+        operands = [scores.input[0], scores.input[1], node.input[1]]
+        return attend, operands + ([mask] if mask is not None and not is_causal else [])
+
+    def _scaled(self, name: str) -> tuple[NodeProto | None, float]:
+        """The MatMul that the value is a multiple of, and the factor."""
+        for op_type, sign in (("Mul", 1), ("Div", -1)):
+            node = self._producer(name, op_type)
+            constant = self._constants.get(node.input[1]) if node else None
+            if node is not None and constant is not None and constant.size == 1:
+                return self._producer(node.input[0], "MatMul"), float(constant.item()) ** sign
+        return self._producer(name, "MatMul"), 1.0
+
+    @staticmethod
+    def _attribute(node: NodeProto, name: str, default: Any) -> Any:
+        return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
     def _silu(self, node: NodeProto) -> str | None:
         """x * sigmoid(x)"""
@@ -377,6 +419,15 @@ class _Idioms:
         return (
             constant is not None and constant.size == 1 and math.isclose(constant.item(), value, rel_tol=1e-2)
         )
+
+
+def _is_causal(mask: Array | None) -> bool:
+    """Whether an additive mask hides exactly what comes later."""
+    if mask is None or mask.shape[-1] != mask.shape[-2] or mask.size != mask.shape[-1] ** 2:
+        return False
+    square = mask.reshape(mask.shape[-2:]).astype(np.float64)
+    later = np.triu(np.ones(square.shape, dtype=bool), k=1)
+    return bool((square[~later] == 0).all() and (square[later] <= _HIDDEN).all())
 
 
 def _identifier(name: str) -> str:

@@ -69,6 +69,7 @@ class Tilewright:
             self._settings.target,
             threads=self._settings.threads,
             iree_flags=extra,
+            tuning=False,
             parameters=parameters,
             dump_dir=dump,
         )

@@ -172,3 +172,14 @@ def split_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, heads: in
 def merge_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, hidden: int) -> str:
     """The inverse of split_heads."""
     return g.op("Reshape", g.op("Transpose", x, perm=[0, 2, 1, 3]), g.ints([batch, sequence, hidden]))
+
+
+def repeat_heads(g: GraphBuilder, x: str, *, shape: Sequence[int], group: int) -> str:
+    """Repeats each head of [batch, heads, sequence, head_size] for its group: Unsqueeze, Expand, Reshape."""
+    if group == 1:
+        return x
+    batch, heads, sequence, head_size = shape
+    expanded = g.op(
+        "Expand", g.op("Unsqueeze", x, g.ints([2])), g.ints([batch, heads, group, sequence, head_size])
+    )
+    return g.op("Reshape", expanded, g.ints([batch, heads * group, sequence, head_size]))

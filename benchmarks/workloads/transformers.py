@@ -17,6 +17,7 @@ from benchmarks.workloads.builder import (
     layer_norm,
     linear,
     merge_heads,
+    repeat_heads,
     rms_norm,
     rotary_tables,
     rotate,
@@ -121,7 +122,9 @@ def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
     key = rotate(g, project(normed, o.key_value_heads), cosine, sine, head_size=head_size, axis=3)
     value = project(normed, o.key_value_heads)
     if o.key_value_heads != o.heads:
-        key, value = _repeat_heads(g, key, o), _repeat_heads(g, value, o)
+        narrow = (o.batch, o.key_value_heads, o.sequence, head_size)
+        group = o.heads // o.key_value_heads
+        key, value = (repeat_heads(g, x, shape=narrow, group=group) for x in (key, value))
     scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
     scores = g.op(
         "Add", g.op("Mul", scores, g.scalar(1.0 / math.sqrt(head_size))), causal_mask(g, o.sequence)
@@ -174,11 +177,3 @@ def _conv1d(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, batch: int, s
         "Gemm", flat, g.weight((fan_in, fan_out), fan_in=fan_in), g.vector(fan_out), alpha=1.0, beta=1.0
     )
     return g.op("Reshape", product, g.ints([batch, sequence, fan_out]))
-
-
-def _repeat_heads(g: GraphBuilder, x: str, o: LlamaOptions) -> str:
-    """Repeats each key/value head for its group of query heads: Unsqueeze, Expand, Reshape."""
-    head_size, group = o.hidden // o.heads, o.heads // o.key_value_heads
-    grouped = g.op("Unsqueeze", x, g.ints([2]))
-    expanded = g.op("Expand", grouped, g.ints([o.batch, o.key_value_heads, group, o.sequence, head_size]))
-    return g.op("Reshape", expanded, g.ints([o.batch, o.heads, o.sequence, head_size]))

@@ -163,11 +163,12 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
   return "";
 }
 
-static std::optional<PlannedPart> planWith(const TensorGraph &graph, ArrayRef<unsigned> exprs, const Target &target,
-                                           bool threadOnly, std::string *reason) {
+std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
+                                                std::string *reason) {
   PlannedPart part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
-  part.edges = chooseScopes(graph, exprs, threadOnly);
+  part.edges = std::move(edges);
   for (auto &[edge, choice] : part.edges)
     part.choice.scopes[edge] = choice.scope;
   std::optional<IndexSpace> space = findIndexSpace(graph, part.choice, target, reason);
@@ -192,13 +193,15 @@ static std::optional<PlannedPart> planWith(const TensorGraph &graph, ArrayRef<un
 
 std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, std::string *reason) {
-  std::optional<PlannedPart> part = planWith(graph, exprs, target, /*threadOnly=*/false, reason);
+  std::optional<PlannedPart> part =
+      planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/false), reason);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (!keepsElementwise)
     return part;
-  std::optional<PlannedPart> other = planWith(graph, exprs, target, /*threadOnly=*/true, part ? nullptr : reason);
+  std::optional<PlannedPart> other =
+      planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
   if (other && (!part || other->predicted.seconds < part->predicted.seconds))
     return other;
   return part;

@@ -43,6 +43,10 @@ struct PlannedPart {
 std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
                                     std::string *reason = nullptr);
 
+/// The same with given scopes for all edges between them.
+std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+                                    llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
+
 Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});
 
 } // namespace tilewright

@@ -16,8 +16,7 @@ constexpr int64_t kSmallTile = 512;               ///< points below which a tile
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
-constexpr int64_t kLaneBytes = 4;       ///< of an accumulator
-constexpr double kTileSeconds = 0.2e-6; ///< to begin a tile: its pointers, and what the caches do not hold yet
+constexpr int64_t kLaneBytes = 4; ///< of an accumulator
 constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
@@ -42,6 +41,17 @@ public:
       fillCacheLines();
       growSmallTiles();
     }
+    return finish();
+  }
+
+  std::string take(ArrayRef<int64_t> tiles) {
+    space.tiles = tiles;
+    return finish();
+  }
+
+private:
+  /// What follows from the tiles.
+  std::string finish() {
     space.workgroups = isGpu() ? space.numTiles() : std::min(wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint();
     space.workgroupStaged = workgroupStaged();
@@ -54,7 +64,6 @@ public:
     return "";
   }
 
-private:
   bool isContraction(const PartRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
   bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
@@ -376,4 +385,9 @@ private:
 std::string tilewright::chooseTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                     IndexSpace &space) {
   return TileChooser(graph, part, target, space).choose();
+}
+
+std::string tilewright::takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                  IndexSpace &space, ArrayRef<int64_t> tiles) {
+  return TileChooser(graph, part, target, space).take(tiles);
 }

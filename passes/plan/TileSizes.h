@@ -13,6 +13,13 @@ namespace tilewright {
 /// Returns why no tiles fit the target, or nothing.
 std::string chooseTiles(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space);
 
+/// The same for a space whose tiles were chosen before, with these tiles in their place.
+std::string takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space,
+                      llvm::ArrayRef<int64_t> tiles);
+
+/// To begin a tile: its pointers, and what the caches do not hold yet.
+inline constexpr double kTileSeconds = 0.2e-6;
+
 } // namespace tilewright
 
 #endif

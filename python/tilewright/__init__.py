@@ -28,6 +28,7 @@ from tilewright.errors import (
     SimulationError,
     TargetError,
     TilewrightError,
+    TuningError,
     VersionError,
 )
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tilewright.program import Program, load
     from tilewright.simulator import SimulationReport, simulate
     from tilewright.targets import Target, known_targets
+    from tilewright.tuning.tuner import Tuning, tune
 
 __all__ = [
     "CompileError",
@@ -60,11 +62,14 @@ __all__ = [
     "Target",
     "TargetError",
     "TilewrightError",
+    "Tuning",
+    "TuningError",
     "VersionError",
     "compile",
     "known_targets",
     "load",
     "simulate",
+    "tune",
 ]
 
 # Imported at first use: the worker process and `tilewright --help` need none of it.
@@ -76,10 +81,12 @@ _LAZY = {
     "Program": "program",
     "SimulationReport": "simulator",
     "Target": "targets",
+    "Tuning": "tuning.tuner",
     "compile": "compilation",
     "known_targets": "targets",
     "load": "program",
     "simulate": "simulator",
+    "tune": "tuning.tuner",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | explain | simulate | doctor | fuzz | targets`."""
+"""The command line: `tilewright compile | run | explain | tune | tuning | simulate | doctor | fuzz | targets`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import click
 from tilewright.errors import InputError, OutputError, PassError, TilewrightError
 from tilewright.options import CompileOptions, NumericsMode
 from tilewright.simulator_command import simulate
+from tilewright.tuning.location import default_path
 
 if TYPE_CHECKING:
     from tilewright.compare import Comparison
@@ -102,6 +103,12 @@ def _compiling(command: Command) -> Command:
             show_default=True,
             help="What kernels may do to numbers; strict: round and accumulate exactly as the model says.",
         ),
+        click.option(
+            "--tuning",
+            type=click.Path(path_type=Path),
+            help="Take measured plans from this database.  [default: the one that `tilewright tune` fills]",
+        ),
+        click.option("--no-tuning", is_flag=True, help="Take no measured plans."),
         click.option("--entry", help="The function to compile, for MLIR with several."),
         click.option(
             "--parameters",
@@ -121,10 +128,14 @@ def _compiling(command: Command) -> Command:
         dump_dir: Path | None,
         strict: bool,
         numerics: NumericsMode,
+        tuning: Path | None,
+        no_tuning: bool,
         entry: str | None,
         parameters: tuple[str, ...],
         **keywords: Any,
     ) -> Any:
+        if tuning is not None and no_tuning:
+            raise click.UsageError("--tuning and --no-tuning exclude each other")
         options = CompileOptions(
             threads=threads,
             iree_flags=iree_flags,
@@ -132,6 +143,7 @@ def _compiling(command: Command) -> Command:
             dump_dir=dump_dir,
             strict=strict,
             numerics=numerics,
+            tuning=None if no_tuning else tuning or default_path(),
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
         )
@@ -242,6 +254,107 @@ def explain(model: str, form: str, output: str, target: str, options: CompileOpt
         Path(output).write_text(text + "\n")
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", where=output) from None
+
+
+_DATABASE = click.option(
+    "--database",
+    type=click.Path(path_type=Path),
+    help="The tuning database.  [default: $TILEWRIGHT_TUNING, or tilewright/tuning.db in the user's cache]",
+)
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@click.option("--threads", type=click.IntRange(1, 64), help="Threads to run on; default: as compile chooses.")
+@click.option(
+    "--numerics",
+    type=click.Choice(get_args(NumericsMode)),
+    default="default",
+    show_default=True,
+    help="What kernels may do to numbers.",
+)
+@_DATABASE
+@click.option(
+    "--candidates", type=click.IntRange(1), default=20, show_default=True, help="Plans to time, at most."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes that compile; default: one per core.")
+@click.option("--entry", help="The function to tune, for MLIR with several.")
+@_common
+def tune(
+    model: str,
+    target: str,
+    threads: int | None,
+    numerics: NumericsMode,
+    database: Path | None,
+    candidates: int,
+    jobs: int | None,
+    entry: str | None,
+) -> None:
+    """Time plans of MODEL's kernels on this machine, for later compilations to use.
+
+    Interrupt it at any time: started again it goes on where it stopped.
+    """
+    from tilewright.tuning.show import print_tuning, tuning_progress
+    from tilewright.tuning.tuner import tune as tune_model
+
+    with tuning_progress() as progress:
+        result = tune_model(
+            _model_argument(model),
+            target,
+            threads=threads,
+            numerics=numerics,
+            database=database,
+            candidates=candidates,
+            jobs=jobs,
+            entry=entry,
+            progress=progress,
+        )
+    for note in result.notes:
+        _tell(f"note: {note}")
+    print_tuning(model, result)
+
+
+@cli.group()
+def tuning() -> None:
+    """The database of what `tilewright tune` measured."""
+
+
+@tuning.command("list")
+@_DATABASE
+@_common
+def list_tuning(database: Path | None) -> None:
+    """List the decisions, the latest first."""
+    from tilewright.tuning.database import Database
+    from tilewright.tuning.show import decision_line
+
+    with Database.existing(database or default_path()) as kept:
+        for decision in kept.decisions():
+            click.echo(decision_line(decision))
+
+
+@tuning.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@_DATABASE
+@_common
+def export_tuning(file: Path, database: Path | None) -> None:
+    """Write everything to one FILE, also while others tune."""
+    from tilewright.tuning.database import Database
+
+    with Database.existing(database or default_path()) as kept:
+        _tell(f"{file}: {kept.export(file)} decisions")
+
+
+@tuning.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@_DATABASE
+@_common
+def import_tuning(file: Path, database: Path | None) -> None:
+    """Take over the decisions in FILE; of two for the same subprogram, the later stays."""
+    from tilewright.tuning.database import Database
+
+    with Database(database or default_path()) as kept:
+        _tell(f"{kept.path}: {kept.take_from(file)} decisions taken over")
 
 
 @cli.command()

@@ -44,6 +44,7 @@ from tilewright.stitch import Stitched, UnreadableError, kernel_file, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
+from tilewright.tuning.location import default_path
 
 DATA_TILING = "--iree-opt-data-tiling"
 
@@ -60,6 +61,7 @@ def compile(
     plan: Plan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     numerics: NumericsMode = "default",
+    tuning: str | os.PathLike[str] | bool = True,
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
@@ -79,6 +81,8 @@ def compile(
         strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
         numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
             f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
+        tuning: The database of measured plans to take decisions from: True for the user's own, which `tilewright.tune`
+            fills, False for none.
         entry: Which function is the program, for MLIR with several.
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         progress: Called with the name of every step.
@@ -90,6 +94,7 @@ def compile(
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
         strict=strict,
         numerics=numerics,
+        tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
     )
@@ -216,7 +221,7 @@ def _stitch(
 ) -> Stitched:
     """Our stage; what it cannot even read goes to IREE as it is, unless strict."""
     try:
-        return stitch(
+        stitched = stitch(
             front,
             worker=worker,
             targets=targets,
@@ -224,6 +229,7 @@ def _stitch(
             plan=options.plan,
             numerics=options.numerics,
             scopes=scopes,
+            tuning=options.tuning,
             dump_dir=options.dump_dir,
         )
     except UnreadableError as error:
@@ -231,6 +237,8 @@ def _stitch(
             raise
         notes.append(f"all of the model is left to IREE, because our stage cannot read it ({error.message})")
         return Stitched(text=front, report=Report(), plan=None, seconds=0.0)
+    notes += [note for note in stitched.notes if note not in notes]
+    return stitched
 
 
 def _assemble(ptx: Path, target: Target, notes: list[str]) -> Mapping[str, KernelResources]:

@@ -16,6 +16,14 @@ def available_cores() -> int:
     return max(1, min(_MOST_THREADS, len({_core(cpu) for cpu in _allowed_cpus()})))
 
 
+def pin_to_core(number: int) -> None:
+    """Keeps the calling thread on one of the cores that this process may use, where the system can do that."""
+    if hasattr(os, "sched_setaffinity"):
+        first = {_core(cpu): cpu for cpu in sorted(os.sched_getaffinity(os.getpid()), reverse=True)}
+        cpus = sorted(first.values())
+        os.sched_setaffinity(0, {cpus[number % len(cpus)]})
+
+
 def fills_machine(threads: int) -> bool:
     """Whether this many threads are one for every core of the machine, all of which this process may use."""
     return threads == available_cores() and len(_allowed_cpus()) == os.cpu_count()

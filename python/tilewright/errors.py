@@ -72,6 +72,10 @@ class PlanError(TilewrightError):
     """A plan is malformed or breaks one of the rules of plans."""
 
 
+class TuningError(TilewrightError):
+    """A tuning database cannot be used."""
+
+
 class TargetError(TilewrightError):
     """No such target, or its description is malformed."""
 

@@ -70,6 +70,7 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
     if resources is not None:
         lines += [f"    ptxas: {resources}"]
+    lines += [f"    measured: {measured}" for measured in kernel.measured]
     lines += [f"    edges inside: {handed}"]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]

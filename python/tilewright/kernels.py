@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from iree.compiler.tools.binaries import find_tool
 
-LINKER = "/usr/lib/llvm-22/bin/ld.lld"
 _ALIGNMENT = 64
 
 
@@ -69,6 +70,15 @@ class Kernel:
 
     def run(self, addresses: Sequence[int], *, processor: int = 0, workgroups: range | None = None) -> None:
         """Runs workgroups (all of them) on bindings at these addresses, as on a processor with these feature bits."""
+        chosen = range(self.workgroups) if workgroups is None else workgroups
+        for index, call in zip(chosen, self.calls(addresses, chosen, processor=processor), strict=True):
+            if call() != 0:
+                raise RuntimeError(f"kernel {self.name} failed in workgroup {index}")
+
+    def calls(
+        self, addresses: Sequence[int], workgroups: Sequence[int], *, processor: int = 0
+    ) -> list[Callable[[], int]]:
+        """Calls that run one workgroup each and return 0, for one thread: they share local memory."""
         environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         dispatch = _DispatchState(
@@ -77,19 +87,31 @@ class Kernel:
             binding_ptrs=ctypes.addressof(pointers),
         )
         local, local_address = buffer(self.block_bytes)
-        for index in range(self.workgroups) if workgroups is None else workgroups:
-            workgroup = _WorkgroupState(
-                workgroup_id_x=index, local_memory=local_address, local_memory_size=len(local)
+        # Structures point to each other by address, which keeps nothing alive: the calls do.
+        alive = (pointers, local)
+        return [
+            partial(
+                _call, self.entry, environment, dispatch, _workgroup(index, local_address, len(local)), alive
             )
-            status = self.entry(ctypes.byref(environment), ctypes.byref(dispatch), ctypes.byref(workgroup))
-            if status != 0:
-                raise RuntimeError(f"kernel {self.name} failed in workgroup {index}")
+            for index in workgroups
+        ]
+
+
+def _workgroup(index: int, local_address: int, local_size: int) -> _WorkgroupState:
+    return _WorkgroupState(workgroup_id_x=index, local_memory=local_address, local_memory_size=local_size)
+
+
+def _call(
+    entry: Any, environment: _Environment, dispatch: _DispatchState, workgroup: _WorkgroupState, _: object
+) -> int:
+    return int(entry(ctypes.byref(environment), ctypes.byref(dispatch), ctypes.byref(workgroup)))
 
 
 def load_kernels(object_file: Path, manifest: Path) -> list[Kernel]:
     """The kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
     library_file = object_file.with_suffix(".so")
-    subprocess.run([LINKER, "-shared", str(object_file), "-o", str(library_file)], check=True)
+    linker = [find_tool("iree-lld"), "-flavor", "gnu"]
+    subprocess.run([*linker, "-shared", str(object_file), "-o", str(library_file)], check=True)
     library = ctypes.CDLL(str(library_file))
     return [
         Kernel(entry=getattr(library, kernel["name"]), **kernel)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, TuningError
+from tilewright.tuning.location import default_path
 
 if TYPE_CHECKING:
     from tilewright.plan import Plan
@@ -32,6 +33,8 @@ class CompileOptions:
     """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
     numerics: NumericsMode = "default"
     """What kernels may do to numbers; see docs/numerics.md."""
+    tuning: Path | None = field(default_factory=default_path)
+    """The database of measured plans; None: no measurements are used."""
     entry: str | None = None
     """Which function is the program, for MLIR input with several."""
     parameters: Mapping[str, Path] = field(default_factory=dict)
@@ -42,5 +45,7 @@ class CompileOptions:
             raise CompileError(
                 f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
             )
+        if self.tuning is not None and self.tuning != default_path() and not self.tuning.is_file():
+            raise TuningError("no such file", where=str(self.tuning), hint="`tilewright tune` makes one")
         if self.numerics not in get_args(NumericsMode):
             raise CompileError(f"numerics='{self.numerics}' is unknown", hint="choose 'default' or 'strict'")

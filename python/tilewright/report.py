@@ -86,6 +86,37 @@ class PartReport:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """How a kernel's plan came to be measured, and by how much it won; see docs/tuning.md."""
+
+    seconds: float
+    """Of the subprogram: the kernel, or all kernels that it was cut into."""
+    unmeasured_seconds: float
+    """Of the plan that is made without measuring."""
+    unfused_seconds: float | None
+    """Of the best plan with several kernels; None where there is none."""
+    ratio: float
+    """Of its time over that of the unmeasured plan; 1 where that won."""
+    ratio_low: float
+    ratio_high: float
+    candidates: int
+    """Plans that were timed."""
+    machine: str
+    measured_at: str
+
+    def __str__(self) -> str:
+        won = (
+            f"{self.ratio:.2f} [{self.ratio_low:.2f}, {self.ratio_high:.2f}] of the unmeasured plan's "
+            f"{self.unmeasured_seconds * 1e6:.1f} us"
+            if self.ratio < 1
+            else "the unmeasured plan won"
+        )
+        unfused = f", unfused {self.unfused_seconds * 1e6:.1f} us" if self.unfused_seconds is not None else ""
+        tried = f"best of {self.candidates} plans at {self.measured_at}, {self.machine}"
+        return f"{self.seconds * 1e6:.1f} us, {won}{unfused}; {tried}"
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One kernel of ours: one part, or several independent ones side by side."""
 
@@ -95,6 +126,8 @@ class Kernel:
     parts: tuple[PartReport, ...]
     predicted: tuple[CostTerm, ...]
     """Every term of the prediction, each with its unit."""
+    measured: tuple[Measured, ...] = ()
+    """For parts whose plan was chosen by the clock; empty where none was."""
 
     @property
     def workgroups(self) -> int:
@@ -206,6 +239,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             for p in raw["parts"]
         ),
         predicted=tuple(CostTerm(t["name"], t["unit"], t["value"]) for t in raw["predicted"]),
+        measured=tuple(Measured(**measured) for measured in raw.get("measured", ())),
     )
 
 

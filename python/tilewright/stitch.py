@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Stitched:
     seconds: float
     stored: StoredWeights = field(default_factory=StoredWeights)
     """What the text reads from parameter files that the model's do not have like that."""
+    notes: tuple[str, ...] = ()
 
 
 def stitch(
@@ -53,14 +54,27 @@ def stitch(
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
     scopes: Sequence[str] = (),
+    tuning: Path | None = None,
     dump_dir: Path | None = None,
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
 
     The plan is for the first target; with several, every kernel has a variant for each. Weights in parameter files
-    of `scopes` are to be stored as kernels read them.
+    of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the plan takes where it
+    has some.
     """
     started = time.perf_counter()
+    if plan is None and tuning is not None and targets[0].backend == "cpu":
+        return _stitch_tuned(
+            text,
+            worker=worker,
+            targets=targets,
+            directory=directory,
+            numerics=numerics,
+            scopes=scopes,
+            tuning=tuning,
+            dump_dir=dump_dir,
+        )
     files = _write_targets(targets, directory)
     inputs = {"target": files[0]}
     if plan is not None:
@@ -99,6 +113,48 @@ def stitch(
 def kernel_file(target: Target) -> str:
     """What the file with our kernels is called: an object, or PTX."""
     return "kernels.ptx" if target.backend == "cuda" else "kernels.o"
+
+
+def _stitch_tuned(
+    text: str,
+    *,
+    worker: Worker,
+    targets: Sequence[Target],
+    directory: Path,
+    numerics: NumericsMode,
+    scopes: Sequence[str],
+    tuning: Path,
+    dump_dir: Path | None,
+) -> Stitched:
+    """`stitch` with what the database knows; where that is no help, a note, and the plan as if it knew nothing."""
+    from tilewright.tuning.lookup import tuned_plan
+    from tilewright.tuning.subprograms import Setting
+
+    started = time.perf_counter()
+    common: dict[str, Any] = {
+        "worker": worker,
+        "targets": targets,
+        "directory": directory,
+        "numerics": numerics,
+        "scopes": scopes,
+        "dump_dir": dump_dir,
+    }
+    setting = Setting(target=targets[0], numerics=numerics, scopes=tuple(scopes))
+    tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
+    notes = [note] if note else []
+    if tuned is not None:
+        try:
+            stitched = stitch(text, plan=tuned.plan, **common)
+        except (PlanError, PassError) as error:
+            notes.append(
+                f"compiled without measurements: {tuning} has a plan that does not fit ({error.message})"
+            )
+        else:
+            raw = dict(stitched.report.raw)
+            tuned.note(raw)
+            seconds = time.perf_counter() - started
+            return replace(stitched, report=Report.from_json(raw), seconds=seconds, notes=tuple(notes))
+    return replace(stitch(text, **common), notes=tuple(notes))
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

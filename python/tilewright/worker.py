@@ -14,6 +14,8 @@ from typing import IO, Any, TypeAlias
 from tilewright import stitch
 from tilewright.errors import PassError
 from tilewright.iree import service
+from tilewright.tuning import service as tuning_service
+from tilewright.tuning import timer
 from tilewright.wire import read_message, write_message
 
 Handler: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
@@ -23,6 +25,8 @@ HANDLERS: dict[str, Handler] = {
     "import_onnx": service.import_onnx,
     "list_functions": service.list_functions,
     "stitch": stitch.answer,
+    "passes": tuning_service.answer,
+    "time": timer.answer,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,14 +23,17 @@ from tilewright.oracle import (
 )
 
 from benchmarks import arrays, run
+from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
+from benchmarks.flops import contraction_flops
 from benchmarks.measure import Plan, Record, Result, measure
 from benchmarks.peers import OURS, PEERS, Facts, Settings
 from benchmarks.plot import plot
 from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import BEST_PEER, Row, make_rows, summarize
-from benchmarks.workloads import SwinOptions, VitOptions, Workload, stitch, swin, vit
+from benchmarks.workloads import SwinOptions, VitOptions, Workload, contractions, stitch, swin, vit
+from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 _SETTINGS = Settings(threads=1)
@@ -232,7 +235,7 @@ def _result() -> Result:
         "slow": Record(samples=_samples(fixed=2e-6, kernel=40e-6), facts=Facts()),
         "broken": Record(status="crashed", reason="killed by SIGSEGV | at once"),
     }
-    return Result(_SOFTMAX, compulsory_bytes=728, records=records, is_short=True)
+    return Result(_SOFTMAX, compulsory_bytes=728, contraction_flops=2000, records=records, is_short=True)
 
 
 def test_kernels_are_timed_apart_from_the_fixed_cost() -> None:
@@ -345,3 +348,55 @@ def test_small_vision_model_is_valid_and_matches_float64(build: Callable[[], onn
     inputs = random_inputs(model, 0)
     for actual, wanted in zip(ort_reference(model, inputs), float64_reference(model, inputs), strict=True):
         assert relative_error(actual, wanted) <= model_tolerance(model)
+
+
+# Contractions.
+
+
+_ATTENTION = AttentionOptions(heads=4, key_value_heads=2, sequence=5, head_size=3, is_causal=True)
+_CHAIN = ChainOptions(batch=2, m=5, n=7, k=3, l=4)
+
+
+@pytest.mark.parametrize(
+    ("build", "flops"),
+    [
+        (partial(contractions.dense, 3, 5, 7), 2 * 3 * 5 * 7),
+        (partial(contractions.softmax_chain, _CHAIN), 2 * 2 * 5 * 4 * (3 + 7)),
+        (partial(contractions.attention, _ATTENTION), 2 * 4 * 5 * 5 * (3 + 3)),
+        (partial(stitch.softmax, (3, 5)), 0),
+    ],
+)
+def test_flops_are_those_of_contractions(build: Callable[[], onnx.ModelProto], flops: int) -> None:
+    assert contraction_flops(build()) == flops
+
+
+def test_small_input_beside_weights_links_repetitions() -> None:
+    """What is added to it costs nothing beside the product; without it there would be no slope of a token's matmul."""
+    model = contractions.dense(1, 64, 48)
+    repeat(model, 4)
+    with pytest.raises(NotRepeatableError):
+        repeat(contractions.dense(64, 64, 48), 4)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_torch_calls_attention_by_its_name(*, is_causal: bool) -> None:
+    torch = pytest.importorskip("torch")
+    from benchmarks.peers.onnx_to_torch import to_module, to_tensor
+
+    model = contractions.attention(replace(_ATTENTION, is_causal=is_causal))
+    inputs = random_inputs(model, 0)
+    module = to_module(model, barrier=lambda x: x)
+    [call] = [n for n in module.graph.nodes if n.target is torch.nn.functional.scaled_dot_product_attention]
+    assert call.kwargs["is_causal"] == is_causal
+    [expected] = float64_reference(model, inputs)
+    [actual] = module(*(to_tensor(array) for array in inputs))
+    assert relative_error(actual.numpy(), expected) <= model_tolerance(model)
+
+
+def test_machine_is_held_for_the_block_alone(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    with alone(["sh", "-c", f"touch {held}; echo; cat; rm {held}"]):
+        assert held.exists()
+    assert not held.exists()
+    with pytest.raises(ChildProcessError, match="before the machine was free"), alone(["true"]):
+        pass

@@ -1,0 +1,39 @@
+"""How much arithmetic the contractions of a model are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import onnx
+from onnx import ModelProto, NodeProto, helper
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def contraction_flops(model: ModelProto) -> int:
+    """Multiplications and additions of all MatMul, Gemm and Conv; other operators count as nothing beside them."""
+    shapes = _shapes(model)
+    return sum(2 * _products(node, shapes) for node in model.graph.node)
+
+
+def _shapes(model: ModelProto) -> Shapes:
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    shapes: dict[str, Sequence[int]] = {tensor.name: tensor.dims for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        shapes[value.name] = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+    return shapes
+
+
+def _products(node: NodeProto, shapes: Shapes) -> int:
+    """Of every element of the result, the terms of its sum."""
+    if node.op_type == "MatMul":
+        terms = shapes[node.input[0]][-1]
+    elif node.op_type == "Gemm":
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        terms = shapes[node.input[0]][0 if attributes.get("transA") else 1]
+    elif node.op_type == "Conv":
+        terms = math.prod(shapes[node.input[1]][1:])
+    else:
+        return 0
+    return math.prod(shapes[node.output[0]]) * terms

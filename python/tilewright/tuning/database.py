@@ -1,0 +1,238 @@
+"""What was measured, in SQLite: one file that several processes may use at once.
+
+Every measurement is written as soon as it is there, so an interrupted tuning goes on where it stopped. A decision is
+what won of the measurements of one key (`subprograms.Setting.key`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import PlanError, TuningError
+from tilewright.plan import Plan
+
+_APPLICATION = 0x54574C54  # "TWLT": how a file says whose it is
+_VERSION = 1
+_WAIT_SECONDS = 10.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS measurements (
+    key TEXT NOT NULL, candidate TEXT NOT NULL, seconds REAL, problem TEXT NOT NULL, PRIMARY KEY (key, candidate)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS decisions (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
+    seconds REAL NOT NULL, unmeasured_seconds REAL NOT NULL, unfused_seconds REAL,
+    ratio REAL NOT NULL, ratio_low REAL NOT NULL, ratio_high REAL NOT NULL,
+    candidates INTEGER NOT NULL, machine TEXT NOT NULL, measured_at TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """The plan that won for a subprogram, and by how much."""
+
+    key: str
+    name: str
+    """Of the kernel that it was, for people."""
+    target: str
+    plan: Plan
+    """Of the subprogram alone."""
+    seconds: float
+    unmeasured_seconds: float
+    """Of the plan that is made without measuring."""
+    unfused_seconds: float | None
+    """Of the best plan with several kernels; None where there is none."""
+    ratio: float
+    """Of the winner's time over that of the unmeasured plan, in paired turns; 1 where that is the winner."""
+    ratio_low: float
+    ratio_high: float
+    candidates: int
+    """Plans that were timed."""
+    machine: str
+    measured_at: str
+
+    @property
+    def is_fused(self) -> bool:
+        return len(self.plan.kernels) == 1
+
+
+_COLUMNS = list(Decision.__dataclass_fields__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Seconds of a candidate, or why there are none."""
+
+    seconds: float | None
+    problem: str = ""
+
+
+class Database:
+    """An open database. Raises `TuningError` where the file cannot be used: damaged, locked, foreign."""
+
+    def __init__(self, path: Path, *, wait_seconds: float = _WAIT_SECONDS) -> None:
+        self.path = path
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    @staticmethod
+    def existing(path: Path) -> Database:
+        """The database that must be there."""
+        if not path.is_file():
+            raise TuningError("no such file", where=str(path), hint="`tilewright tune` makes one")
+        return Database(path)
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            # Readers go on while one process writes.
+            run("PRAGMA journal_mode = WAL")
+            run("BEGIN IMMEDIATE")
+            run(f"PRAGMA application_id = {_APPLICATION}")
+            run(f"PRAGMA user_version = {_VERSION}")
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                run(statement)
+            run("COMMIT")
+        if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise TuningError("is no tuning database", where=str(self.path), hint="name another file")
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version != _VERSION:
+            raise TuningError(
+                f"is a tuning database of version {version}, and this is version {_VERSION}",
+                where=str(self.path),
+                hint="name another file",
+            )
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # Measurements.
+
+    def measurements(self, key: str) -> dict[str, Measurement]:
+        """What is known of a subprogram's candidates."""
+        rows = self._run("SELECT candidate, seconds, problem FROM measurements WHERE key = ?", [key])
+        return {candidate: Measurement(seconds=s, problem=problem) for candidate, s, problem in rows}
+
+    def keep_measurement(self, key: str, candidate: str, measurement: Measurement) -> None:
+        self._run(
+            "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?)",
+            [key, candidate, measurement.seconds, measurement.problem],
+        )
+
+    # Decisions.
+
+    def decision(self, key: str) -> Decision | None:
+        rows = self._run(f"SELECT {', '.join(_COLUMNS)} FROM decisions WHERE key = ?", [key])
+        with _explained(self.path):
+            return _decision(rows[0]) if rows else None
+
+    def holds(self, target: str) -> bool:
+        """Whether there is any decision for a target of this name."""
+        return bool(self._run("SELECT 1 FROM decisions WHERE target = ? LIMIT 1", [target]))
+
+    def decisions(self) -> list[Decision]:
+        """All of them, the latest first."""
+        columns = ", ".join(_COLUMNS)
+        rows = self._run(f"SELECT {columns} FROM decisions ORDER BY measured_at DESC, key")
+        with _explained(self.path):
+            return [_decision(row) for row in rows]
+
+    def keep_decision(self, decision: Decision) -> None:
+        values = [getattr(decision, name) for name in _COLUMNS]
+        values[_COLUMNS.index("plan")] = json.dumps(decision.plan.to_json())
+        marks = ", ".join("?" for _ in _COLUMNS)
+        self._run(f"INSERT OR REPLACE INTO decisions ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
+
+    # As one file.
+
+    def export(self, path: Path) -> int:
+        """Writes a copy, whole and consistent whatever others write meanwhile; gives the number of decisions."""
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.unlink(missing_ok=True)
+        try:
+            self._run("VACUUM INTO ?", [str(temporary)])
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return int(self._run("SELECT count(*) FROM decisions")[0][0])
+
+    def take_from(self, path: Path) -> int:
+        """Takes over the decisions of another file; of two with one key, the later stays. Gives how many came."""
+        with Database.existing(path) as other:
+            arriving = other.decisions()
+        known = {decision.key: decision.measured_at for decision in self.decisions()}
+        newer = [d for d in arriving if d.measured_at > known.get(d.key, "")]
+        for decision in newer:
+            self.keep_decision(decision)
+        return len(newer)
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with _explained(self.path):
+            return self._connection.execute(statement, values).fetchall()
+
+
+def _decision(row: Sequence[Any]) -> Decision:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    try:
+        plan = Plan.from_json(json.loads(values["plan"]))
+    except (ValueError, PlanError) as error:
+        raise sqlite3.DatabaseError(f"the plan of {values['name']}: {error}") from None
+    return Decision(**{**values, "plan": plan})
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors, and what a damaged row gives, into ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        what = "is locked by another process" if "locked" in str(error) else f"cannot be used ({error})"
+        raise TuningError(what, where=str(path)) from None
+    except sqlite3.DatabaseError as error:
+        raise DamagedError(f"is damaged ({error})", where=str(path)) from None
+    except OSError as error:
+        raise TuningError(f"cannot be used ({error.strerror})", where=str(path)) from None
+
+
+class DamagedError(TuningError):
+    """The file is no database, or one that lost its order."""
+
+
+def open_for_tuning(path: Path) -> tuple[Database, str]:
+    """The database, made where there is none, and a note: a damaged one is moved aside, and a new one begun."""
+    try:
+        return Database(path), ""
+    except DamagedError as error:
+        aside = _free_name(path)
+        for suffix in ("", "-wal", "-shm"):
+            old = path.with_name(path.name + suffix)
+            if old.exists():
+                old.rename(aside.with_name(aside.name + suffix))
+        return Database(path), f"{error}; it is now {aside.name}, and a new one was begun"
+
+
+def _free_name(path: Path) -> Path:
+    for number in range(1000):
+        aside = path.with_name(f"{path.name}.damaged{number or ''}")
+        if not aside.exists():
+            return aside
+    raise TuningError("is damaged, like many before it", where=str(path), hint="delete them")

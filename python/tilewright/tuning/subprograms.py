@@ -1,0 +1,136 @@
+"""The subprograms of a program: what is tuned, and the keys of their decisions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.iree.versions import PINNED_IREE
+from tilewright.native import native
+from tilewright.options import NumericsMode
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.plan import Plan
+from tilewright.process import Worker
+from tilewright.program import package_version
+from tilewright.report import Report
+from tilewright.targets import Target
+from tilewright.tuning.service import run_passes
+
+
+@dataclass(frozen=True)
+class Subprogram:
+    """One part of a plan: `plan.kernels[kernel].parts[part]`."""
+
+    kernel: int
+    part: int
+    form: str
+    """A module with a function that computes the same; equal subprograms have equal forms."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A program as it is planned without measurements."""
+
+    plan: Plan | None
+    """None: there is nothing to plan."""
+    report: Report
+    subprograms: tuple[Subprogram, ...]
+
+    def streams_weights(self, target: Target) -> bool:
+        """Whether the weights are more than stays in the caches beside the rest: then every call reads them anew."""
+        size = sum(weight_bytes(subprogram.form) for subprogram in self.subprograms)
+        return 2 * size > cache_bytes(target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a decision depends on besides the subprogram."""
+
+    target: Target
+    numerics: NumericsMode
+    streams_weights: bool = False
+    """Of the whole program: see `Planned`."""
+    scopes: tuple[str, ...] = ()
+    """Parameter files whose weights are stored as kernels read them: no part of the key, but of how ops are counted."""
+
+    def key(self, form: str) -> str:
+        """Under which the decision for a subprogram of this form is kept."""
+        parts = {
+            "form": form,
+            "target": self.target.to_json(),
+            "numerics": self.numerics,
+            "streams_weights": self.streams_weights,
+            "versions": compiler_versions(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def compiler_versions() -> dict[str, str]:
+    """Whatever makes code of a plan."""
+    return {"tilewright": package_version(), "llvm": native.llvm_version, "iree": PINNED_IREE}
+
+
+_WEIGHT = re.compile(r"%arg\d+: tensor<((?:\d+x)*)[a-z]+(\d+)> \{tilewright\.weight\}")
+
+
+def weight_bytes(form: str) -> int:
+    """Of all weights that a subprogram reads."""
+    return sum(
+        math.prod(int(size) for size in sizes.split("x") if size) * max(8, int(bits)) // 8
+        for sizes, bits in _WEIGHT.findall(form)
+    )
+
+
+def cache_bytes(target: Target) -> int:
+    """Of its largest cache."""
+    return max(level.capacity_bytes for level in target.levels)
+
+
+def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Path) -> tuple[Planned, Setting]:
+    """Plans a module at IREE's preprocessing phase and takes the plan apart; the setting then knows of the weights."""
+    output = folder / "subprograms.json"
+    target = write_target(setting.target, folder)
+    options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
+    passes = pipeline(
+        pass_text(
+            "tilewright-cpu-normalize",
+            {"target": str(target), "numerics": setting.numerics, "scopes": list(setting.scopes)},
+        ),
+        pass_text("tile-print-subprograms", options),
+    )
+    run_passes(worker, text, passes, from_iree=True)
+    data: dict[str, Any] = json.loads(output.read_text())
+    planned = Planned(
+        plan=Plan.from_json(data["plan"]) if data["plan"] is not None else None,
+        report=Report.from_json(data["report"]),
+        subprograms=tuple(Subprogram(**item) for item in data["subprograms"]),
+    )
+    return planned, replace(setting, streams_weights=planned.streams_weights(setting.target))
+
+
+def list_candidates(
+    form: str, setting: Setting, *, count: int, worker: Worker, folder: Path
+) -> Sequence[Plan]:
+    """The plans to try for a subprogram: what would be done without measuring, then others."""
+    output = folder / "candidates.json"
+    options: dict[str, str | int] = {
+        "target": str(write_target(setting.target, folder)),
+        "numerics": setting.numerics,
+        "output": str(output),
+        "count": count,
+    }
+    run_passes(worker, form, pipeline(pass_text("tile-print-candidates", options)))
+    return [Plan.from_json(plan) for plan in json.loads(output.read_text())]
+
+
+def write_target(target: Target, folder: Path) -> Path:
+    """The target as a file, as passes take it."""
+    path = folder / "tuning-target.json"
+    path.write_text(json.dumps(target.to_json()))
+    return path

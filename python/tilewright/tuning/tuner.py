@@ -1,0 +1,416 @@
+"""The measured mode: plans of every distinct subprogram, timed on this machine; the best goes to the database.
+
+A subprogram's candidates are compiled in parallel and then timed one after another, when nothing else of ours runs.
+First each alone, a few bursts, which is kept at once; then the quickest few and the plan that would be made without
+measuring take turns, and the winner is whichever is faster than that plan beyond doubt. So a decision never loses to
+not having one, and neither fused nor unfused is taken on trust.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import platform
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from tilewright.compare import paired_ratio
+from tilewright.compilation import iree_flags as flags_for
+from tilewright.cores import available_cores
+from tilewright.errors import PassError, TuningError
+from tilewright.frontends import Model, import_model
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.versions import check_iree
+from tilewright.options import NumericsMode
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.plan import Plan
+from tilewright.process import Worker
+from tilewright.runtime import missing_features
+from tilewright.targets import Target, TargetChoice, resolve_targets
+from tilewright.threads import choose_threads
+from tilewright.tuning.database import Database, Decision, Measurement, open_for_tuning
+from tilewright.tuning.location import default_path
+from tilewright.tuning.service import run_passes
+from tilewright.tuning.subprograms import (
+    Planned,
+    Setting,
+    Subprogram,
+    cache_bytes,
+    list_candidates,
+    list_subprograms,
+    write_target,
+)
+from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
+
+CANDIDATES = 20
+BURSTS = 4
+"""Of a candidate, before the final."""
+_FINALISTS = 3
+_TURNS = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Where a tuning stands."""
+
+    subprogram: int
+    subprograms: int
+    name: str
+    doing: str
+    done: int = 0
+    of: int = 0
+
+
+Progress = Callable[[Step], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """A distinct subprogram of the program, and what was decided."""
+
+    decision: Decision
+    count: int
+    """How often the program has it."""
+    is_new: bool
+    """Measured now; else it was known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What became of a program's subprograms."""
+
+    subprograms: tuple[Tuned, ...]
+    database: Path
+    threads: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Of all kernels of the program, as tuned."""
+        return sum(tuned.count * tuned.decision.seconds for tuned in self.subprograms)
+
+    @property
+    def unmeasured_seconds(self) -> float:
+        """Of all kernels as they would be without tuning."""
+        return sum(tuned.count * tuned.decision.seconds / tuned.decision.ratio for tuned in self.subprograms)
+
+
+def tune(
+    model: Model,
+    target: TargetChoice = "cpu",
+    *,
+    threads: int | None = None,
+    numerics: NumericsMode = "default",
+    database: str | os.PathLike[str] | None = None,
+    candidates: int = CANDIDATES,
+    jobs: int | None = None,
+    iree_flags: Sequence[str] = (),
+    entry: str | None = None,
+    timer: Timer | None = None,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Measures plans of a model's subprograms on this machine, for later compilations to use.
+
+    Arguments:
+        model, target, threads, numerics, iree_flags: As `tilewright.compile` takes them; what is decided holds for
+            compilations with the same target, threads and numerics.
+        database: The file that keeps it; by default the user's own, which `compile` reads.
+        candidates: Plans to time for a subprogram, at most.
+        jobs: Processes that plan and compile; by default one for each core.
+        entry: Which function is the program, for MLIR with several.
+        timer: Times builds in place of this machine's clock.
+        progress: Called whenever something is done.
+    """
+    check_iree()
+    cores = threads or available_cores()
+    targets = resolve_targets(target, threads=cores)
+    if timer is None and (missing := missing_features(targets[0].features)):
+        raise TuningError(
+            f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
+            hint="tune where the program will run",
+        )
+    kept, note = open_for_tuning(Path(database) if database is not None else default_path())
+    with kept, tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
+        folder = Path(name)
+        planned, setting = _plan(model, target, targets, threads, numerics, iree_flags, folder)
+        run = _Run(
+            database=kept,
+            setting=setting,
+            folder=folder,
+            count=candidates,
+            jobs=jobs or available_cores(),
+            timer=timer or ProcessTimer(folder, threads=setting.target.cores),
+            progress=progress or (lambda step: None),
+        )
+        return Tuning(
+            subprograms=run.tune(planned),
+            database=kept.path,
+            threads=setting.target.cores,
+            notes=(note,) if note else (),
+        )
+
+
+def _plan(
+    model: Model,
+    choice: TargetChoice,
+    targets: Sequence[Target],
+    threads: int | None,
+    numerics: NumericsMode,
+    extra_flags: Sequence[str],
+    folder: Path,
+) -> tuple[Planned, Setting]:
+    """The program as `compile` would plan it, for as many threads as `compile` would choose."""
+    with Worker(folder) as worker:
+        iree = IreeCompiler(worker)
+        imported = import_model(model, compiler=iree, directory=folder)
+        flags = flags_for(targets[-1], host=choice == "cpu", extra=extra_flags)
+        front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        setting = Setting(target=targets[0], numerics=numerics)
+        planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
+        if threads is None and setting.target.cores > 1 and choose_threads(planned.report, targets[0]) == 1:
+            setting = Setting(target=resolve_targets(choice, threads=1)[0], numerics=numerics)
+            planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
+    return planned, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What one tuning of one program needs."""
+
+    database: Database
+    setting: Setting
+    folder: Path
+    count: int
+    jobs: int
+    timer: Timer
+    progress: Progress
+
+    def tune(self, planned: Planned) -> tuple[Tuned, ...]:
+        groups: dict[str, list[Subprogram]] = {}
+        for subprogram in planned.subprograms:
+            groups.setdefault(subprogram.form, []).append(subprogram)
+        tuned = []
+        with ExitStack() as stack:
+            compilers = _Compilers(self, stack)
+            for index, (form, members) in enumerate(groups.items()):
+                assert planned.plan is not None
+                name = planned.plan.kernels[members[0].kernel].name
+                one = _One(self, form, name, index, len(groups), compilers)
+                # Asked anew each time: another process may have decided it meanwhile.
+                known = self.database.decision(one.key)
+                decision = known or one.decide()
+                if decision is not None:
+                    tuned.append(Tuned(decision=decision, count=len(members), is_new=known is None))
+        return tuple(tuned)
+
+
+class _One:
+    """One subprogram."""
+
+    def __init__(
+        self, run: _Run, form: str, name: str, index: int, total: int, compilers: _Compilers
+    ) -> None:
+        self._run, self._form, self._name, self._compilers = run, form, name, compilers
+        self._index, self._total = index, total
+        self.key = run.setting.key(form)
+
+    def decide(self) -> Decision | None:
+        """None where nothing could be measured: the plan stays as it is."""
+        self._say("planning")
+        plans = {plan_hash(plan): plan for plan in self._compilers.candidates(self._form)}
+        if not plans:
+            return None
+        builds = self._build(plans)
+        with self._run.timer:
+            self._measure(builds)
+            return self._final(plans, builds)
+
+    def _build(self, plans: Mapping[str, Plan]) -> dict[str, Build]:
+        """Compiles what has no time yet, and those that will be in the final."""
+        known = self._run.database.measurements(self.key)
+        wanted = {name for name in plans if name not in known} | set(self._finalists(plans, known))
+        done = 0
+
+        def finished() -> None:
+            nonlocal done
+            done += 1
+            self._say("compiling", done, len(wanted))
+
+        self._say("compiling", 0, len(wanted))
+        builds: dict[str, Build] = {}
+        for name, result in self._compilers.build({n: plans[n] for n in wanted}, self._form, finished):
+            if isinstance(result, Build):
+                builds[name] = result
+            else:
+                self._keep(name, Measurement(seconds=None, problem=result))
+        return builds
+
+    def _measure(self, builds: Mapping[str, Build]) -> None:
+        known = self._run.database.measurements(self.key)
+        missing = [name for name in builds if name not in known]
+        for done, name in enumerate(missing):
+            self._say("timing", done, len(missing))
+            try:
+                # What disturbs a burst makes it longer, never shorter.
+                seconds = min(self._time(builds[name]) for _ in range(BURSTS))
+            except TimingError as error:
+                self._keep(name, Measurement(seconds=None, problem=str(error)))
+            else:
+                self._keep(name, Measurement(seconds=seconds))
+
+    def _final(self, plans: Mapping[str, Plan], builds: dict[str, Build]) -> Decision | None:
+        """The quickest few and the unmeasured plan, in turns."""
+        known = self._run.database.measurements(self.key)
+        unmeasured = next(iter(plans))
+        names = self._finalists(plans, known)
+        if unmeasured not in names:
+            return None  # It does not run, so there is nothing to be faster than.
+        late = {name: plans[name] for name in names if name not in builds}
+        for name, result in self._compilers.build(late, self._form, lambda: None):
+            if isinstance(result, Build):
+                builds[name] = result
+        self._say("timing the best", 0, _TURNS)
+        samples: dict[str, list[float]] = {name: [] for name in names if name in builds}
+        for turn in range(_TURNS):
+            for name in list(samples):
+                try:
+                    samples[name].append(self._time(builds[name]))
+                except TimingError as error:
+                    self._keep(name, Measurement(seconds=None, problem=str(error)))
+                    del samples[name]
+            self._say("timing the best", turn + 1, _TURNS)
+        if unmeasured not in samples:
+            return None
+        ratios = {name: paired_ratio(times, samples[unmeasured]) for name, times in samples.items()}
+        sure = [name for name in samples if name != unmeasured and ratios[name].high < 1.0]
+        winner = min(sure, key=lambda name: ratios[name].value, default=unmeasured)
+        timed = [name for name in plans if name in known and known[name].seconds is not None]
+        decision = Decision(
+            key=self.key,
+            name=self._name,
+            target=self._run.setting.target.name,
+            plan=plans[winner],
+            seconds=statistics.median(samples[winner]),
+            unmeasured_seconds=statistics.median(samples[unmeasured]),
+            unfused_seconds=min(
+                (statistics.median(samples[name]) for name in samples if len(plans[name].kernels) > 1),
+                default=None,
+            ),
+            ratio=ratios[winner].value,
+            ratio_low=ratios[winner].low,
+            ratio_high=ratios[winner].high,
+            candidates=len(timed),
+            machine=_machine(),
+            measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+        self._run.database.keep_decision(decision)
+        return decision
+
+    def _time(self, build: Build) -> float:
+        """With what launching its kernels costs, which a timer that calls them directly leaves out."""
+        launches = len(build.launches) * self._run.setting.target.launch_seconds
+        return self._run.timer.seconds(build) + launches
+
+    @staticmethod
+    def _finalists(plans: Mapping[str, Plan], known: Mapping[str, Measurement]) -> list[str]:
+        """Of what has a time, the quickest, the quickest of the other kind (fused or not), and the unmeasured plan."""
+        seconds = {name: known[name].seconds for name in plans if name in known and known[name].seconds}
+        order = sorted(seconds, key=lambda name: seconds[name] or 0.0)
+        fused = [name for name in order if len(plans[name].kernels) == 1]
+        cut = [name for name in order if len(plans[name].kernels) > 1]
+        unmeasured = [name for name in list(plans)[:1] if name in seconds]
+        return list(dict.fromkeys([*unmeasured, *order[:_FINALISTS], *fused[:1], *cut[:1]]))
+
+    def _keep(self, candidate: str, measurement: Measurement) -> None:
+        self._run.database.keep_measurement(self.key, candidate, measurement)
+
+    def _say(self, doing: str, done: int = 0, of: int = 0) -> None:
+        self._run.progress(
+            Step(
+                subprogram=self._index + 1,
+                subprograms=self._total,
+                name=self._name,
+                doing=doing,
+                done=done,
+                of=of,
+            )
+        )
+
+
+class _Compilers:
+    """Worker processes, each with a folder; a task takes whichever is free."""
+
+    def __init__(self, run: _Run, stack: ExitStack) -> None:
+        self._run = run
+        self._free: SimpleQueue[tuple[Worker, Path]] = SimpleQueue()
+        for job in range(run.jobs):
+            own = run.folder / f"job{job}"
+            own.mkdir()
+            self._free.put((stack.enter_context(Worker(own)), own))
+        # Entered last, so that it ends before the workers that its threads use.
+        self._threads = stack.enter_context(ThreadPoolExecutor(max_workers=run.jobs))
+
+    def candidates(self, form: str) -> Sequence[Plan]:
+        worker, folder = self._free.get()
+        try:
+            return list_candidates(
+                form, self._run.setting, count=self._run.count, worker=worker, folder=folder
+            )
+        except PassError:
+            return []  # What does not plan alone as it did in the whole stays as it is.
+        finally:
+            self._free.put((worker, folder))
+
+    def build(
+        self, plans: Mapping[str, Plan], form: str, finished: Callable[[], None]
+    ) -> list[tuple[str, Build | str]]:
+        """Of every plan, its build, or why there is none."""
+
+        def task(item: tuple[str, Plan]) -> tuple[str, Build | str]:
+            worker, own = self._free.get()
+            try:
+                return item[0], self._compile(item[0], item[1], form, worker)
+            except PassError as error:
+                return item[0], error.message
+            finally:
+                self._free.put((worker, own))
+                finished()
+
+        return list(self._threads.map(task, plans.items()))
+
+    def _compile(self, name: str, plan: Plan, form: str, worker: Worker) -> Build:
+        setting = self._run.setting
+        folder = self._run.folder / f"{setting.key(form)[:16]}-{name[:16]}"
+        folder.mkdir(exist_ok=True)
+        plan.save(folder / "plan.json")
+        options = {
+            "target": str(write_target(setting.target, folder)),
+            "numerics": setting.numerics,
+            "plan-in": str(folder / "plan.json"),
+            "object-path": str(folder / "kernels.o"),
+            "manifest": str(folder / "manifest.json"),
+        }
+        launches = run_passes(worker, form, pipeline(pass_text("tilewright-cpu-subprogram", options)))
+        evicts = cache_bytes(setting.target) if setting.streams_weights else 0
+        return Build(folder=folder, launches=launches, candidate=name, evicts_bytes=evicts)
+
+
+def plan_hash(plan: Plan) -> str:
+    """The same for plans that are carried out alike."""
+    return hashlib.sha256(json.dumps(plan.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def _machine() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,15 @@
+"""What all Python tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_measured_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the user of this machine tuned must not change what tests compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWRIGHT_TUNING", str(tmp_path_factory.mktemp("tuning") / "none.db"))
+        yield

@@ -1,0 +1,41 @@
+// RUN: tilewright-opt %s --split-input-file -o %t.after \
+// RUN:   --pass-pipeline='builtin.module(tile-print-candidates{target=x86-64-avx512 cores=2 count=8})' | FileCheck %s
+// RUN: FileCheck %s --check-prefix=AFTER < %t.after
+
+// A mean taken off its rows: the planner's own tiles first, then others in one kernel, at last two kernels with the edge
+// at launch between them.
+// CHECK: "scope": "block"
+// CHECK: "name": "reduce_addf_subf_0"
+// CHECK: "tiles": [
+// CHECK-NEXT: [[OWN:[0-9]+]],
+// CHECK-NEXT: 53
+// CHECK: "tiles": [
+// CHECK-NOT: {{^ +}}[[OWN]],
+// CHECK: {{^ +}}53
+// CHECK: "scope": "launch"
+// CHECK: "name": "reduce_addf_0"
+// CHECK: "name": "subf_0"
+
+// AFTER: linalg.reduce
+// AFTER-NOT: tile.
+func.func @center(%x: tensor<370x53xf32>) -> tensor<370x53xf32> {
+  %zero = arith.constant dense<0.0> : tensor<370xf32>
+  %e = tensor.empty() : tensor<370x53xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<370x53xf32>) outs(%zero : tensor<370xf32>) dimensions = [1]
+  %sb = linalg.broadcast ins(%s : tensor<370xf32>) outs(%e : tensor<370x53xf32>) dimensions = [1]
+  %y = linalg.sub ins(%x, %sb : tensor<370x53xf32>, tensor<370x53xf32>)
+                  outs(%e : tensor<370x53xf32>) -> tensor<370x53xf32>
+  return %y : tensor<370x53xf32>
+}
+
+// -----
+
+// Two halves that share nothing are no kernel, so there is nothing to choose.
+// CHECK: {{^}}[]
+func.func @apart(%x: tensor<37xf32>, %y: tensor<41xf32>) -> (tensor<37xf32>, tensor<41xf32>) {
+  %e = tensor.empty() : tensor<37xf32>
+  %f = tensor.empty() : tensor<41xf32>
+  %a = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %b = linalg.exp ins(%y : tensor<41xf32>) outs(%f : tensor<41xf32>) -> tensor<41xf32>
+  return %a, %b : tensor<37xf32>, tensor<41xf32>
+}
