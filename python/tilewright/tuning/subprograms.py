@@ -97,11 +97,12 @@ def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Pat
     output = folder / "subprograms.json"
     target = write_target(setting.target, folder)
     options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
+    normalize: dict[str, str | list[str]] = {"target": str(target), "numerics": setting.numerics}
+    if setting.scopes:
+        # The recipes are those of the compilation that follows.
+        normalize |= {"scopes": list(setting.scopes), "recipes": str(folder / "recipes.json")}
     passes = pipeline(
-        pass_text(
-            "tilewright-cpu-normalize",
-            {"target": str(target), "numerics": setting.numerics, "scopes": list(setting.scopes)},
-        ),
+        pass_text("tilewright-cpu-normalize", normalize),
         pass_text("tile-print-subprograms", options),
     )
     run_passes(worker, text, passes, from_iree=True)
