@@ -282,6 +282,16 @@ def test_refuses_a_grid_that_cannot_be_resident() -> None:
         simulate(CORRECT, "add_sum", (133,), arrays)
 
 
+def test_refuses_huge_grids_and_blocks() -> None:
+    x = np.zeros(32, np.float32)
+    with pytest.raises(tilewright.SimulationError, match="more than 4000000 blocks"):
+        simulate(CORRECT, "scale", (2**31 - 1, 2**31 - 1), [x, x], [1])
+    with pytest.raises(tilewright.SimulationError, match="at most 1024 threads"):
+        simulate(CORRECT, "scale", (1,), [x, x], [1], block=(1 << 16, 1 << 16))
+    with pytest.raises(tilewright.SimulationError, match="a block of 256 threads is more than the 128"):
+        simulate(CORRECT, "scale", (1,), [x, x], [1], block=(256,))
+
+
 def test_refuses_more_shared_memory_than_there_is() -> None:
     with pytest.raises(
         tilewright.SimulationError, match="a block needs 300000 bytes of shared memory; sm_90-h200 has"

@@ -40,7 +40,16 @@ static std::string refusal(const Launch &launch, const DeviceProgram &program, c
   return "";
 }
 
+/// As many as can be told apart where it is remembered who touched what.
+static constexpr uint64_t mostBlocks = 4'000'000;
+
+static double product(const std::array<uint32_t, 3> &size) { return double(size[0]) * size[1] * size[2]; }
+
 std::pair<Report, std::string> tilewright::simulator::simulate(const Launch &launch) {
+  if (product(launch.grid) > mostBlocks)
+    return {{}, "a grid of more than " + std::to_string(mostBlocks) + " blocks is not simulated"};
+  if (product(launch.block) > 1024)
+    return {{}, "a block has at most 1024 threads"};
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   Clock::time_point begin = Clock::now();
