@@ -7,6 +7,10 @@
 
 namespace tilewright {
 
+/// Bytes of a thread's widest access, and most elements that it takes at once: planned with here, emitted by
+/// codegen/gpu/ThreadMapping.
+constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
+
 /// One loop nest as a thread sees it.
 struct NestWork {
   double turns = 1;                             ///< vectors that a thread takes one after another

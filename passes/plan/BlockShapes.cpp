@@ -7,7 +7,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
 constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 20; ///< of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken

@@ -165,6 +165,7 @@ def test_element_types_of_kernels_are_the_models() -> None:
     for element in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
         nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
         model = make_model(nodes, [value("x", [64, 256], element)], [value("y", [64, 256], element)])
-        code = tilewright.compile(model, target="cuda:h200").module_path.read_bytes()
+        program = tilewright.compile(model, target="cuda:h200")
+        code = program.module_path.read_bytes()
         assert b"ld.global.nc.v4.b32" in code
         assert b"st.global.v4.b32" in code

@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/cost/BlockLatency.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -10,7 +11,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
 constexpr int64_t kDefaultThreads = 256;
 
 /// The elements that a thread takes at once: as many as make a 16-byte access of the widest tensor, fewer where they
