@@ -191,6 +191,8 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
       });
     if (recipes.empty())
       return;
+    stored.clear();
+    known.clear();
     ParameterGlobals globals(getOperation());
     // Parameters stay until all recipes are known: a weight may be packed in two ways.
     SmallVector<std::optional<ParameterRecipe>> found;

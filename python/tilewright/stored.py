@@ -2,7 +2,8 @@
 
 The compiler says with recipes how each such parameter is made of the ones there were. They move elements and never
 change them, so they are carried out on plain unsigned integers of an element's size, one parameter at a time: the old
-file is mapped, the new one is made at its full length and filled in place, and neither is ever held in memory.
+file is mapped, the new one is made at its full length and filled in place, and of neither more than a weight is ever
+held in memory.
 """
 
 from __future__ import annotations
@@ -87,11 +88,12 @@ class StoredWeights:
         try:
             index.create_archive_file(str(path))
             places = {n: entry.file_storage[1] for n, entry in _load(path).items() if n in weights}
-            for name, weight in weights.items():
-                target = np.memmap(path, np.uint8, "r+", places[name], (weight.bytes,))
-                made = _evaluate(weight.recipe, weight.element_bytes, sources, archives)
-                target.view(made.dtype).reshape(made.shape)[...] = made
-                target.flush()
+            with path.open("r+b") as file:
+                for name, weight in weights.items():
+                    file.seek(places[name])
+                    # Written, not mapped: a full disk is then an error and not the end of the process.
+                    for block in _evaluate(weight.recipe, weight.element_bytes, sources, archives):
+                        file.write(np.ascontiguousarray(block).data)
             final = directory / f"{scope}.packed.irpa"
             path.replace(final)
         except (RuntimeError, IndexError, OSError) as error:

@@ -197,6 +197,6 @@ def test_narrow_types_are_packed(element: int) -> None:
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     model = make_model([node], [value("x", [6, 33], element)], [value("y", [6, 71], element)], {"w": w})
     for numerics in ("default", "strict"):
-        program = tilewright.compile(model, threads=1, numerics=numerics)  # type: ignore[arg-type]
+        program = tilewright.compile(model, threads=1, numerics=numerics)
         expected = x.astype(np.float64) @ w.astype(np.float64)
         np.testing.assert_allclose(program(x)[0].astype(np.float64), expected, rtol=2e-2, atol=0.1)
