@@ -37,11 +37,11 @@ from tilewright.plan import Plan
 from tilewright.targets import Target
 
 from benchmarks import machine
-from benchmarks.chain_models import CHAINS, Chain
+from benchmarks.chain_models import Chain, chains_named
 from benchmarks.chain_movement import caches_of, simulate_in_order
 
 _ROWS, _COLUMNS = 32, 64
-_DEFAULT = ("G2", "G4", "G10", "G2-softmax", "G4-softmax", "G10-softmax")
+_DEFAULT = ("G2", "G4", "G10", "G2-softmax")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +182,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of turns for each chain (default: 4)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     arguments = parser.parse_args()
-    known = {chain.name: chain for chain in CHAINS}
-    if unknown := [name for name in arguments.chains if name not in known]:
-        parser.error(f"unknown chains {', '.join(unknown)}; known: {', '.join(known)}")
-    chains = [known[name] for name in arguments.chains]
+    try:
+        chains = chains_named(arguments.chains)
+    except ValueError as error:
+        parser.error(str(error))
     compile_all(chains, arguments.cache, arguments.target)
     if arguments.compile:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -71,3 +72,11 @@ CHAINS: tuple[Chain, ...] = tuple(
     for softmax in (False, True)
     for name, batch, m, n, k, inner in _TABLE
 )
+
+
+def chains_named(names: Sequence[str]) -> list[Chain]:
+    """By name, as G2 or G2-softmax; ValueError names those that there are not."""
+    known = {chain.name: chain for chain in CHAINS}
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"unknown chains {', '.join(unknown)}; known: {', '.join(known)}")
+    return [known[name] for name in names]

@@ -33,6 +33,7 @@ from tilewright.native import native
 from tilewright.targets import Target
 
 from benchmarks import machine
+from benchmarks.chain_models import CHAINS, chains_named
 from benchmarks.chain_movement import ChainMovement, chain_movement
 from benchmarks.chain_programs import ChainBlocks, K, L, M, N, fused_chain, separate_chain
 
@@ -251,7 +252,14 @@ def main() -> None:
     parser.add_argument("--tilings", type=int, default=80, help="of each case (default: 80)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
+    parser.add_argument(
+        "--chains", nargs="+", metavar="NAME", help="of Table IV: G2, G2-softmax (default: all)"
+    )
     arguments = parser.parse_args()
+    try:
+        chosen = chains_named(arguments.chains) if arguments.chains else CHAINS
+    except ValueError as error:
+        parser.error(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     facts = {
@@ -266,7 +274,7 @@ def main() -> None:
         _write(path, _tilings_text(results, facts), {"machine": facts, "cases": [asdict(r) for r in results]})
         plot(results, path.with_suffix(".png"))
     if arguments.only != "tilings":
-        chains = chain_movement(jobs=arguments.jobs)
+        chains = chain_movement(jobs=arguments.jobs, chains=chosen)
         path = arguments.out / f"{date}-movement-chains"
         _write(path, _chains_text(chains, facts), {"machine": facts, "chains": [asdict(c) for c in chains]})
 

@@ -20,6 +20,7 @@ from tilewright.native import native
 from tilewright.pipelines import pass_text, pipeline
 
 _HEADER = 2  # how many accesses there were, and for how many there is room
+_ROOM = 1 << 23  # at first; pages that nothing is written to cost nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ def traced_build(dump: Path) -> list[Kernel]:
 def trace(kernel: Kernel, addresses: Sequence[int], hierarchy: Hierarchy) -> int:
     """Runs a traced kernel on its bindings, one workgroup after another; gives the number of accesses."""
     count = 0
-    records = np.zeros(_HEADER + 1, dtype=np.uint64)
+    records = np.zeros(_HEADER + _ROOM + 1, dtype=np.uint64)
     for workgroup in range(kernel.workgroups):
         while True:
             records[0], records[1] = 0, len(records) - _HEADER - 1
@@ -100,7 +101,7 @@ def trace(kernel: Kernel, addresses: Sequence[int], hierarchy: Hierarchy) -> int
             used = int(records[0])
             if used <= int(records[1]):
                 break
-            # Once to count them, once to record them: no access depends on data.
+            # Once more with room for all of them: no access depends on data.
             records = np.zeros(_HEADER + used + 1, dtype=np.uint64)
         hierarchy.replay(records[_HEADER : _HEADER + used])
         count += used
