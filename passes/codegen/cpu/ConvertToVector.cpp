@@ -24,9 +24,9 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What a stack has room for
-/// is there for nothing.
-constexpr int64_t kStackBytes = 64 * 1024;
+/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack that
+/// its own kernels may use is there for nothing.
+constexpr int64_t kStackBytes = 32 * 1024;
 constexpr int64_t kStackAlignment = 64;
 
 class CpuConverter : public ProgramConverter {
