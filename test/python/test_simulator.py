@@ -205,6 +205,7 @@ FOUND = {
     "overwrites_what_is_read": "race: .* of shared @tile",
     "race_of_blocks": "race: .*binding 1, which another thread writes",
     "reads_of_the_other_block": "race: .*binding 1",
+    "divides_by_zero": "trap: .*divided by zero",
     "traps": "trap: ",
     "endless": "endless: .*as many instructions as are allowed",
 }

@@ -158,6 +158,13 @@ void trap(uint32_t site) {
   machineOf(thread).fail(thread, "trap", "the kernel gives up here", site);
 }
 
+/// A division by zero has no result on the device, and would end the host's process.
+void divide(uint32_t site, uint64_t divisor) {
+  Thread &thread = currentThread();
+  if (divisor == 0)
+    machineOf(thread).fail(thread, "trap", "an integer is divided by zero", site);
+}
+
 void visit(uint32_t basicBlock) {
   Thread &thread = currentThread();
   Machine &machine = machineOf(thread);
@@ -234,5 +241,6 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::blockBarrier, function(&blockBarrier)},
       {runtime::gridBarrier, function(&gridBarrier)},
       {runtime::trap, function(&trap)},
+      {runtime::divide, function(&divide)},
   };
 }

@@ -12,7 +12,8 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *shuffle = "tilewright_simulator_shuffle", *vote = "tilewright_simulator_vote",
                      *reduce = "tilewright_simulator_reduce", *warpBarrier = "tilewright_simulator_warp_barrier",
                      *blockBarrier = "tilewright_simulator_block_barrier",
-                     *gridBarrier = "tilewright_simulator_grid_barrier", *trap = "tilewright_simulator_trap";
+                     *gridBarrier = "tilewright_simulator_grid_barrier", *trap = "tilewright_simulator_trap",
+                     *divide = "tilewright_simulator_divide";
 } // namespace runtime
 
 enum class Register : uint32_t {

@@ -398,6 +398,16 @@ LogicalResult KernelRewriter::rewrite(Operation *op) {
   } else if (isa<LLVM::Trap, LLVM::DebugTrap, LLVM::UBSanTrap>(op)) {
     code.call(op->getLoc(), runtime::trap, {}, code.site(op));
     op->erase();
+  } else if (isa<LLVM::UDivOp, LLVM::SDivOp, LLVM::URemOp, LLVM::SRemOp>(op)) {
+    Value divisor = op->getOperand(1);
+    Type wide = code.builder.getI64Type();
+    if (!isa<IntegerType>(divisor.getType()) || divisor.getType().getIntOrFloatBitWidth() > 64)
+      return op->emitOpError("of ") << divisor.getType() << " is not simulated";
+    Value number = divisor.getType() == wide
+                       ? divisor
+                       : LLVM::ZExtOp::create(code.builder, op->getLoc(), wide, divisor).getResult();
+    if (!matchPattern(divisor, m_Constant()))
+      code.call(op->getLoc(), runtime::divide, {}, {code.site(op), number});
   } else if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     IntegerAttr count;
     if (!matchPattern(local.getArraySize(), m_Constant(&count)))

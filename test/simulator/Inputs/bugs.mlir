@@ -208,6 +208,15 @@ gpu.module @bugs {
     llvm.store %w, %px {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
+  // Divides by the number of the block.
+  llvm.func @divides_by_zero(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %q = llvm.udiv %t, %b : i32 loc("planted")
+    %py = llvm.getelementptr %y[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %q, %py {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    llvm.return
+  }
   // Gives up.
   llvm.func @traps(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     "llvm.intr.trap"() : () -> () loc("planted")
