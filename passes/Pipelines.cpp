@@ -118,10 +118,6 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   PackWeightsOptions pack;
   pack.target = options.target;
   manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
-  StoreWeightsOptions store;
-  store.scopes.append(options.scopes.begin(), options.scopes.end());
-  store.recipes = options.recipes;
-  manager.addPass(createStoreWeights(store));
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -130,6 +126,11 @@ void buildPlanning(OpPassManager &manager, const CpuOptions &options) {
   form.planOut = options.planOut;
   form.report = options.report;
   manager.addPass(createFormSubprograms(form));
+  // After the plan: it is the same whether weights are stored packed or packed at load.
+  StoreWeightsOptions store;
+  store.scopes.append(options.scopes.begin(), options.scopes.end());
+  store.recipes = options.recipes;
+  manager.addPass(createStoreWeights(store));
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
