@@ -150,10 +150,6 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
     PackWeightsOptions pack;
     pack.target = options.target;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
-    StoreWeightsOptions store;
-    store.scopes.append(options.scopes.begin(), options.scopes.end());
-    store.recipes = options.recipes;
-    manager.addPass(createStoreWeights(store));
   }
 }
 
@@ -167,6 +163,11 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
   form.planOut = options.planOut;
   form.report = options.report;
   manager.addPass(createFormSubprograms(form));
+  // After the plan: it is the same whether weights are stored packed or packed at load.
+  StoreWeightsOptions store;
+  store.scopes.append(options.scopes.begin(), options.scopes.end());
+  store.recipes = options.recipes;
+  manager.addPass(createStoreWeights(store));
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());

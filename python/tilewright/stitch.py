@@ -139,7 +139,7 @@ def _stitch_tuned(
         "scopes": scopes,
         "dump_dir": dump_dir,
     }
-    setting = Setting(target=targets[0], numerics=numerics, scopes=tuple(scopes))
+    setting = Setting(target=targets[0], numerics=numerics)
     tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
     notes = [note] if note else []
     if tuned is not None:

@@ -56,8 +56,6 @@ class Setting:
     numerics: NumericsMode
     streams_weights: bool = False
     """Of the whole program: see `Planned`."""
-    scopes: tuple[str, ...] = ()
-    """Parameter files whose weights are stored as kernels read them: no part of the key, but of how ops are counted."""
 
     def key(self, form: str) -> str:
         """Under which the decision for a subprogram of this form is kept."""
@@ -97,12 +95,8 @@ def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Pat
     output = folder / "subprograms.json"
     target = write_target(setting.target, folder)
     options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
-    normalize: dict[str, str | list[str]] = {"target": str(target), "numerics": setting.numerics}
-    if setting.scopes:
-        # The recipes are those of the compilation that follows.
-        normalize |= {"scopes": list(setting.scopes), "recipes": str(folder / "recipes.json")}
     passes = pipeline(
-        pass_text("tilewright-cpu-normalize", normalize),
+        pass_text("tilewright-cpu-normalize", {"target": str(target), "numerics": setting.numerics}),
         pass_text("tile-print-subprograms", options),
     )
     run_passes(worker, text, passes, from_iree=True)
