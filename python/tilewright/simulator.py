@@ -1,6 +1,6 @@
 """The simulated device: runs a GPU kernel at the NVVM dialect on the CPU, counts what it does, and finds its bugs.
 
-    report = tilewright.simulate(text, kernel="scale", grid=(8,), arrays=[x, out], target="sm_90-h200", empty=[1])
+    report = tilewright.simulate(text, kernel="scale", grid=(8,), arrays=[x, out], target="cuda:h200", empty=[1])
     report.check()  # raises if the kernel has a bug
     print(report.global_reads.sectors, report.dram_bytes_read)
 
@@ -182,7 +182,7 @@ def simulate(
     grid: Sequence[int] = (1,),
     arrays: Sequence[Array] = (),
     constants: Sequence[int] = (),
-    target: str | os.PathLike[str] | Target = "sm_90-h200",
+    target: str | os.PathLike[str] | Target = "cuda:h200",
     *,
     empty: Collection[int] = (),
     block: Sequence[int] = (),
@@ -201,7 +201,7 @@ def simulate(
     machine = target if isinstance(target, Target) else Target.lookup(target)
     if machine.backend != "cuda":
         raise TargetError(
-            f"target {machine.name} is not a GPU", hint="simulate for one of the table, say sm_90-h200"
+            f"target {machine.name} is not a GPU", hint="simulate for one of the table, say cuda:h200"
         )
     for index in empty:
         if not 0 <= index < len(arrays):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--constant", "constants", multiple=True, type=int, help="An i32 after the buffers.")
 @click.option("--dynamic-shared", default=0, help="Bytes of dynamic shared memory.")
-@click.option("--target", default="sm_90-h200", show_default=True, help="A GPU of the table, or a JSON file.")
+@click.option("--target", default="cuda:h200", show_default=True, help="A GPU of the table, or a JSON file.")
 @click.option("--save", "saves", multiple=True, metavar="N:FILE.npy", help="Write buffer N after the kernel.")
 @click.option("--max-seconds", default=60.0, show_default=True, help="Ends a kernel that does not end.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")

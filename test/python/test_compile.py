@@ -238,7 +238,7 @@ def test_flags_of_iree_pass_through(model_path: Path) -> None:
 def test_progress_is_told(model_path: Path) -> None:
     steps: list[str] = []
     tilewright.compile(model_path, threads=1, progress=steps.append)
-    assert len(steps) == 4
+    assert len(steps) == 5
 
 
 def test_entry_chooses_among_functions() -> None:

@@ -146,7 +146,7 @@ def test_a_lonely_lane_is_divergence() -> None:
 def test_what_does_not_fit_the_l2_comes_from_memory_again(l2_bytes: int, again: int) -> None:
     """128 blocks run side by side, and every warp of theirs reads the same four sectors of scratch as those of the
     other blocks: with room for four they read them once together, with room for two each on its own."""
-    target = tilewright.Target.lookup("sm_90-h200")
+    target = tilewright.Target.lookup("cuda:h200")
     levels = [
         dataclasses.replace(level, capacity_bytes=l2_bytes) if level.name == "L2" else level
         for level in target.levels
@@ -295,7 +295,7 @@ def test_refuses_huge_grids_and_blocks() -> None:
 
 def test_refuses_more_shared_memory_than_there_is() -> None:
     with pytest.raises(
-        tilewright.SimulationError, match="a block needs 300000 bytes of shared memory; sm_90-h200 has"
+        tilewright.SimulationError, match="a block needs 300000 bytes of shared memory; cuda:h200 has"
     ):
         simulate(CORRECT, "banks", (1,), [np.zeros(32, np.int32)], [1, 1], dynamic_shared_bytes=300000)
 
