@@ -7,10 +7,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 namespace tilewright {
@@ -83,27 +81,10 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
   }
 
   static std::string describe(ModuleOp kernels) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    llvm::json::OStream json(stream, /*IndentSize=*/2);
-    json.arrayBegin();
-    for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
-      if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.getLinkage() == LLVM::Linkage::Internal)
-        continue;
-      json.objectBegin();
-      json.attribute("name", kernel.getName());
-      for (auto [field, attr] : {std::pair<StringRef, StringRef>{"workgroups", kWorkgroupsAttr},
-                                 {"outputs", kOutputsAttr},
-                                 {"block_bytes", kBlockBytesAttr}})
-        json.attribute(field, kernel->getAttrOfType<IntegerAttr>(attr).getInt());
-      json.attributeArray("binding_bytes", [&] {
-        for (int64_t bytes : kernel->getAttrOfType<DenseI64ArrayAttr>(kBindingBytesAttr).asArrayRef())
-          json.value(bytes);
-      });
-      json.objectEnd();
-    }
-    json.arrayEnd();
-    return text;
+    return describeKernels(
+        llvm::to_vector(llvm::make_filter_range(kernels.getOps<LLVM::LLVMFuncOp>(), [](LLVM::LLVMFuncOp kernel) {
+          return kernel->hasAttr(kWorkgroupsAttr) && kernel.getLinkage() != LLVM::Linkage::Internal;
+        })));
   }
 
   void runOnOperation() override {
@@ -118,11 +99,9 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
     if (!machine)
       return fail("no code generator for target '" + known->name + "': " + reason);
     llvm::LLVMContext context;
-    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "tilewright_kernels");
+    std::unique_ptr<llvm::Module> module = translateKernels(kernels, context, *machine);
     if (!module)
       return fail("the kernels could not be translated to LLVM IR");
-    module->setTargetTriple(machine->getTargetTriple());
-    module->setDataLayout(machine->createDataLayout());
     for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
       llvm::Expected<Target> own = lookupTarget(targetOf(kernel, target));
       if (!own)

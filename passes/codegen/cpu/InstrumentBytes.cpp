@@ -1,4 +1,4 @@
-// Counts what a kernel really moves: after every access to a binding, the bytes it touched are added to one of two
+// Counts what a kernel really moves: with every access to a binding, the bytes it touched are added to one of two
 // counters, loads and stores. The counters are one more binding, after the kernel's own. For tests and benchmarks; the
 // accesses themselves are those of the plain build.
 #include "passes/Passes.h"
@@ -18,9 +18,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-void count(OpBuilder &builder, Operation *op, const MemoryAccess &access, Value counters) {
-  Location loc = op->getLoc();
-  builder.setInsertionPointAfter(op);
+void count(OpBuilder &builder, const MemoryAccess &access, Value counters) {
+  Location loc = access.op->getLoc();
   Type i64 = builder.getI64Type();
   int64_t elementBytes = access.elementBytes();
   Value bytes;
@@ -36,25 +35,21 @@ void count(OpBuilder &builder, Operation *op, const MemoryAccess &access, Value 
   memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, before, bytes), counters, slot);
 }
 
+/// Bindings come before the argument that counts.
+bool isBinding(Value memory, BlockArgument counters) {
+  auto argument = dyn_cast<BlockArgument>(memory);
+  return argument && argument.getOwner() == counters.getOwner() && argument.getArgNumber() < counters.getArgNumber();
+}
+
 struct InstrumentBytes : tilewright::impl::InstrumentBytesBase<InstrumentBytes> {
   void runOnOperation() override {
-    func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.isExternal())
-      return;
-    unsigned numBindings = kernel.getNumArguments() - 2;
-    OpBuilder builder(kernel);
-    SmallVector<std::pair<Operation *, MemoryAccess>> accesses;
-    kernel.walk([&](Operation *op) {
-      std::optional<MemoryAccess> access = memoryAccessOf(op);
-      auto argument = access ? dyn_cast<BlockArgument>(access->memory) : BlockArgument();
-      if (argument && argument.getOwner() == &kernel.getBody().front() && argument.getArgNumber() < numBindings)
-        accesses.push_back({op, *access});
-    });
-    auto type = MemRefType::get({2}, builder.getI64Type());
-    if (failed(kernel.insertArgument(numBindings, type, builder.getDictionaryAttr({}), kernel.getLoc())))
-      return signalPassFailure();
-    for (auto &[op, access] : accesses)
-      count(builder, op, access, kernel.getArgument(numBindings));
+    auto counters = MemRefType::get({2}, IntegerType::get(&getContext(), 64));
+    auto instrument = [](OpBuilder &builder, const MemoryAccess &access, BlockArgument argument) {
+      if (isBinding(access.memory, argument))
+        count(builder, access, argument);
+    };
+    if (failed(instrumentAccesses(getOperation(), counters, instrument)))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -1,9 +1,13 @@
 #include "passes/codegen/cpu/LlvmBackend.h"
 
+#include "passes/Passes.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace tilewright;
@@ -68,4 +72,39 @@ llvm::Error tilewright::writeFile(llvm::StringRef path, llvm::StringRef bytes) {
     stream << bytes;
     return llvm::Error::success();
   });
+}
+
+std::unique_ptr<llvm::Module> tilewright::translateKernels(mlir::Operation *kernels, llvm::LLVMContext &context,
+                                                           llvm::TargetMachine &machine) {
+  std::unique_ptr<llvm::Module> module = mlir::translateModuleToLLVMIR(kernels, context, "tilewright_kernels");
+  if (module) {
+    module->setTargetTriple(machine.getTargetTriple());
+    module->setDataLayout(machine.createDataLayout());
+  }
+  return module;
+}
+
+static void describeKernel(llvm::json::OStream &json, mlir::LLVM::LLVMFuncOp kernel) {
+  json.attribute("name", kernel.getName());
+  for (auto [field, attr] : {std::pair<llvm::StringRef, llvm::StringRef>{"workgroups", kWorkgroupsAttr},
+                             {"threads", kThreadsAttr},
+                             {"outputs", kOutputsAttr},
+                             {"block_bytes", kBlockBytesAttr}})
+    if (auto number = kernel->getAttrOfType<mlir::IntegerAttr>(attr))
+      json.attribute(field, number.getInt());
+  json.attributeArray("binding_bytes", [&] {
+    for (int64_t bytes : kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kBindingBytesAttr).asArrayRef())
+      json.value(bytes);
+  });
+}
+
+std::string tilewright::describeKernels(llvm::ArrayRef<mlir::LLVM::LLVMFuncOp> kernels) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, /*IndentSize=*/2);
+  json.array([&] {
+    for (mlir::LLVM::LLVMFuncOp kernel : kernels)
+      json.object([&] { describeKernel(json, kernel); });
+  });
+  return text;
 }

@@ -41,16 +41,6 @@ public:
 void emitNest(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape,
               NestThreads *threads = nullptr);
 
-/// The memref that holds a dense slice; i1 takes a byte.
-mlir::MemRefType memrefOf(tile::SliceType slice, mlir::Attribute space = {});
-
-/// Row-major distances in elements.
-llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape);
-
-/// How far apart in elements two accesses are whose points differ by one in `dim`: 0 when the access does not depend on
-/// it, nothing when the distance is not constant. `strides` are those of the slice.
-std::optional<int64_t> strideAlong(mlir::AffineMap map, llvm::ArrayRef<int64_t> strides, unsigned dim);
-
 } // namespace tilewright
 
 #endif

@@ -1,7 +1,7 @@
 #include "passes/codegen/cpu/ProgramConverter.h"
 
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/codegen/cpu/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

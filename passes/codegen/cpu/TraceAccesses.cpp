@@ -85,23 +85,12 @@ private:
 
 struct TraceAccesses : tilewright::impl::TraceAccessesBase<TraceAccesses> {
   void runOnOperation() override {
-    func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.isExternal())
-      return;
-    unsigned numBindings = kernel.getNumArguments() - 2;
-    OpBuilder builder(kernel);
-    SmallVector<std::pair<Operation *, MemoryAccess>> accesses;
-    kernel.walk([&](Operation *op) {
-      if (std::optional<MemoryAccess> access = memoryAccessOf(op))
-        accesses.push_back({op, *access});
-    });
-    auto type = MemRefType::get({kUnbounded}, builder.getIndexType());
-    if (failed(kernel.insertArgument(numBindings, type, builder.getDictionaryAttr({}), kernel.getLoc())))
-      return signalPassFailure();
-    for (auto &[op, access] : accesses) {
-      builder.setInsertionPoint(op);
-      Tracer(builder, op->getLoc(), kernel.getArgument(numBindings)).add(access);
-    }
+    auto trace = MemRefType::get({kUnbounded}, IndexType::get(&getContext()));
+    auto instrument = [](OpBuilder &builder, const MemoryAccess &access, BlockArgument argument) {
+      Tracer(builder, access.op->getLoc(), argument).add(access);
+    };
+    if (failed(instrumentAccesses(getOperation(), trace, instrument)))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -9,9 +9,7 @@
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/Support/JSON.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_EMITPTX
@@ -45,28 +43,8 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
   }
 
   static std::string describe(gpu::GPUModuleOp module) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    llvm::json::OStream json(stream, /*IndentSize=*/2);
-    json.arrayBegin();
-    for (auto kernel : module.getOps<LLVM::LLVMFuncOp>()) {
-      if (!kernel->hasAttr(kThreadsAttr))
-        continue;
-      json.objectBegin();
-      json.attribute("name", kernel.getName());
-      for (auto [field, attr] : {std::pair<StringRef, StringRef>{"workgroups", kWorkgroupsAttr},
-                                 {"threads", kThreadsAttr},
-                                 {"outputs", kOutputsAttr},
-                                 {"block_bytes", kBlockBytesAttr}})
-        json.attribute(field, kernel->getAttrOfType<IntegerAttr>(attr).getInt());
-      json.attributeArray("binding_bytes", [&] {
-        for (int64_t bytes : kernel->getAttrOfType<DenseI64ArrayAttr>(kBindingBytesAttr).asArrayRef())
-          json.value(bytes);
-      });
-      json.objectEnd();
-    }
-    json.arrayEnd();
-    return text;
+    return describeKernels(llvm::to_vector(llvm::make_filter_range(
+        module.getOps<LLVM::LLVMFuncOp>(), [](LLVM::LLVMFuncOp function) { return function->hasAttr(kThreadsAttr); })));
   }
 
   /// Functions that the kernels call and nobody defines: the driver would refuse the module when it is loaded.
@@ -91,11 +69,9 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     if (!machine)
       return fail("no code generator for target '" + known->name + "': " + reason);
     llvm::LLVMContext context;
-    std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context, "tilewright_kernels");
+    std::unique_ptr<llvm::Module> translated = translateKernels(module, context, *machine);
     if (!translated)
       return fail("the kernels could not be translated to LLVM IR");
-    translated->setTargetTriple(machine->getTargetTriple());
-    translated->setDataLayout(machine->createDataLayout());
     optimise(*translated, *machine, tuning());
     if (SmallVector<std::string> missing = undefinedFunctions(*translated); !missing.empty())
       return fail("the kernels call '" + llvm::join(missing, "', '") +

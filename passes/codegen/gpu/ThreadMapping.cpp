@@ -1,7 +1,7 @@
 #include "passes/codegen/gpu/ThreadMapping.h"
 
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/codegen/cpu/Slices.h"
 #include "passes/cost/BlockLatency.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.errors import PlanError, TuningError
 from tilewright.plan import Plan
+from tilewright.report import Measured
 
 _APPLICATION = 0x54574C54  # "TWLT": how a file says whose it is
 _VERSION = 1
@@ -35,7 +36,7 @@ CREATE TABLE IF NOT EXISTS decisions (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(Measured):
     """The plan that won for a subprogram, and by how much."""
 
     key: str
@@ -44,19 +45,6 @@ class Decision:
     target: str
     plan: Plan
     """Of the subprogram alone."""
-    seconds: float
-    unmeasured_seconds: float
-    """Of the plan that is made without measuring."""
-    unfused_seconds: float | None
-    """Of the best plan with several kernels; None where there is none."""
-    ratio: float
-    """Of the winner's time over that of the unmeasured plan, in paired turns; 1 where that is the winner."""
-    ratio_low: float
-    ratio_high: float
-    candidates: int
-    """Plans that were timed."""
-    machine: str
-    measured_at: str
 
     @property
     def is_fused(self) -> bool:

@@ -1,0 +1,117 @@
+#include "passes/codegen/cpu/NestStructure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+/// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
+/// values alive, and no wider than the loop.
+static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
+  int64_t size = compute.getSizes()[compute.getVector()];
+  int64_t native = shape.bytes / 4;
+  int64_t work = 0;
+  compute.getBody().walk([&](Operation *op) { work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1; });
+  int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
+  while (unroll > 1 && native * unroll > size)
+    unroll /= 2;
+  if (size >= native)
+    return native * unroll;
+  return std::max<int64_t>(2, llvm::PowerOf2Ceil(size));
+}
+
+NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThreads *threads) : compute(compute) {
+  vectorDim = compute.getVector();
+  bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
+  if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
+    vectorDim = -1;
+  if (vectorDim >= 0)
+    lanes = threads ? threads->lanes() : chooseLanes(compute, shape);
+  if (lanes == 1)
+    vectorDim = -1;
+  orderLoops();
+  findDependences();
+  if (!threads)
+    findExtrema(); // GPUs have instructions for what becomes of NaN
+}
+
+void NestStructure::orderLoops() {
+  int64_t rank = compute.getExtents().size();
+  auto add = [&](bool reduced) {
+    for (int64_t dim = 0; dim < rank; ++dim)
+      if (compute.isReduced(dim) == reduced && dim != vectorDim)
+        order.push_back(dim);
+    if (vectorDim >= 0 && compute.isReduced(vectorDim) == reduced)
+      order.push_back(vectorDim);
+  };
+  add(/*reduced=*/false);
+  numParallel = order.size();
+  add(/*reduced=*/true);
+}
+
+void NestStructure::findDependences() {
+  int64_t rank = compute.getExtents().size();
+  Block &body = compute.getBodyBlock();
+  for (BlockArgument arg : body.getArguments()) {
+    llvm::SmallBitVector dims(rank);
+    for (int64_t dim : compute.getReductions())
+      dims.set(dim);
+    if (vectorDim >= 0)
+      dims.set(vectorDim);
+    varies[arg] = dims;
+  }
+  for (Operation &op : body.without_terminator()) {
+    llvm::SmallBitVector dims(rank);
+    auto addMap = [&](AffineMap map) {
+      for (int64_t dim = 0; dim < rank; ++dim)
+        if (map.isFunctionOfDim(dim))
+          dims.set(dim);
+    };
+    auto addSet = [&](IntegerSet set) {
+      for (AffineExpr expr : set.getConstraints())
+        addMap(AffineMap::get(set.getNumDims(), set.getNumSymbols(), expr));
+    };
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      addMap(load.getMap());
+      if (load.getGuard())
+        addSet(*load.getGuard());
+    } else if (auto store = dyn_cast<StoreOp>(op)) {
+      addMap(store.getMap());
+    } else if (auto index = dyn_cast<IndexOp>(op)) {
+      addMap(index.getMap());
+    } else if (auto within = dyn_cast<WithinOp>(op)) {
+      addSet(within.getSet());
+    }
+    for (Value operand : op.getOperands())
+      if (auto known = varies.find(operand); known != varies.end())
+        dims |= known->second;
+    for (Value result : op.getResults())
+      varies[result] = dims;
+    int64_t level = 0;
+    for (auto [depth, dim] : llvm::enumerate(order))
+      if (dims.test(dim))
+        level = depth + 1;
+    levels[&op] = level;
+    vectorised[&op] = vectorDim >= 0 && dims.test(vectorDim);
+  }
+}
+
+void NestStructure::findExtrema() {
+  if (vectorDim < 0)
+    return;
+  auto yield = cast<YieldOp>(compute.getBodyBlock().getTerminator());
+  for (auto [arg, yielded, init] :
+       llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
+    Operation *op = yielded.getDefiningOp();
+    bool takesNaN = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op);
+    bool losesNaN =
+        isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op) && !cast<FloatAttr>(init).getValue().isNaN();
+    if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)))
+      extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
+  }
+  // Those with a flag first: flags are carried in their order.
+  llvm::stable_sort(extrema, [](const Extremum &a, const Extremum &b) { return a.takesNaN > b.takesNaN; });
+  numFlags = llvm::count_if(extrema, [](const Extremum &extremum) { return extremum.takesNaN; });
+}

@@ -1,0 +1,47 @@
+// What is decided of a loop nest before any of it is emitted: the order of its loops, its lanes, the loop at which each
+// op of its body belongs, and which accumulators are extrema.
+#ifndef TILEWRIGHT_CODEGEN_CPU_NESTSTRUCTURE_H
+#define TILEWRIGHT_CODEGEN_CPU_NESTSTRUCTURE_H
+
+#include "passes/codegen/cpu/NestEmitter.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+namespace tilewright {
+
+/// An accumulator that takes the larger or smaller of two floats.
+struct Extremum {
+  mlir::Operation *op; ///< in the body
+  mlir::BlockArgument accumulator;
+  mlir::Value value;
+  bool takesNaN; ///< a NaN wins over every number; otherwise it loses
+};
+
+struct NestStructure {
+  /// Without `threads` one thread runs the nest.
+  NestStructure(tile::ComputeOp compute, VectorShape shape, const NestThreads *threads);
+
+  int64_t vectorDim, lanes = 1;
+  llvm::SmallVector<int64_t> order;                         ///< loops, outermost first
+  unsigned numParallel = 0;                                 ///< how many of them, from the outside, are not reduced
+  llvm::DenseMap<mlir::Value, llvm::SmallBitVector> varies; ///< the dims along which a value of the body changes
+  llvm::DenseMap<mlir::Operation *, unsigned> levels;       ///< how many loops are around an op
+  llvm::DenseMap<mlir::Operation *, bool> vectorised;
+  llvm::SmallVector<Extremum> extrema;
+  unsigned numFlags = 0; ///< extrema that a NaN wins
+
+private:
+  /// Parallel loops outside, reduced ones inside, the vector dim last of its kind.
+  void orderLoops();
+  /// For each body value the dims it changes along; from them the level (number of loops around it) it belongs to.
+  void findDependences();
+  /// The accumulators that take the larger or smaller of two floats. With what is asked of NaN such an op is three
+  /// instructions that wait for each other; apart, the extremum of what can be ordered is one, and whether there was a
+  /// NaN, where it matters, another.
+  void findExtrema();
+
+  tile::ComputeOp compute;
+};
+
+} // namespace tilewright
+
+#endif
