@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kOutputsAttr = "tile.outputs";
 inline constexpr llvm::StringLiteral kBlockBytesAttr = "tile.block_bytes";
 inline constexpr llvm::StringLiteral kBindingBytesAttr = "tile.binding_bytes";
 
+/// Of a kernel function: how launches let outputs take the memory of inputs, as in the tile program's `in_place`.
+inline constexpr llvm::StringLiteral kInPlaceAttr = "tile.in_place";
+
 /// On a GPU, of a part of a kernel: the threads of a block, and how many of them share a point of the grid dims (0: the
 /// grid cuts the vector dim).
 inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";

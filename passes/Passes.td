@@ -77,6 +77,18 @@ def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::Program
                     Statistic<"shared", "bytes-shared", "bytes saved by sharing between live ranges">];
 }
 
+def TieResults : Pass<"tile-tie-results", "::mlir::ModuleOp"> {
+  let summary = "Let results take the memory of inputs that nobody reads any more";
+  let description = [{
+    Arrives: launches of tile programs in the nested module. Leaves: `tied` on a
+    launch, and the same among its program's `in_place`, where an input comes
+    from another launch, this launch alone reads it, and each tile has read all
+    of its part of the input before it writes the same part of the output. The
+    memory is in the caches then, and a chain of kernels needs one buffer.
+  }];
+  let statistics = [Statistic<"tied", "tied", "results that take the memory of an input">];
+}
+
 //===----------------------------------------------------------------------===//
 // codegen/cpu
 //===----------------------------------------------------------------------===//

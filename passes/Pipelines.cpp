@@ -188,7 +188,10 @@ void buildSubprogram(OpPassManager &manager, const KernelOptions &options) {
 
 void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   buildNormalized(manager, options);
-  buildSubprogram(manager, options);
+  buildPlanning(manager, options);
+  manager.addPass(createLowerToProgram());
+  manager.addPass(createTieResults());
+  buildCodegen(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));

@@ -273,6 +273,21 @@ int64_t ProgramOp::getBlockBytes() {
   return bytes;
 }
 
+/// Whether `tied` gives each of `results` none or one of `inputs` of its type, and no input twice.
+static bool fits(ArrayRef<int64_t> tied, TypeRange inputs, TypeRange results) {
+  if (tied.size() != results.size())
+    return false;
+  llvm::SmallDenseSet<int64_t> taken;
+  for (auto [input, result] : llvm::zip(tied, results)) {
+    if (input == -1)
+      continue;
+    if (input < 0 || input >= static_cast<int64_t>(inputs.size()) || inputs[input] != result ||
+        !taken.insert(input).second)
+      return false;
+  }
+  return true;
+}
+
 LogicalResult ProgramOp::verify() {
   for (Type type : getBody().getArgumentTypes()) {
     auto slice = dyn_cast<SliceType>(type);
@@ -284,6 +299,12 @@ LogicalResult ProgramOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<ParallelOp>(op))
       return op.emitOpError("P3: a tile program holds only tile.parallel");
+  if (!getInPlace())
+    return success();
+  TypeRange bindings = getBody().getArgumentTypes();
+  for (auto tied : getInPlaceAttr().getAsRange<DenseI64ArrayAttr>())
+    if (!fits(tied, bindings.drop_back(getOutputs()), bindings.take_back(getOutputs())))
+      return emitOpError("P4: outputs cannot take the memory of inputs as ") << tied << " says";
   return success();
 }
 
@@ -292,6 +313,12 @@ int64_t ParallelOp::getNumTiles() {
   for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
     tiles *= llvm::divideCeil(extent, tile);
   return tiles;
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getTied() && !fits(*getTied(), getInputs().getTypes(), getResultTypes()))
+    return emitOpError("H2: results cannot take the memory of inputs as ") << getTiedAttr() << " says";
+  return success();
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -306,6 +333,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   if (program.getBody().getArgumentTypes() != TypeRange(bindings) || program.getOutputs() != getNumResults())
     return emitOpError("H1: inputs and results do not fit the bindings of ") << getProgram();
+  if (getTied() && !(program.getInPlace() && llvm::is_contained(*program.getInPlace(), getTiedAttr())))
+    return emitOpError("H3: ") << getProgram() << " does not list " << getTiedAttr() << " in its in_place";
   return success();
 }
 

@@ -154,11 +154,14 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
     Block arguments are the bindings: dense `global` slices, inputs first, then
     `outputs` outputs. Each `tile.parallel` directly inside runs on its own
     range of workgroups; several of them are independent programs packed into
-    one kernel.
+    one kernel. `in_place` lists how launches let outputs take the memory of
+    inputs: bindings that are one memory then.
     Constraints: (P1) arguments are dense global slices; (P2) outputs is at
-    most the number of arguments; (P3) the body holds only `tile.parallel`.
+    most the number of arguments; (P3) the body holds only `tile.parallel`;
+    (P4) each entry of `in_place` is as H2 says of `tied`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target);
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target,
+    OptionalAttr<TypedArrayAttrBase<DenseI64ArrayAttr, "ties of outputs to inputs">>:$in_place);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `outputs` $outputs (`target` $target^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -172,10 +175,19 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
 
 def Tile_LaunchOp : Tile_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a tile program as one kernel";
-  let description = [{Constraint: (H1) where the symbol is a `tile.program`, its bindings are the inputs, then the results.}];
-  let arguments = (ins SymbolRefAttr:$program, Variadic<AnyRankedTensor>:$inputs);
+  let description = [{
+    `tied` has for each result the input whose memory it takes, or -1. That input
+    is the tensor's last use.
+    Constraints: (H1) where the symbol is a `tile.program`, its bindings are the
+    inputs, then the results; (H2) `tied` has an entry for each result: -1, or
+    an input of its type that no other result takes; (H3) the program lists it
+    among its `in_place`.
+  }];
+  let arguments = (ins SymbolRefAttr:$program, Variadic<AnyRankedTensor>:$inputs,
+    OptionalAttr<DenseI64ArrayAttr>:$tied);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$program `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
+  let hasVerifier = 1;
 }
 
 def Tile_ParallelOp : Tile_Op<"parallel", [NoTerminator, SingleBlock]> {

@@ -497,7 +497,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       auto tensor = cast<RankedTensorType>(type);
       bindings.push_back(SliceType::get(&getContext(), tensor.getShape(), tensor.getElementType(), Space::global));
     }
-    auto program = ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr());
+    auto program =
+        ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr(), /*in_place=*/ArrayAttr());
     Block &body = program.getBody().emplaceBlock();
     for (Type type : bindings)
       body.addArgument(type, loc);
@@ -514,7 +515,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);
     auto symbol = SymbolRefAttr::get(&getContext(), kKernelModule, {FlatSymbolRefAttr::get(&getContext(), name)});
-    auto launch = LaunchOp::create(builder, loc, results, symbol, inputs);
+    auto launch = LaunchOp::create(builder, loc, results, symbol, inputs, /*tied=*/DenseI64ArrayAttr());
     unsigned next = 0;
     for (SubprogramOp part : parts)
       for (Value result : part.getResults())

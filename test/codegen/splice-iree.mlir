@@ -9,10 +9,16 @@
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>
 // CHECK-SAME: sym_name = "k_dispatch"
 // CHECK-SAME: workgroup_local_memory = 4096 : index
+// A result in an input's memory is no binding of its own.
+// CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>]>
+// CHECK-SAME: sym_name = "k_in_place_0_dispatch"
 // CHECK: sym_name = "k"
 // CHECK: {hal.import.static}
 // CHECK: objects = #hal.executable.objects<{{.*}}path = "kernels.o"
 // CHECK: "flow.dispatch"(%{{.*}}) {entry_points = [@tilewright_kernels::@k_dispatch]
+// CHECK-SAME: tied_operands = [-1 : index]
+// CHECK: "flow.dispatch"(%{{.*}}) {entry_points = [@tilewright_kernels::@k_in_place_0_dispatch]
+// CHECK-SAME: tied_operands = [0 : index]
 module {
   module @tilewright_kernels {
     llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32
@@ -23,6 +29,7 @@ module {
   }
   func.func @main(%x: tensor<7xf32>) -> tensor<7xf32> {
     %y = tile.launch @tilewright_kernels::@k(%x) : (tensor<7xf32>) -> tensor<7xf32>
-    return %y : tensor<7xf32>
+    %z = tile.launch @tilewright_kernels::@k(%y) {tied = array<i64: 0>} : (tensor<7xf32>) -> tensor<7xf32>
+    return %z : tensor<7xf32>
   }
 }

@@ -49,3 +49,25 @@ llvm.func @"k.x86-64-v2"(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) att
     tile.binding_bytes = array<i64: 4>} {
   llvm.return
 }
+
+// -----
+
+// Launches whose second result takes the memory of the first input pass two bindings; the kernel gets three pointers.
+// CHECK-LABEL: llvm.func @pair_in_place_n_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
+// CHECK: %[[STATE:.*]] = llvm.alloca %{{.*}} x i8
+// CHECK: %[[POINTERS:.*]] = llvm.alloca %{{.*}} x i8
+// CHECK: %[[AT:.*]] = llvm.getelementptr %arg1[32]
+// CHECK: %[[GIVEN:.*]] = llvm.load %[[AT]]
+// CHECK: llvm.getelementptr %[[GIVEN]][0]
+// CHECK: llvm.getelementptr %[[POINTERS]][0]
+// CHECK: llvm.getelementptr %[[GIVEN]][8]
+// CHECK: llvm.getelementptr %[[POINTERS]][8]
+// CHECK: llvm.getelementptr %[[GIVEN]][0]
+// CHECK: llvm.getelementptr %[[POINTERS]][16]
+// CHECK: llvm.store %[[POINTERS]]
+// CHECK: llvm.call @pair(%arg0, %[[STATE]], %arg2)
+llvm.func @pair(%x: !llvm.ptr, %y: !llvm.ptr, %z: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes {
+    tile.workgroups = 3 : i64, tile.outputs = 2 : i64, tile.block_bytes = 0 : i64,
+    tile.binding_bytes = array<i64: 4, 4, 4>, tile.in_place = [array<i64: -1, 0>]} {
+  llvm.return
+}

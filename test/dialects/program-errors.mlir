@@ -26,3 +26,10 @@ tile.program @p3_body outputs 0 {
   // expected-error @+1 {{P3: a tile program holds only tile.parallel}}
   tile.sync <block>
 }
+
+// -----
+
+// expected-error @+1 {{P4: outputs cannot take the memory of inputs as array<i64: 0> says}}
+tile.program @p4_other_type outputs 1 attributes {in_place = [array<i64: 0>]} {
+^bb0(%x: !tile.slice<4xf32, global>, %y: !tile.slice<5xf32, global>):
+}

@@ -11,6 +11,19 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Bindings that may be the memory of another one.
+static llvm::SmallDenseSet<int64_t> sharedBindings(ProgramOp program) {
+  llvm::SmallDenseSet<int64_t> shared;
+  if (!program.getInPlace())
+    return shared;
+  int64_t inputs = program.getBody().getNumArguments() - program.getOutputs();
+  for (auto tied : program.getInPlaceAttr().getAsRange<DenseI64ArrayAttr>())
+    for (auto [output, input] : llvm::enumerate(tied.asArrayRef()))
+      if (input >= 0)
+        shared.insert_range(ArrayRef<int64_t>{input, inputs + static_cast<int64_t>(output)});
+  return shared;
+}
+
 FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
   Location loc = program.getLoc();
   Block &source = program.getBody().front();
@@ -22,8 +35,10 @@ FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
       MemRefType::get({std::max<int64_t>(bytes, 1)}, builder.getI8Type(), MemRefLayoutAttrInterface(), blockSpace()));
   types.push_back(builder.getIndexType());
   auto function = func::FuncOp::create(builder, loc, program.getSymName(), builder.getFunctionType(types, {}));
+  llvm::SmallDenseSet<int64_t> shared = sharedBindings(program);
   for (unsigned i = 0; i + 1 < types.size(); ++i)
-    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    if (!shared.contains(i))
+      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
   function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(program.getWorkgroups()));
   function->setAttr(kOutputsAttr, builder.getI64IntegerAttr(program.getOutputs()));
   function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(givenBytes()));
@@ -34,6 +49,8 @@ FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
   for (StringRef attr : {kTargetAttr, kVariantOfAttr})
     if (Attribute value = program->getAttr(attr))
       function->setAttr(attr, value);
+  if (ArrayAttr ties = program.getInPlaceAttr())
+    function->setAttr(kInPlaceAttr, ties);
   Block *entry = function.addEntryBlock();
   OpBuilder body = OpBuilder::atBlockEnd(entry);
   IRMapping values;

@@ -3,6 +3,7 @@
 // along x and its local memory; one with variants also what the processor can do.
 #include "passes/Passes.h"
 #include "passes/target/ProcessorData.h"
+#include "passes/transforms/InPlace.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
@@ -17,6 +18,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
+constexpr int64_t kDispatchState = 48;   ///< bytes of a dispatch_state
 constexpr int64_t kBindingPointers = 32; ///< dispatch_state.binding_ptrs
 constexpr int64_t kProcessorData = 32;   ///< environment.processor.data[0], u64: feature bits
 constexpr int64_t kWorkgroupX = 0;       ///< workgroup_state.workgroup_id_x, u32
@@ -24,18 +26,22 @@ constexpr int64_t kLocalMemory = 16;     ///< workgroup_state.local_memory
 constexpr int32_t kNoVariant = 1;        ///< the status of a call that no variant can serve
 
 struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
-  static Value field(OpBuilder &builder, Location loc, Value base, int64_t offset, Type type) {
+  static Value addressOf(OpBuilder &builder, Location loc, Value base, int64_t offset) {
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-    Value address = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base,
-                                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
-    return LLVM::LoadOp::create(builder, loc, type, address);
+    return LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  }
+
+  static Value field(OpBuilder &builder, Location loc, Value base, int64_t offset, Type type) {
+    return LLVM::LoadOp::create(builder, loc, type, addressOf(builder, loc, base, offset));
   }
 
   static LLVM::LLVMFuncOp createEntry(OpBuilder &builder, LLVM::LLVMFuncOp kernel, StringRef name) {
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
     auto type = LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer, pointer});
     auto entry = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, type);
-    for (StringRef attr : {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr, kBindingBytesAttr, kTargetAttr})
+    for (StringRef attr :
+         {kWorkgroupsAttr, kOutputsAttr, kBlockBytesAttr, kBindingBytesAttr, kTargetAttr, kInPlaceAttr})
       if (Attribute value = kernel->getAttr(attr))
         entry->setAttr(attr, value);
     return entry;
@@ -71,7 +77,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
   }
 
   /// The kernel's own entry: calls the first variant whose features the processor has.
-  LogicalResult choose(ArrayRef<LLVM::LLVMFuncOp> variants) {
+  FailureOr<LLVM::LLVMFuncOp> choose(ArrayRef<LLVM::LLVMFuncOp> variants) {
     LLVM::LLVMFuncOp first = variants.front(), last = variants.back();
     std::string name = first.getName().str();
     OpBuilder builder(first);
@@ -100,7 +106,37 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
       builder.setInsertionPointToEnd(next);
     }
     returnStatus(builder, loc, kNoVariant);
-    return success();
+    return entry;
+  }
+
+  /// An entry for launches with a binding less for each output that takes the memory of an input: calls the kernel's
+  /// own with a dispatch_state that has them all. Kernels read nothing else there.
+  static void addInPlaceEntry(LLVM::LLVMFuncOp entry, ArrayRef<int64_t> tied) {
+    OpBuilder builder(entry->getContext());
+    builder.setInsertionPointAfter(entry);
+    Location loc = entry.getLoc();
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    auto name = inPlaceName(entry.getName(), tied);
+    auto inPlace = LLVM::LLVMFuncOp::create(builder, loc, name, entry.getFunctionType());
+    Block *block = inPlace.addEntryBlock(builder);
+    builder.setInsertionPointToStart(block);
+    int64_t bindings = entry->getAttrOfType<DenseI64ArrayAttr>(kBindingBytesAttr).size();
+    auto bytes = [&](int64_t count) -> Value {
+      Value size = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(count));
+      return LLVM::AllocaOp::create(builder, loc, pointer, builder.getI8Type(), size, /*alignment=*/8);
+    };
+    Value state = bytes(kDispatchState), pointers = bytes(8 * bindings);
+    Value given = field(builder, loc, block->getArgument(1), kBindingPointers, pointer);
+    int64_t inputs = bindings - tied.size(), next = inputs;
+    for (int64_t i = 0; i < bindings; ++i) {
+      bool shares = i >= inputs && tied[i - inputs] >= 0;
+      int64_t from = i < inputs ? i : shares ? tied[i - inputs] : next++;
+      Value binding = field(builder, loc, given, 8 * from, pointer);
+      LLVM::StoreOp::create(builder, loc, binding, addressOf(builder, loc, pointers, 8 * i));
+    }
+    LLVM::StoreOp::create(builder, loc, pointers, addressOf(builder, loc, state, kBindingPointers));
+    SmallVector<Value> arguments{block->getArgument(0), state, block->getArgument(2)};
+    LLVM::ReturnOp::create(builder, loc, LLVM::CallOp::create(builder, loc, entry, arguments).getResult());
   }
 
   void runOnOperation() override {
@@ -110,14 +146,24 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
         kernels.push_back(function);
     });
     llvm::MapVector<Attribute, SmallVector<LLVM::LLVMFuncOp>> families;
+    SmallVector<LLVM::LLVMFuncOp> entries;
     for (LLVM::LLVMFuncOp kernel : kernels) {
       LLVM::LLVMFuncOp entry = wrap(kernel);
       if (Attribute of = kernel->getAttr(kVariantOfAttr))
         families[of].push_back(entry);
+      else
+        entries.push_back(entry);
     }
-    for (auto &[of, variants] : families)
-      if (failed(choose(variants)))
+    for (auto &[of, variants] : families) {
+      FailureOr<LLVM::LLVMFuncOp> entry = choose(variants);
+      if (failed(entry))
         return signalPassFailure();
+      entries.push_back(*entry);
+    }
+    for (LLVM::LLVMFuncOp entry : entries)
+      if (auto ties = entry->getAttrOfType<ArrayAttr>(kInPlaceAttr))
+        for (auto tied : ties.getAsRange<DenseI64ArrayAttr>())
+          addInPlaceEntry(entry, tied);
   }
 };
 } // namespace

@@ -5,6 +5,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/transforms/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -31,22 +32,26 @@ struct Kernel {
   std::string name;
   unsigned bindings, outputs;
   int64_t workgroups, blockBytes;
-  int64_t threads; ///< of a block on a GPU; 0 on a CPU
+  int64_t threads;           ///< of a block on a GPU; 0 on a CPU
+  SmallVector<int64_t> tied; ///< for each output the input that is the same binding, or -1
 
   std::string exportName() const { return threads > 0 ? name : name + kShimSuffix.str(); }
 };
 
-Kernel describeKernel(LLVM::LLVMFuncOp entry, unsigned bindings) {
+Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
   auto integer = [&](StringRef name) {
     auto attr = entry->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  return {entry.getName().str(),
-          bindings,
-          static_cast<unsigned>(integer(kOutputsAttr)),
+  SmallVector<int64_t> tied(launch.getTied().value_or(SmallVector<int64_t>(launch.getNumResults(), -1)));
+  unsigned own = llvm::count(tied, -1);
+  return {launch.getTied() ? inPlaceName(entry.getName(), tied) : entry.getName().str(),
+          static_cast<unsigned>(launch.getInputs().size()) + own,
+          own,
           integer(kWorkgroupsAttr),
           integer(kBlockBytesAttr),
-          integer(kThreadsAttr)};
+          integer(kThreadsAttr),
+          tied};
 }
 
 class ExecutableBuilder {
@@ -88,7 +93,7 @@ private:
   void buildExport(const Kernel &kernel, unsigned ordinal) {
     std::string layout = "pipeline.layout<bindings = [";
     for (unsigned i = 0; i < kernel.bindings; ++i) {
-      bool input = i < kernel.bindings - kernel.outputs;
+      bool input = i < kernel.bindings - kernel.outputs && !llvm::is_contained(kernel.tied, i);
       layout += std::string(i ? ", " : "") + "#hal.pipeline.binding<storage_buffer" + (input ? ", ReadOnly>" : ">");
     }
     layout += "]>";
@@ -141,18 +146,17 @@ private:
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
-  static void dispatch(LaunchOp launch, StringRef entry) {
+  static void dispatch(LaunchOp launch, const Kernel &kernel) {
     OpBuilder builder(launch);
     OperationState state(launch.getLoc(), "flow.dispatch");
     state.addOperands(launch.getInputs());
     state.addTypes(launch.getResultTypes());
-    auto symbol =
-        SymbolRefAttr::get(builder.getContext(), kKernelModule, {FlatSymbolRefAttr::get(builder.getContext(), entry)});
+    auto symbol = SymbolRefAttr::get(builder.getContext(), kKernelModule,
+                                     {FlatSymbolRefAttr::get(builder.getContext(), kernel.exportName())});
     state.addAttribute("entry_points", builder.getArrayAttr({symbol}));
     int32_t inputs = launch.getInputs().size();
     state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({0, inputs, 0, 0}));
-    SmallVector<Attribute> untied(launch.getNumResults(), builder.getIndexAttr(-1));
-    state.addAttribute("tied_operands", builder.getArrayAttr(untied));
+    state.addAttribute("tied_operands", builder.getIndexArrayAttr(kernel.tied));
     Operation *op = builder.create(state);
     launch->replaceAllUsesWith(op->getResults());
     launch.erase();
@@ -175,8 +179,8 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
         launch.emitError("no compiled kernel '") << name << "'; run the code generation passes first";
         return signalPassFailure();
       }
-      Kernel kernel = describeKernel(entry, launch.getInputs().size() + launch.getNumResults());
-      dispatch(launch, kernel.exportName());
+      Kernel kernel = describeKernel(entry, launch);
+      dispatch(launch, kernel);
       if (known.insert(kernel.name).second)
         kernels.push_back(std::move(kernel));
       ++dispatches;
