@@ -61,7 +61,7 @@ def test_large_results_go_where_the_last_ones_were(threads: int) -> None:
     shape = (10_000, 1024)  # 40 MB: 10,000 pages
     call = tilewright.compile(stitch.scaled_copy(shape), threads=threads).bind(np.ones(shape, np.float32))
     for _ in range(3):
-        call.run()
+        call()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    call.run()
+    call()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000
