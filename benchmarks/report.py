@@ -80,7 +80,7 @@ def _summary(means: Sequence[Mean]) -> str:
     ]
     note = "Geometric means of our time over theirs: below 1, ours is faster."
     header = ["system", "ours / it", "workloads", "ours faster", "ours slower", "not run"]
-    return f"{note}\n\n{_table(header, rows)}"
+    return f"{note}\n\n{table(header, rows)}"
 
 
 def _losses(rows: Sequence[Row]) -> str:
@@ -99,7 +99,7 @@ def _losses(rows: Sequence[Row]) -> str:
         ]
         for row in sorted(lost, key=lambda row: -(row.ratio_to_best_peer or 0.0))
     ]
-    return _table(["workload", "ours / best peer", "of", "best peer", "ours, µs", "peer, µs"], cells)
+    return table(["workload", "ours / best peer", "of", "best peer", "ours, µs", "peer, µs"], cells)
 
 
 def _time(row: Row, *, like: Row | None = None) -> float | None:
@@ -125,7 +125,7 @@ def _suite(name: tuple[str, str], rows: Sequence[Row], limits: dict[str, float] 
         "µs of a call, and of its kernels in parentheses; GB/s: compulsory bytes in our time; "
         "GFLOP/s: of contractions in our time, and the share of the machine's limit in f32; moved: over compulsory"
     )
-    return f"### {name[0]}, {name[1]}\n\n{legend}\n\n{_table([title for title, _ in columns], cells)}"
+    return f"### {name[0]}, {name[1]}\n\n{legend}\n\n{table([title for title, _ in columns], cells)}"
 
 
 def _find(group: Sequence[Row], system: str) -> Row | None:
@@ -177,7 +177,7 @@ def _failures(rows: Sequence[Row]) -> str:
         names = [f"{row.workload} {row.dtype}" for row in group]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         cells.append([system, status, reason.replace("|", "\\|"), shown])
-    return _table(["system", "status", "reason", "workloads"], cells)
+    return table(["system", "status", "reason", "workloads"], cells)
 
 
 def _ratio(row: Row | None) -> str:
@@ -194,6 +194,6 @@ def _figure(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -16,8 +16,9 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tilewright.cores import available_cores
+from tilewright.targets import resolve_targets
 
-from benchmarks import machine
+from benchmarks import machine, simulated
 from benchmarks.alone import alone
 from benchmarks.client import ROOT
 from benchmarks.measure import Plan, Result, measure
@@ -66,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workloads = select(options.suite, dtypes=options.dtypes, pattern=options.workloads)
     if not workloads:
         return _error(f"no workload of {', '.join(options.suite)} is called '{options.workloads}'")
+    if resolve_targets(options.target, threads=1)[0].backend == "cuda":
+        return _simulate(workloads, options)
     settings = Settings(threads=options.threads, target=options.target)
     plan = Plan(
         rounds=options.rounds,
@@ -88,11 +91,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _simulate(workloads: Sequence[Workload], options: argparse.Namespace) -> int:
+    """Kernels for a GPU run on the simulated device; peers have nothing to compare there."""
+    names = [(workload.name, workload.dtype) for workload in workloads]
+    conditions = [
+        f"`{shlex.join(['benchmarks/run.py', *sys.argv[1:]])}`",
+        f"tilewright {machine.revision(ROOT)}, simulated {options.target}",
+    ]
+    date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
+    rows: list[simulated.SimulatedRow] = []
+    for row in simulated.simulate_workloads(names, target=options.target, jobs=available_cores()):
+        _say(f"{len(rows) + 1}/{len(names)}: {row.workload} {row.dtype} {row.status} {row.reason}")
+        rows.append(row)
+        page = simulated.to_markdown(rows, title=f"Simulated, {date}", conditions=conditions)
+        if options.json:
+            report = {"date": date, "conditions": conditions, "rows": simulated.to_json(rows)}
+            options.json.write_text(json.dumps(report, indent=1) + "\n")
+        if options.markdown:
+            options.markdown.write_text(page)
+    if not (options.json or options.markdown):
+        print(page)
+    return int(any(row.status in ("failed", "wrong") for row in rows))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks/run.py", description=__doc__)
     parser.add_argument("suite", nargs="+", choices=SUITES)
     parser.add_argument("--peers", type=_list, default=list(PEERS), help=f"systems, of {','.join(PEERS)}")
-    parser.add_argument("--target", default="cpu", help="what ours compiles for")
+    parser.add_argument("--target", default="cpu", help="what ours compiles for; a GPU is simulated")
     parser.add_argument("--threads", type=int, default=available_cores(), help="of every system")
     parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
     parser.add_argument("--dtypes", type=_list, default=["f32", "bf16"], help="of f32,bf16")

@@ -121,8 +121,8 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitObject(emit));
 }
 
-/// Tile programs to PTX.
-void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
+/// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
+void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   auto &kernels = manager.nest<ModuleOp>();
   kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
@@ -131,6 +131,11 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   kernels.addPass(createConvertToGpu(convert));
   lowerToLlvm(kernels, options.target, /*isGpu=*/true);
   kernels.addPass(createWrapCudaAbi());
+}
+
+/// Tile programs to PTX.
+void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
+  buildCudaKernels(manager, options);
   EmitPtxOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;
@@ -199,13 +204,22 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
 }
 
 /// Contractions stay with IREE, so no weights are packed for kernels of ours.
-void buildCuda(OpPassManager &manager, const KernelOptions &options) {
+void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
   buildNormalizing(manager, options, /*packWeights=*/false);
   buildPlanning(manager, options);
   LowerToProgramOptions lower;
   lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
   manager.addPass(createLowerToProgram(lower));
+}
+
+void buildCudaSimulated(OpPassManager &manager, const KernelOptions &options) {
+  buildCudaPrograms(manager, options);
+  buildCudaKernels(manager, options);
+}
+
+void buildCuda(OpPassManager &manager, const KernelOptions &options) {
+  buildCudaPrograms(manager, options);
   buildCudaCodegen(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
@@ -227,6 +241,8 @@ void tilewright::registerAllPassesAndPipelines() {
                                           "Compile a kernel module's tile programs to an object", buildCodegen);
   PassPipelineRegistration<KernelOptions>(
       "tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
+  PassPipelineRegistration<KernelOptions>(
+      "tilewright-cuda-kernels", "Fuse an IREE module into CUDA kernels at the NVVM dialect", buildCudaSimulated);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
                                           buildCudaCodegen);
 }

@@ -6,8 +6,10 @@ import contextlib
 import functools
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -210,6 +212,11 @@ def compile_command(
 @click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
 @click.option("--seconds", default=10.0, show_default=True, help="How long to time for.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@click.option(
+    "--device",
+    metavar="sim:GPU",
+    help="Run the kernels on a simulated GPU, say sim:h200. Default: this machine.",
+)
 @_compiling
 def run(
     model: str,
@@ -220,11 +227,15 @@ def run(
     compare: bool,
     seconds: float,
     as_json: bool,
+    device: str | None,
     target: str,
     options: CompileOptions,
 ) -> None:
     """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
     sizes = dict(_dim(text) for text in dims)
+    if device is not None:
+        _run_simulated(model, device, options, input_files, output, seed, sizes)
+        return
     if compare:
         _run_comparison(model, target, options, input_files, output, seed, seconds, as_json)
         return
@@ -497,6 +508,41 @@ def _open(model: str, target: str, options: CompileOptions) -> Program:
 
         return load(model, threads=options.threads)
     return _compile(model, target, options)
+
+
+def _run_simulated(
+    model: str,
+    device: str,
+    options: CompileOptions,
+    files: tuple[Path, ...],
+    output: Path | None,
+    seed: int,
+    dims: dict[str, int],
+) -> None:
+    """Compiles for the GPU and runs the kernels on the simulated one; what they did goes to stdout."""
+    from tilewright.simulated import simulate_program
+
+    kind, _, name = device.partition(":")
+    if kind != "sim" or not name:
+        raise click.BadParameter(
+            f"'{device}' is not of the form sim:GPU, say sim:h200", param_hint="--device"
+        )
+    if Path(model).suffix == ".vmfb":
+        raise InputError("a compiled program has no kernels to simulate", where=model, hint="give the model")
+    with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
+        dump = options.dump_dir or Path(folder)
+        program = _compile(
+            model, name if Path(name).exists() else f"cuda:{name}", replace(options, dump_dir=dump)
+        )
+        simulated = simulate_program(program, dump, _arrays(program, files, seed, dims))
+    for report in simulated.kernels:
+        click.echo(report.summary())
+    if simulated.outputs is None:
+        left = ", ".join(simulated.invented) or "all of it"
+        _tell(f"note: no outputs, because IREE computes a part ({left}); kernels read random numbers there")
+        return
+    _print_outputs(program, simulated.outputs)
+    _save_outputs(program, simulated.outputs, output)
 
 
 def _write_to_stdout(program: Program) -> None:

@@ -38,6 +38,13 @@ _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
+def element_dtype(element: str) -> np.dtype[Any]:
+    """The numpy type of an MLIR element type."""
+    if element not in _ELEMENT_DTYPES:
+        raise InputError(f"element type {element} has no numpy type")
+    return _ELEMENT_DTYPES[element]
+
+
 @dataclass(frozen=True)
 class TensorSpec:
     """One input or output. A dim is a size, or a name (or None) when it is only known at run time."""

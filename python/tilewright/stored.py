@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,13 @@ def _load(path: Path) -> dict[str, Any]:
     except (RuntimeError, ValueError, IndexError) as error:
         raise ModelError("not a parameter file, or a truncated one", where=str(path)) from error
     return dict(index.items())
+
+
+def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A parameter of a file, in memory of its own."""
+    entry = _load(archive).get(name)
+    plain = _parameter(entry, list(shape), dtype.itemsize, f"{archive}, parameter '{name}'")
+    return np.array(plain).view(dtype)
 
 
 def _add_as_it_is(index: Any, name: str, entry: Any) -> None:

@@ -1,0 +1,171 @@
+"""Workloads on a simulated GPU: what their kernels move, whether they are safe and right, and the time predicted."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tilewright
+from tilewright.errors import TilewrightError
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulated import SimulatedRun, simulate_program
+from tilewright.simulator import SECTOR_BYTES
+from tilewright.traffic import compulsory_bytes
+
+from benchmarks.report import table
+from benchmarks.workloads import WORKLOADS
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRow:
+    """One workload. Figures are of all its kernels together; None where it did not run."""
+
+    suite: str
+    workload: str
+    dtype: str
+    system: str
+    status: str
+    """ok, wrong, incomplete (IREE computes a part), or failed."""
+    reason: str = ""
+    predicted_s: float | None = None
+    """The compiler's own prediction; nothing here is a measured time."""
+    kernels: int | None = None
+    bytes_moved: int | None = None
+    """In sectors of 32 bytes, before any cache."""
+    dram_bytes: int | None = None
+    """Past an L2 of the target's size."""
+    compulsory_bytes: int | None = None
+    coalescing: float | None = None
+    """Of the worst of reads and writes."""
+    conflicts: int | None = None
+    """Passes over the banks of shared memory beyond the first of each access."""
+    spill_bytes: int | None = None
+    """According to ptxas; None where there is none."""
+    max_rel_error: float | None = None
+
+    @property
+    def past_cache(self) -> float | None:
+        """Bytes past the L2 over compulsory bytes."""
+        if self.dram_bytes is None or not self.compulsory_bytes:
+            return None
+        return self.dram_bytes / self.compulsory_bytes
+
+    @property
+    def moved(self) -> float | None:
+        """Sectors over compulsory bytes."""
+        if self.bytes_moved is None or not self.compulsory_bytes:
+            return None
+        return self.bytes_moved / self.compulsory_bytes
+
+
+def simulate_workloads(names: Sequence[tuple[str, str]], *, target: str, jobs: int) -> Iterator[SimulatedRow]:
+    """Rows in order; `names` are workloads and dtypes."""
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        yield from pool.map(functools.partial(_simulate, target=target), names)
+
+
+def _simulate(name: tuple[str, str], *, target: str) -> SimulatedRow:
+    workload = WORKLOADS[name[0]] if name[1] == "f32" else WORKLOADS[name[0]].in_bfloat16()
+    about: dict[str, Any] = {
+        "suite": workload.suite,
+        "workload": name[0],
+        "dtype": name[1],
+        "system": f"tilewright on {target}",
+    }
+    model = workload.build()
+    inputs = random_inputs(model, 0)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
+            program = tilewright.compile(model, target, tuning=False, dump_dir=folder)
+            run = simulate_program(program, Path(folder), inputs)
+    except TilewrightError as failure:
+        return SimulatedRow(**about, status="failed", reason=failure.message)
+    figures = _figures(program, run)
+    if run.outputs is None:
+        left = ", ".join(run.invented) or "no kernels of ours"
+        return SimulatedRow(**about, **figures, status="incomplete", reason=left)
+    expected = float64_reference(model, inputs)
+    size = compulsory_bytes(model, inputs, run.outputs)
+    error = max(relative_error(y, y64) for y, y64 in zip(run.outputs, expected, strict=True))
+    bound = model_tolerance(model)
+    right = bool(error <= bound)
+    return SimulatedRow(
+        **about,
+        **figures,
+        compulsory_bytes=size,
+        status="ok" if right else "wrong",
+        reason="" if right else f"relative error {error:.1e} is above {bound:.0e}",
+        max_rel_error=error if np.isfinite(error) else None,
+    )
+
+
+def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
+    accesses = [
+        (k.global_reads, k.global_writes, k.global_atomics, k.shared_reads, k.shared_writes)
+        for k in run.kernels
+    ]
+    sectors = sum(
+        reads.sectors + writes.sectors + atomics.sectors for reads, writes, atomics, _, _ in accesses
+    )
+    resources = program.metadata.resources
+    return {
+        "predicted_s": sum(kernel.predicted_seconds for kernel in program.kernels),
+        "kernels": len(run.kernels),
+        "bytes_moved": SECTOR_BYTES * sectors,
+        "dram_bytes": sum(k.dram_bytes_read + k.dram_bytes_written for k in run.kernels),
+        "coalescing": min((min(r.coalescing, w.coalescing) for r, w, _, _, _ in accesses), default=None),
+        "conflicts": sum(reads.conflicts + writes.conflicts for _, _, _, reads, writes in accesses),
+        "spill_bytes": sum(kernel.spill_bytes for kernel in resources.values()) if resources else None,
+    }
+
+
+def to_json(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
+    """As the measured runs' rows; times that only a GPU can tell are null."""
+    return [{**asdict(row), "moved": row.moved, "median_s": None, "kernel_s": None} for row in rows]
+
+
+def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequence[str]) -> str:
+    """A page."""
+    header = [
+        "workload",
+        "status",
+        "kernels",
+        "moved",
+        "past L2",
+        "coalescing",
+        "conflicts",
+        "spills",
+        "predicted, µs",
+        "error",
+    ]
+    cells = [
+        [
+            f"{row.workload} {row.dtype}",
+            row.status + (f": {row.reason}" if row.reason else ""),
+            _shown(row.kernels, "{}"),
+            _shown(row.moved, "{:.2f}"),
+            _shown(
+                row.dram_bytes / row.compulsory_bytes if row.dram_bytes and row.compulsory_bytes else None,
+                "{:.2f}",
+            ),
+            _shown(row.coalescing, "{:.2f}"),
+            _shown(row.conflicts, "{}"),
+            _shown(row.spill_bytes, "{}"),
+            _shown(row.predicted_s * 1e6 if row.predicted_s is not None else None, "{:.1f}"),
+            _shown(row.max_rel_error, "{:.1e}"),
+        ]
+        for row in rows
+    ]
+    notes = "\n".join(f"- {line}" for line in conditions)
+    legend = "moved, past L2: bytes in sectors, and those past the L2, over compulsory bytes. No time here is measured."
+    return f"# {title}\n\n{notes}\n\n{legend}\n\n{table(header, cells)}\n"
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)

@@ -1,0 +1,106 @@
+"""Whole programs on the simulated device: `tilewright run --device=sim:…` and the benchmark runner's GPU targets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto, helper, numpy_helper
+from tilewright.oracle import float64_reference, random_inputs, relative_error, tolerance
+from tilewright.simulated import simulate_program
+
+from benchmarks.workloads.builder import GraphBuilder
+
+_SHAPE = [64, 96]
+
+
+def _two_kernels() -> onnx.ModelProto:
+    """A softmax of rows and one of columns, scaled by weights; IREE has nothing to do."""
+    g = GraphBuilder("two_kernels")
+    rows = g.op("Softmax", g.input("x", tuple(_SHAPE)), axis=1)
+    g.output(g.op("Mul", g.op("Softmax", rows, axis=0), g.vector(_SHAPE[1], mean=1.0)), _SHAPE)
+    return g.build()
+
+
+def _matmul_and_softmaxes() -> onnx.ModelProto:
+    weight = np.random.default_rng(0).standard_normal((96, 32)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["m"]),
+            helper.make_node("Softmax", ["m"], ["s"], axis=0),
+            helper.make_node("Softmax", ["s"], ["y"], axis=1),
+        ],
+        "matmul",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, _SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 32])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def test_kernels_hand_their_tensors_on(tmp_path: Path) -> None:
+    model = _two_kernels()
+    inputs = random_inputs(model, 3)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    run = simulate_program(program, tmp_path, inputs)
+    assert len(run.kernels) == len(program.kernels)
+    assert run.invented == ()
+    assert run.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    assert relative_error(run.outputs[0], expected) <= tolerance(np.float32)
+
+
+def test_what_iree_computes_is_said(tmp_path: Path) -> None:
+    model = _matmul_and_softmaxes()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    run = simulate_program(program, tmp_path, random_inputs(model, 4))
+    assert run.outputs is None
+    assert any("matmul" in op or "linalg" in op for op in run.invented)
+    assert len(run.kernels) == len(program.kernels) > 0
+
+
+def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_shows_counts_and_outputs(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(_two_kernels(), path)
+    done = _command(
+        "-m", "tilewright", "run", str(path), "--device=sim:h200", "-o", str(tmp_path / "out.npz")
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bytes in sectors" in done.stdout
+    assert "on cuda:h200" in done.stdout
+    assert "float32[64x96]" in done.stdout
+    assert (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize(("device", "complaint"), [("h200", "sim:GPU"), ("sim:nothing", "nothing")])
+def test_a_device_that_is_not_there(tmp_path: Path, device: str, complaint: str) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(_two_kernels(), path)
+    done = _command("-m", "tilewright", "run", str(path), f"--device={device}")
+    assert done.returncode in (1, 2)
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_benchmark_runner_simulates_gpus(tmp_path: Path) -> None:
+    runner = Path(__file__).parents[2] / "benchmarks" / "run.py"
+    out, page = tmp_path / "rows.json", tmp_path / "rows.md"
+    options = ["--workloads", "softmax-77x77x5", "--target", "cuda:a100", "--dtypes", "f32"]
+    done = _command(str(runner), "stitch", *options, "--json", str(out), "--markdown", str(page))
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(out.read_text())["rows"]
+    assert (row["workload"], row["status"], row["median_s"]) == ("softmax-77x77x5", "ok", None)
+    assert row["kernels"] == 1
+    assert row["predicted_s"] > 0
+    assert row["bytes_moved"] >= row["compulsory_bytes"] > 0
+    assert "softmax-77x77x5" in page.read_text()
