@@ -70,8 +70,9 @@ def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::Program
   let description = [{
     Arrives: `tile.alloc` without offsets. Leaves: every one with an offset,
     aligned to 64 bytes, so that buffers that are live together do not overlap
-    (best fit over live ranges, largest first); buffers of the preamble are
-    live throughout.
+    (best fit over live ranges, largest first). A buffer lives until the units
+    of the block meet at a `tile.sync` after its last use; buffers of the
+    preamble live throughout.
   }];
   let statistics = [Statistic<"bytes", "bytes", "block-space bytes over all programs">,
                     Statistic<"shared", "bytes-shared", "bytes saved by sharing between live ranges">];

@@ -24,12 +24,22 @@ struct Buffer {
   bool overlaps(const Buffer &other) const { return first <= other.last && other.first <= last; }
 };
 
+/// Where the last use of a buffer is over for all units of the block: they may still be at it until they meet.
+unsigned meetingAfter(ArrayRef<unsigned> meetings, unsigned lastUse, unsigned end) {
+  const unsigned *next = llvm::lower_bound(meetings, lastUse);
+  return next == meetings.end() ? end : *next;
+}
+
 /// Live ranges in the ops of one part. Loop nests use buffers from inside their bodies, hence the ancestor look-up.
 SmallVector<Buffer> collectBuffers(ParallelOp part) {
   Block &tile = part.getWalk().getBody().front();
   DenseMap<Operation *, unsigned> position;
-  for (auto [i, op] : llvm::enumerate(tile))
+  SmallVector<unsigned> meetings;
+  for (auto [i, op] : llvm::enumerate(tile)) {
     position[&op] = i;
+    if (isa<SyncOp>(op))
+      meetings.push_back(i);
+  }
   unsigned end = position.size();
   SmallVector<Buffer> buffers;
   auto add = [&](AllocOp alloc, bool throughout) {
@@ -41,6 +51,7 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
       buffer.first = std::min(buffer.first, at);
       buffer.last = std::max(buffer.last, at);
     }
+    buffer.last = meetingAfter(meetings, buffer.last, end);
     if (throughout)
       buffer.first = 0, buffer.last = end;
     buffers.push_back(buffer);

@@ -18,9 +18,31 @@ tile.program @shares_disjoint_lives outputs 1 {
     tile.move %x, %a : !tile.slice<100xf32, global>, !tile.slice<100xf32, block>
     tile.move %p, %b : !tile.slice<50xf32, global>, !tile.slice<50xf32, block>
     tile.move %a, %y : !tile.slice<100xf32, block>, !tile.slice<100xf32, global>
+    tile.sync <block>
     tile.move %x, %c : !tile.slice<100xf32, global>, !tile.slice<100xf32, block>
     tile.move %b, %p : !tile.slice<50xf32, block>, !tile.slice<50xf32, global>
     tile.move %c, %y : !tile.slice<100xf32, block>, !tile.slice<100xf32, global>
+  }
+  }
+}
+
+// As long as the units of the block have not met since, one of them may still be reading the first buffer.
+// CHECK-LABEL: tile.program @lives_until_all_meet
+// CHECK: %[[A:.*]] = tile.alloc at 0 : <100xf32, block>
+// CHECK: %[[B:.*]] = tile.alloc at 448 : <100xf32, block>
+tile.program @lives_until_all_meet outputs 1 {
+^bb0(%x: !tile.slice<100xf32, global>, %y: !tile.slice<100xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    %a = tile.alloc : !tile.slice<100xf32, block>
+    %b = tile.alloc : !tile.slice<100xf32, block>
+    tile.move %x, %a : !tile.slice<100xf32, global>, !tile.slice<100xf32, block>
+    tile.sync <block>
+    tile.move %a, %y : !tile.slice<100xf32, block>, !tile.slice<100xf32, global>
+    tile.move %x, %b : !tile.slice<100xf32, global>, !tile.slice<100xf32, block>
+    tile.sync <block>
+    tile.move %b, %y : !tile.slice<100xf32, block>, !tile.slice<100xf32, global>
   }
   }
 }
