@@ -57,11 +57,17 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     place of the subprograms. Roots of one phase with one domain share a loop
     nest and hand values over in registers; block edges become buffers; an
     input that several nests read is staged once per tile, one that every tile
-    reads, once per workgroup; f16 and bf16 sums accumulate in f32.
+    reads, once per workgroup; f16 and bf16 sums accumulate in f32. With the form
+    `running maximum`, what is proportional to exp(-m) is computed in the nest
+    that accumulates m, from references in its place, and corrected where later
+    nests read it.
   }];
   let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
-                        "bytes of inputs that every tile reads that a workgroup keeps at most">];
-  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+                        "bytes of inputs that every tile reads that a workgroup keeps at most">,
+                 Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+                        "target name or JSON file, whose registers say how many points share a reference">];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
   let statistics = [Statistic<"programs", "programs", "tile programs made">];
 }
 
@@ -348,6 +354,20 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
+  let summary = "Name the maxima of rows that may be used while they are accumulated";
+  let description = [{
+    Arrives: any function. A maximum m of long rows of f32 whose `exp(x - m)` is
+    summed over the same rows reads each row twice: x again when m is known.
+    Leaves: the form `running maximum` on such a maximum, by which planning and
+    lowering find both in one pass. All others are left alone: short rows,
+    maxima across rows, narrow floats, maxima that nothing is taken relative to.
+    See test/passes/run-maxima.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
+  let statistics = [Statistic<"numNamed", "named", "maxima named">];
 }
 
 def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {

@@ -143,15 +143,20 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitPtx(emit));
 }
 
-/// A module's functions to what is planned.
-void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
+/// A module's functions to what is planned. On GPUs contractions stay with IREE, so that no weights are packed for
+/// kernels of ours, and the threads of a block would wait for each other wherever a reference moves.
+void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
-  if (packWeights) {
+  RunMaximaOptions run;
+  run.target = options.target;
+  if (options.numerics != "strict" && !isGpu)
+    manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
+  if (!isGpu) {
     PackWeightsOptions pack;
     pack.target = options.target;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
@@ -181,20 +186,27 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
 
 void buildNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildNormalizing(manager, options, /*packWeights=*/true);
+  buildNormalizing(manager, options, /*isGpu=*/false);
+}
+
+void buildPrograms(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
+  buildPlanning(manager, options);
+  LowerToProgramOptions lower;
+  lower.target = options.target;
+  if (isGpu)
+    lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
+  manager.addPass(createLowerToProgram(lower));
 }
 
 /// A normalized function to an object and the launches of its kernels.
 void buildSubprogram(OpPassManager &manager, const KernelOptions &options) {
-  buildPlanning(manager, options);
-  manager.addPass(createLowerToProgram());
+  buildPrograms(manager, options, /*isGpu=*/false);
   buildCodegen(manager, options);
 }
 
 void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   buildNormalized(manager, options);
-  buildPlanning(manager, options);
-  manager.addPass(createLowerToProgram());
+  buildPrograms(manager, options, /*isGpu=*/false);
   manager.addPass(createTieResults());
   buildCodegen(manager, options);
   SpliceIreeOptions splice;
@@ -203,14 +215,10 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createExportIree());
 }
 
-/// Contractions stay with IREE, so no weights are packed for kernels of ours.
 void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildNormalizing(manager, options, /*packWeights=*/false);
-  buildPlanning(manager, options);
-  LowerToProgramOptions lower;
-  lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
-  manager.addPass(createLowerToProgram(lower));
+  buildNormalizing(manager, options, /*isGpu=*/true);
+  buildPrograms(manager, options, /*isGpu=*/true);
 }
 
 void buildCudaSimulated(OpPassManager &manager, const KernelOptions &options) {

@@ -81,6 +81,17 @@ def Tile_NumericsAttr : AttrDef<Tile_Dialect, "Numerics"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_RunningAttr : AttrDef<Tile_Dialect, "Running"> {
+  let mnemonic = "running";
+  let summary = "an accumulator, a maximum, that a loop nest uses while it is still accumulated";
+  let description = [{
+    `accumulator` is its number, `block` how many points of the reduced dim share
+    a reference. What it means stands at `tile.compute`.
+  }];
+  let parameters = (ins "int64_t":$accumulator, "int64_t":$block);
+  let assemblyFormat = "`<` $accumulator `every` $block `>`";
+}
+
 def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {
   let mnemonic = "target";
   let summary = "a target of the table, with the fields that override it";

@@ -373,6 +373,40 @@ LogicalResult AllocOp::verify() {
   return success();
 }
 
+llvm::SetVector<Operation *> ComputeOp::getRelativeOps() {
+  llvm::SetVector<Operation *> relative;
+  if (!getRunning())
+    return relative;
+  Value maximum = cast<YieldOp>(getBodyBlock().getTerminator()).getValues()[getRunning()->getAccumulator()];
+  for (Operation &op : getBodyBlock().without_terminator())
+    if (llvm::any_of(op.getOperands(), [&](Value operand) {
+          return operand == maximum || relative.contains(operand.getDefiningOp());
+        }))
+      relative.insert(&op);
+  return relative;
+}
+
+static LogicalResult verifyRunning(ComputeOp op, RunningAttr running) {
+  int64_t accumulator = running.getAccumulator(), numAccs = op.getAccs().size();
+  auto kindOf = [&](int64_t i) { return cast<StringAttr>(op.getKinds()[i]).getValue(); };
+  if (accumulator < 0 || accumulator >= numAccs || running.getBlock() <= 0 ||
+      kindOf(accumulator) != "maximumf" || !op.getBodyBlock().getArgument(accumulator).getType().isF32())
+    return op.emitOpError("K6: a running accumulator is a maximum of f32, with a block of points");
+  if (op.getReductions().size() != 1 || op.getReductions()[0] != static_cast<int64_t>(op.getVector()))
+    return op.emitOpError("K6: a nest with a running maximum reduces the vector dim alone");
+  llvm::SetVector<Operation *> relative = op.getRelativeOps();
+  auto yield = cast<YieldOp>(op.getBodyBlock().getTerminator());
+  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
+    if (static_cast<int64_t>(i) == accumulator || !relative.contains(value.getDefiningOp()))
+      continue;
+    auto init = dyn_cast<FloatAttr>(op.getInits()[i]);
+    if (kindOf(i) != "add" || !value.getType().isF32() || !init || !init.getValue().isZero())
+      return op.emitOpError("K6: accumulator ")
+             << i << " depends on the running maximum and is no sum of f32 from zero";
+  }
+  return success();
+}
+
 LogicalResult ComputeOp::verify() {
   int64_t rank = getExtents().size();
   if (getSizes().size() != getExtents().size())
@@ -400,7 +434,7 @@ LogicalResult ComputeOp::verify() {
   int64_t vector = getVector();
   if (vector < -1 || vector >= rank)
     return emitOpError("K5: vector dim ") << vector << " of " << rank << " dims";
-  return success();
+  return getRunning() ? verifyRunning(*this, *getRunning()) : success();
 }
 
 static LogicalResult verifyAccess(Operation *op, SliceType slice, AffineMap map, StringRef constraint) {

@@ -247,10 +247,20 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
     at its map. `kinds` names a combiner that may be reassociated over lanes
     (`add`, `mul`, `min`, `max`, `and`, `or`, `xor`); "none" forbids it.
 
+    A `running` maximum m is used before it is complete: what else reads its next
+    value finds a *reference* r in its place, one number for every `block` points,
+    no larger than m is after them, smaller at most by a small constant, and never
+    below the lowest finite number. The body may store it. Sums that depend on it
+    are taken to be proportional to exp(-r): they are multiplied by exp(r - r')
+    where the reference moves to r', and by exp(r - m) at the end, so that what
+    lies in their slices is relative to m.
+
     Constraints: (K1) extents and sizes are of one length, sizes positive and no
     larger than extents; (K2) offsets and offset_dims match; (K3) one map, init
     and kind per accumulator, and body arguments that match; (K4) maps of
-    accumulators use no reduced dim; (K5) the vector dim is a dim or -1. Where
+    accumulators use no reduced dim; (K5) the vector dim is a dim or -1; (K6) a
+    running accumulator is a maximum of f32 in a nest that reduces the vector dim
+    alone, and accumulators that depend on it are sums of f32 from zero. Where
     `micro_kernel` names one and the body is a sum of products that it computes,
     that is how it is computed.
   }];
@@ -259,15 +269,17 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
     DenseI64ArrayAttr:$reductions, I64Attr:$vector,
     DefaultValuedAttr<AffineMapArrayAttr, "{}">:$acc_maps, DefaultValuedAttr<ArrayAttr, "{}">:$inits,
     DefaultValuedAttr<StrArrayAttr, "{}">:$kinds,
-    OptionalAttr<StrAttr>:$micro_kernel);
+    OptionalAttr<StrAttr>:$micro_kernel, OptionalAttr<Tile_RunningAttr>:$running);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $extents `sizes` $sizes `offsets` $offset_dims `(` $offsets `)` `vector` $vector
     `reduce` $reductions (`into` `(` $accs^ `:` type($accs) `)` `at` $acc_maps `inits` $inits `kinds` $kinds)?
-    attr-dict-with-keyword $body
+    (`running` $running^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     ::mlir::Block &getBodyBlock() { return getBody().front(); }
+    /// The ops of the body that depend on the next value of the running maximum, in order; without one, none.
+    ::llvm::SetVector<::mlir::Operation *> getRelativeOps();
     bool isReduced(int64_t dim) { return ::llvm::is_contained(getReductions(), dim); }
   }];
   let hasVerifier = 1;

@@ -1,5 +1,7 @@
 #include "passes/plan/IndexSpace.h"
 
+#include "passes/analysis/RunningMaximum.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -49,7 +51,8 @@ namespace {
 /// does (Movement). Inside a nest a value is handed over in a register.
 class NestAssigner {
 public:
-  NestAssigner(const TensorGraph &graph, IndexSpace &space) : graph(graph), space(space) {}
+  NestAssigner(const TensorGraph &graph, const PartChoice &part, IndexSpace &space)
+      : graph(graph), part(part), space(space) {}
 
   void assign() {
     for (PartRoot &root : space.roots)
@@ -60,6 +63,7 @@ private:
   struct Nest {
     SmallVector<int64_t> dims, reductions;
     bool contracts = false; ///< the nest is one contraction's alone: its loops are those of a register block
+    int64_t running = -1;   ///< the root whose maximum others of the nest use while it is accumulated
   };
 
   void place(PartRoot &root) {
@@ -73,7 +77,9 @@ private:
     for (const RootAccess &access : root.accesses)
       if (access.producer >= 0) {
         const PartRoot &producer = space.root(access.producer);
-        bool shared = readsSamePoint(root, access, producer) && placed(producer) == dims;
+        bool shared = placed(producer) == dims && (readsSamePoint(root, access, producer)
+                                                       ? sharesReference(root, producer)
+                                                       : takesReference(root, access, producer));
         first = std::max(first, producer.nest + (shared ? 0 : 1));
       }
     for (root.nest = first; root.nest < nests.size(); ++root.nest) {
@@ -83,9 +89,51 @@ private:
         continue;
       if (!reductions.empty())
         nest.reductions = reductions;
+      if (root.reference >= 0 && space.root(root.reference).nest != root.nest)
+        root.reference = -1; // the maximum is complete
+      if (root.reference >= 0)
+        nest.running = root.reference;
       return;
     }
+    root.reference = -1;
     nests.push_back({dims, reductions, contracts});
+  }
+
+  /// What is relative to a reference is handed over in a register to what uses it as well.
+  bool sharesReference(PartRoot &root, const PartRoot &producer) {
+    if (producer.reference < 0)
+      return true;
+    if (mayUseReference(root, producer.reference))
+      root.reference = producer.reference;
+    return root.reference == producer.reference;
+  }
+
+  /// Whether the root may read the producer's maximum while it is accumulated.
+  bool takesReference(PartRoot &root, const RootAccess &access, const PartRoot &producer) {
+    const TensorExpr &maximum = graph.exprs()[producer.expr];
+    if (formOf(maximum) != kRunningMaximum || producer.dims[maximum.reductions.front()] != space.vector ||
+        !readsOwnPlace(root, access, producer) || !mayUseReference(root, producer.expr))
+      return false;
+    if (int64_t running = nests[producer.nest].running; running >= 0 && running != producer.expr)
+      return false;
+    root.reference = producer.expr;
+    return true;
+  }
+
+  /// What is stored relative to a reference is corrected where it is read, so it must not leave.
+  bool mayUseReference(const PartRoot &root, unsigned maximum) {
+    auto [known, isNew] = relations.try_emplace(maximum);
+    if (isNew)
+      known->second = relateTo(graph.exprs(), maximum, [&](unsigned expr, unsigned input) -> int64_t {
+        for (unsigned edge : graph.inEdges(expr))
+          if (graph.edges()[edge].input == input && part.scopes.contains(edge))
+            return graph.edges()[edge].producer;
+        return -1;
+      });
+    Relation relation = known->second[root.expr];
+    return relation == Relation::sum ||
+           (relation == Relation::proportional &&
+            !leavesPart(graph, part, graph.exprs()[root.expr].op->getResult(0)));
   }
 
   static SmallVector<int64_t> placed(const PartRoot &root) {
@@ -95,8 +143,13 @@ private:
   }
 
   bool readsSamePoint(const PartRoot &root, const RootAccess &access, const PartRoot &producer) const {
+    return graph.exprs()[producer.expr].oneReliesOnOne() && readsOwnPlace(root, access, producer);
+  }
+
+  /// Whether the root reads, at each point, what the producer computes for that place of the space.
+  bool readsOwnPlace(const PartRoot &root, const RootAccess &access, const PartRoot &producer) const {
     const TensorExpr &expr = graph.exprs()[producer.expr];
-    if (!expr.oneReliesOnOne() || access.guard != IntegerSet())
+    if (access.guard != IntegerSet())
       return false;
     auto place = [](const PartRoot &of, AffineExpr index) {
       int64_t dim = pureDim(index);
@@ -109,8 +162,10 @@ private:
   }
 
   const TensorGraph &graph;
+  const PartChoice &part;
   IndexSpace &space;
   std::vector<Nest> nests;
+  llvm::DenseMap<unsigned, SmallVector<Relation>> relations; ///< to a maximum
 };
 } // namespace
 
@@ -332,7 +387,7 @@ std::optional<IndexSpace> tilewright::findIndexSpace(const TensorGraph &graph, c
   if (!finder.isConnected())
     return refuse("the part falls into pieces that share neither edges nor inputs");
   IndexSpace space = finder.place();
-  NestAssigner(graph, space).assign();
+  NestAssigner(graph, part, space).assign();
   if (std::string why = chooseTiles(graph, part, target, space); !why.empty())
     return refuse(why);
   return space;

@@ -54,6 +54,7 @@ struct PartRoot {
   llvm::SmallVector<unsigned> evaluated; ///< expressions evaluated in its nest, itself first; once per distinct index
   llvm::SmallVector<int64_t> dims;       ///< place of each domain dim in the space, -1 where it has none
   unsigned nest = 0;                     ///< the loop nest that computes it; nests run in order
+  int64_t reference = -1; ///< the root whose running maximum it is computed relative to, in the same nest
 };
 
 struct IndexSpace {

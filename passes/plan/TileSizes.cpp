@@ -1,6 +1,7 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/BlockShapes.h"
 #include "passes/plan/Work.h"
 #include "passes/target/MicroKernel.h"
@@ -13,6 +14,7 @@ constexpr int64_t kLanes = 64;                    ///< tiles of a vector dim are
 constexpr int64_t kElementwiseTile = 4096;        ///< elements along the vector dim when nothing is reduced
 constexpr int64_t kReducedTile = 256;             ///< ... when something else is: the accumulators stay in L1
 constexpr int64_t kSmallTile = 512;               ///< points below which a tile does not pay for its loop overhead
+constexpr int64_t kRunningTile = 2048;            ///< the same where rows end in a chain of a maximum, an exp and a sum
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
@@ -234,12 +236,14 @@ private:
 
   /// Rows of a few elements share a tile, innermost rows first.
   void growSmallTiles() {
+    bool runs = llvm::any_of(space.roots, [](const PartRoot &root) { return root.reference >= 0; });
+    int64_t least = runs ? kRunningTile : kSmallTile;
     for (int64_t dim : llvm::reverse(space.grid)) {
       int64_t points = pointsPerTile();
-      if (points >= kSmallTile)
+      if (points >= least)
         return;
       int64_t before = space.tiles[dim], extent = space.extents[dim];
-      int64_t wanted = std::min(extent, before * static_cast<int64_t>(llvm::divideCeil(kSmallTile, points)));
+      int64_t wanted = std::min(extent, before * static_cast<int64_t>(llvm::divideCeil(least, points)));
       space.tiles[dim] = llvm::divideCeil(extent, llvm::divideCeil(extent, wanted));
       if (!fits() || space.numTiles() < wantedWorkgroups()) {
         space.tiles[dim] = before;
@@ -276,6 +280,9 @@ private:
           if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
             elements *= space.tiles[root.dims[dim]];
         bytes += aligned(elements * elementBytesOf(result));
+        if (root.reference >= 0)
+          bytes += aligned(llvm::divideCeil(elements, pointsPerReference(target.vectorBytes, target.vectorRegisters)) *
+                           elementBytesOf(result));
       }
     }
     return bytes;

@@ -1,6 +1,7 @@
 // The decisions of a planner, written down as a Plan.
 #include "passes/plan/WritePlan.h"
 
+#include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -108,6 +109,10 @@ private:
     plan.id = id;
     plan.op = opName(id);
     plan.form = formOf(expr);
+    if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const PartRoot &root) {
+          return root.reference == static_cast<int64_t>(id);
+        }))
+      plan.form = "as-is";
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
     plan.numerics = decideNumerics(expr, numerics, plan.root && regroups(part, expr, root->dims));

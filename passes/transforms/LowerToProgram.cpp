@@ -4,10 +4,13 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
+#include "passes/analysis/RunningMaximum.h"
+#include "passes/target/Target.h"
 #include "passes/transforms/Movement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
@@ -33,13 +36,15 @@ struct Accumulators {
   SmallVector<AffineMap> maps;
   SmallVector<Attribute> inits;
   SmallVector<std::string> kinds;
+  std::optional<unsigned> running; ///< the one that is used while it is accumulated
 };
 
 class PartBuilder {
 public:
-  PartBuilder(SubprogramOp subprogram, ValueRange bindings, int64_t workgroupStaging)
-      : subprogram(subprogram), bindings(bindings), movement(decideMovement(subprogram, workgroupStaging)),
-        extents(subprogram.getExtents()), tiles(subprogram.getTiles()) {}
+  PartBuilder(SubprogramOp subprogram, ValueRange bindings, int64_t workgroupStaging, int64_t referenceBlock)
+      : subprogram(subprogram), bindings(bindings), referenceBlock(referenceBlock),
+        movement(decideMovement(subprogram, workgroupStaging, referenceBlock)), extents(subprogram.getExtents()),
+        tiles(subprogram.getTiles()) {}
 
   void build(OpBuilder &builder) {
     Location loc = subprogram.getLoc();
@@ -66,6 +71,9 @@ public:
     OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
     for (Value tensor : movement.buffered)
       buffers[tensor] = allocateTile(bodyBuilder, tensor);
+    for (Value maximum : llvm::make_second_range(movement.relative))
+      if (!references.contains(maximum))
+        references[maximum] = allocateReferences(bodyBuilder, maximum);
     for (const TileStaging &staging : movement.tileStaged)
       stagingBuffers.push_back(allocateSlice(bodyBuilder, staging.access));
     for (unsigned n = 0; n < movement.nests.size(); ++n) {
@@ -78,6 +86,8 @@ public:
       if (n != 0 || copies)
         SyncOp::create(bodyBuilder, loc, Scope::block);
       buildNest(bodyBuilder, n);
+      if (ExprOp running = movement.nests[n].running; running && references.contains(running.getResult(0)))
+        buildFactors(bodyBuilder, running);
     }
     copyOutBufferedReductions(bodyBuilder);
   }
@@ -174,6 +184,84 @@ private:
     return toNest(exprs, nest);
   }
 
+  // --- what is relative to references of a running maximum -----------------------------------------------------------
+
+  int64_t reducedTile() { return tiles[subprogram.getVector()]; }
+
+  /// One number for each element of the maximum's tile and each block of what it reduces.
+  Value allocateReferences(OpBuilder &builder, Value maximum) {
+    auto root = maximum.getDefiningOp<ExprOp>();
+    SmallVector<int64_t> shape;
+    for (AffineExpr expr : root.getResultMap(0).getResults()) {
+      int64_t place = placeOfIndex(root, expr);
+      shape.push_back(place < 0 ? 1 : tiles[place]);
+    }
+    shape.push_back(llvm::divideCeil(reducedTile(), referenceBlock));
+    return AllocOp::create(builder, root.getLoc(), SliceType::get(context(), shape, builder.getF32Type(), Space::block),
+                           IntegerAttr());
+  }
+
+  /// The nest of the maximum leaves the reference of each block where its factor will be.
+  void storeReference(OpBuilder &builder, ExprOp root, Value reference, const Nest &nest) {
+    Value slice = references.lookup(root.getResult(0));
+    if (!slice)
+      return;
+    SmallVector<AffineExpr> index = resultIndex(root, 0, /*inBuffer=*/true);
+    index.push_back(getAffineDimExpr(subprogram.getVector(), context()).floorDiv(referenceBlock));
+    StoreOp::create(builder, root.getLoc(), reference, slice, toNest(index, nest));
+  }
+
+  /// Makes factors of the references r: exp(r - maximum), and one where they are equal, infinities too.
+  void buildFactors(OpBuilder &builder, ExprOp root) {
+    Location loc = root.getLoc();
+    Value slice = references.lookup(root.getResult(0)), maximum = buffers.lookup(root.getResult(0));
+    Nest rows;
+    for (AffineExpr expr : root.getResultMap(0).getResults())
+      if (int64_t place = placeOfIndex(root, expr); place >= 0)
+        rows.dims.push_back(place);
+    llvm::sort(rows.dims);
+    unsigned rank = rows.dims.size();
+    AffineMap row = toNest(resultIndex(root, 0, /*inBuffer=*/true), rows);
+    SmallVector<AffineExpr> each(row.getResults());
+    each.push_back(getAffineDimExpr(rank, context()));
+    auto rowMap = AffineMap::get(rank + 1, rank + 1, row.getResults(), context());
+    auto eachMap = AffineMap::get(rank + 1, rank + 1, each, context());
+
+    SyncOp::create(builder, loc, Scope::block);
+    auto makeFactor = [&](OpBuilder &body) {
+      Type type = body.getF32Type();
+      Value reference = LoadOp::create(body, loc, type, slice, eachMap, IntegerSetAttr());
+      Value final = LoadOp::create(body, loc, type, maximum, rowMap, IntegerSetAttr());
+      Value difference = arith::SubFOp::create(body, loc, reference, final);
+      Value factor = math::ExpOp::create(body, loc, difference);
+      Value same = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, reference, final);
+      Value one = arith::ConstantOp::create(body, loc, body.getF32FloatAttr(1));
+      StoreOp::create(body, loc, arith::SelectOp::create(body, loc, same, one, factor), slice, eachMap);
+    };
+    buildElementwise(builder, rows, makeFactor, llvm::divideCeil(reducedTile(), referenceBlock));
+  }
+
+  /// An element that was stored relative to a reference, relative to the maximum.
+  Value corrected(OpBuilder &builder, Value value, const SpaceAccess &access, const Nest &nest) {
+    Value maximum = movement.relative.lookup(access.tensor);
+    auto root = maximum.getDefiningOp<ExprOp>(), stored = access.tensor.getDefiningOp<ExprOp>();
+    auto indexAt = [&](int64_t place) {
+      for (auto [written, read] : llvm::zip(stored.getResultMap(0).getResults(), access.map.getResults()))
+        if (placeOfIndex(stored, written) == place)
+          return llvm::is_contained(subprogram.getGrid(), place) ? read - getAffineSymbolExpr(place, context()) : read;
+      return getAffineConstantExpr(0, context());
+    };
+    SmallVector<AffineExpr> index;
+    for (AffineExpr expr : root.getResultMap(0).getResults())
+      index.push_back(indexAt(placeOfIndex(root, expr)));
+    index.push_back(indexAt(subprogram.getVector()).floorDiv(referenceBlock));
+    Location loc = stored.getLoc();
+    Value factor = LoadOp::create(builder, loc, builder.getF32Type(), references.lookup(maximum), toNest(index, nest),
+                                  IntegerSetAttr());
+    // The factor may join another one that all points of a block share.
+    return arith::MulFOp::create(builder, loc, value, factor, arith::FastMathFlags::reassoc);
+  }
+
   // --- nests -------------------------------------------------------------------------------------------------------
 
   /// Where in the space the dim stands along which the register block of a contraction has its lanes.
@@ -191,7 +279,8 @@ private:
     return nest.roots.empty() ? StringAttr() : ExprOp(nest.roots.front()).getMicroKernelAttr();
   }
 
-  ComputeOp createCompute(OpBuilder &builder, Location loc, const Nest &nest, Accumulators &accs, Block *body) {
+  ComputeOp createCompute(OpBuilder &builder, Location loc, const Nest &nest, Accumulators &accs, Block *body,
+                          int64_t blocks = 0) {
     SmallVector<int64_t> nestExtents, sizes, offsetDims, reductions;
     SmallVector<Value> nestOffsets;
     int64_t vector = -1;
@@ -211,6 +300,11 @@ private:
     if (!nest.roots.empty())
       if (std::optional<int64_t> lane = laneOfContraction(nest.roots.front()))
         vector = llvm::find(nest.dims, *lane) - nest.dims.begin();
+    if (blocks > 0) {
+      vector = nestExtents.size();
+      nestExtents.push_back(blocks);
+      sizes.push_back(blocks);
+    }
     // A nest without the vector dim of the space fills lanes with its own innermost dim.
     for (int64_t position = nest.dims.size() - 1; vector < 0 && position >= 0; --position)
       if (sizes[position] > 1)
@@ -218,7 +312,7 @@ private:
     SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
     auto compute = ComputeOp::create(builder, loc, nestOffsets, accs.slices, nestExtents, sizes, offsetDims, reductions,
                                      vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
-                                     builder.getStrArrayAttr(kinds), microKernelOf(nest));
+                                     builder.getStrArrayAttr(kinds), microKernelOf(nest), RunningAttr());
     compute.getBody().push_back(body);
     return compute;
   }
@@ -234,7 +328,9 @@ private:
     for (ExprOp root : nest.roots)
       cloneRoot(bodyBuilder, n, root, body, accs);
     YieldOp::create(bodyBuilder, subprogram.getLoc(), accs.yields);
-    createCompute(builder, subprogram.getLoc(), nest, accs, body);
+    ComputeOp compute = createCompute(builder, subprogram.getLoc(), nest, accs, body);
+    if (accs.running)
+      compute.setRunningAttr(RunningAttr::get(context(), *accs.running, referenceBlock));
   }
 
   void buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Value buffer) {
@@ -252,14 +348,16 @@ private:
     });
   }
 
-  void buildElementwise(OpBuilder &builder, const Nest &nest, function_ref<void(OpBuilder &)> fill) {
+  /// A nest over the dims of `nest`, and inside them over `blocks` blocks, if there are any.
+  void buildElementwise(OpBuilder &builder, const Nest &nest, function_ref<void(OpBuilder &)> fill,
+                        int64_t blocks = 0) {
     auto *body = new Block();
     OpBuilder bodyBuilder(context());
     bodyBuilder.setInsertionPointToEnd(body);
     fill(bodyBuilder);
     YieldOp::create(bodyBuilder, subprogram.getLoc(), ValueRange());
     Accumulators none;
-    createCompute(builder, subprogram.getLoc(), nest, none, body);
+    createCompute(builder, subprogram.getLoc(), nest, none, body, blocks);
   }
 
   Value readInput(OpBuilder &builder, unsigned n, ExprOp root, unsigned input) {
@@ -303,8 +401,9 @@ private:
     IntegerSetAttr guard;
     if (access.guard != IntegerSet())
       guard = IntegerSetAttr::get(toNest(access.guard, nest));
-    return LoadOp::create(builder, subprogram.getLoc(), cast<SliceType>(slice.getType()).getElementType(), slice, map,
-                          guard);
+    Value value = LoadOp::create(builder, subprogram.getLoc(), cast<SliceType>(slice.getType()).getElementType(), slice,
+                                 map, guard);
+    return movement.relative.contains(access.tensor) ? corrected(builder, value, access, nest) : value;
   }
 
   /// Copies the body of a root into the nest, with its dims placed in the nest.
@@ -333,9 +432,11 @@ private:
     for (Operation &op : source.without_terminator())
       cloneBodyOp(builder, op, mapping, place, nest.dims.size());
     for (auto [i, yielded] : llvm::enumerate(yield.getValues())) {
-      if (root.isReduction())
+      if (root.isReduction()) {
         addAccumulator(root, i, kinds[i], mapping.lookup(yielded), nest, accs);
-      else
+        if (root == nest.running)
+          storeReference(builder, root, mapping.lookup(yielded), nest);
+      } else
         storeResult(builder, root, i, mapping.lookup(yielded), nest);
     }
   }
@@ -395,6 +496,10 @@ private:
     Value buffer = buffers.lookup(tensor);
     SmallVector<unsigned> outputs = escapingAs(tensor);
     assert((buffer || !outputs.empty()) && "a dead reduction was not removed");
+    if (root == nest.running) {
+      accs.running = accs.slices.size();
+      forwarded[tensor] = yielded;
+    }
     accs.slices.push_back(buffer ? buffer : outputBinding(outputs.front()));
     accs.maps.push_back(toNest(resultIndex(root, i, static_cast<bool>(buffer)), nest));
     accs.inits.push_back(root.getInits()[i]);
@@ -430,10 +535,12 @@ private:
 
   SubprogramOp subprogram;
   ValueRange bindings;
+  int64_t referenceBlock; ///< points of a row that share a reference
   Movement movement;
   ArrayRef<int64_t> extents, tiles;
   SmallVector<Value> offsets; ///< of the grid dims, as in the subprogram's `grid`
   DenseMap<Value, Value> buffers, workgroupBuffers;
+  DenseMap<Value, Value> references; ///< by a running maximum: its references, then the factors of what is relative
   SmallVector<Value> stagingBuffers;
   SmallVector<std::pair<SpaceAccess, Value>> loads; ///< of the current nest
   DenseMap<Value, Value> forwarded;                 ///< root results in registers of the current nest
@@ -510,7 +617,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
         own.push_back(body.getArgument(firstInput++));
       for (size_t i = 0; i < part.getNumResults(); ++i)
         own.push_back(body.getArgument(firstResult++));
-      PartBuilder(part, own, workgroupStaging).build(bodyBuilder);
+      PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
     }
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);
@@ -525,6 +632,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   }
 
   llvm::StringMap<StringAttr> programsByText;
+  int64_t referenceBlock = 1;
 
   /// Every expression that composing left is a root, which has a place in the index space.
   LogicalResult checkComposed(ArrayRef<SubprogramOp> parts) {
@@ -537,6 +645,12 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
 
   void runOnOperation() override {
     programsByText.clear();
+    llvm::Expected<Target> machine = lookupTarget(target);
+    if (!machine) {
+      getOperation().emitError(llvm::toString(machine.takeError()));
+      return signalPassFailure();
+    }
+    referenceBlock = pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
     SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
     if (kernels.empty())
       return;

@@ -1,5 +1,7 @@
 #include "passes/transforms/Movement.h"
 
+#include "passes/analysis/RunningMaximum.h"
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -32,10 +34,10 @@ SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
   return access;
 }
 
-/// Whether, at every point of the consumer's tile, the element it reads is the one that the producer computes at the
-/// same point of the index space: then the value can be handed over in a register of one nest.
-static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
-  if (producer.isReduction() || consumer.getGuard(input))
+/// Whether, at every point of the consumer's tile, the element it reads is the one that the producer computes for that
+/// place of the index space.
+static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
+  if (consumer.getGuard(input))
     return false;
   SpaceAccess access = accessInSpace(consumer, input);
   AffineMap written = producer.getResultMap(result);
@@ -50,11 +52,66 @@ static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, uns
   return true;
 }
 
+/// Then, if nothing is reduced, the value can be handed over in a register of one nest.
+static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
+  return !producer.isReduction() && readsOwnPlace(consumer, input, producer, result);
+}
+
 namespace {
+/// Which roots may use a maximum while it is accumulated, and which did.
+class RunningMaxima {
+public:
+  RunningMaxima(SubprogramOp subprogram, int64_t block) {
+    std::optional<NumericsAttr> numerics = subprogram.getNumerics();
+    allowed = numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kRunningMaximum; });
+    least = kLeastReferences * block;
+    for (auto root : subprogram.getBody().getOps<ExprOp>()) {
+      FailureOr<TensorExpr> expr = describe(root);
+      allowed &= succeeded(expr);
+      if (!allowed)
+        return;
+      indices[root] = exprs.size();
+      exprs.push_back(*expr);
+    }
+    yields = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+    vector = subprogram.getVector();
+  }
+
+  /// Whether `root`, in the nest of `maximum`, may read it as it is so far.
+  bool mayUse(ExprOp root, ExprOp maximum) {
+    if (!allowed || !isRunnable(maximum))
+      return false;
+    auto [known, isNew] = relations.try_emplace(maximum);
+    if (isNew)
+      known->second = relateTo(exprs, indices.lookup(maximum), [&](unsigned expr, unsigned input) -> int64_t {
+        auto producer = lookThroughConnects(exprs[expr].inputs[input].tensor).getDefiningOp<ExprOp>();
+        return producer ? static_cast<int64_t>(indices.lookup(producer)) : -1;
+      });
+    Relation relation = known->second[indices.lookup(root)];
+    return relation == Relation::sum ||
+           (relation == Relation::proportional && !llvm::is_contained(yields.getValues(), root.getResult(0)));
+  }
+
+  llvm::DenseMap<Operation *, ExprOp> references; ///< by the root that is relative: the maximum
+
+private:
+  bool isRunnable(ExprOp maximum) {
+    const TensorExpr &expr = exprs[indices.lookup(maximum)];
+    return isRowMaximum(expr, least) && placeOf(maximum)[expr.reductions.front()] == vector;
+  }
+
+  bool allowed;
+  int64_t least, vector;
+  YieldOp yields;
+  SmallVector<TensorExpr, 0> exprs;
+  llvm::DenseMap<Operation *, unsigned> indices;
+  llvm::DenseMap<Operation *, SmallVector<Relation>> relations;
+};
+
 class Decider {
 public:
-  Decider(SubprogramOp subprogram, int64_t workgroupStaging)
-      : subprogram(subprogram), workgroupStaging(workgroupStaging) {}
+  Decider(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock)
+      : subprogram(subprogram), workgroupStaging(workgroupStaging), maxima(subprogram, referenceBlock) {}
 
   Movement decide() {
     for (auto root : subprogram.getBody().getOps<ExprOp>())
@@ -81,10 +138,13 @@ private:
         reductions.push_back(placeOf(root)[dim]);
     llvm::sort(reductions);
     unsigned earliest = 0;
+    ExprOp reference;
     for (unsigned i = 0; i < root.getInputs().size(); ++i)
       if (auto producer = lookThroughConnects(root.getInputs()[i]).getDefiningOp<ExprOp>()) {
         unsigned result = cast<OpResult>(lookThroughConnects(root.getInputs()[i])).getResultNumber();
-        bool shared = readsSamePoint(root, i, producer, result) && dims == sortedDims(producer);
+        bool shared = dims == sortedDims(producer) && (readsSamePoint(root, i, producer, result)
+                                                           ? sharesReference(root, producer, reference)
+                                                           : takesReference(root, i, producer, reference));
         earliest = std::max(earliest, movement.nestOf.lookup(producer) + (shared ? 0 : 1));
       }
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
@@ -94,10 +154,31 @@ private:
           (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       add(nest, n, root, reductions);
+      if (reference && movement.nestOf.lookup(reference) == n) {
+        nest.running = reference;
+        maxima.references[root] = reference;
+      }
       return;
     }
-    movement.nests.push_back({dims, {}, {}});
+    movement.nests.push_back({dims, {}, {}, {}});
     add(movement.nests.back(), movement.nests.size() - 1, root, reductions);
+  }
+
+  /// What is relative to a reference is handed over in a register to what uses it as well.
+  bool sharesReference(ExprOp root, ExprOp producer, ExprOp &reference) {
+    ExprOp own = maxima.references.lookup(producer);
+    if (own && maxima.mayUse(root, own))
+      reference = own;
+    return !own || reference == own;
+  }
+
+  /// Whether the root may read the producer's maximum while it is accumulated.
+  bool takesReference(ExprOp root, unsigned input, ExprOp producer, ExprOp &reference) {
+    ExprOp running = movement.nests[movement.nestOf.lookup(producer)].running;
+    if ((running && running != producer) || !maxima.mayUse(root, producer) || !readsOwnPlace(root, input, producer, 0))
+      return false;
+    reference = producer;
+    return true;
   }
 
   void add(Nest &nest, unsigned n, ExprOp root, ArrayRef<int64_t> reductions) {
@@ -114,8 +195,18 @@ private:
           Value tensor = lookThroughConnects(input);
           auto producer = tensor.getDefiningOp<ExprOp>();
           if (producer && movement.nestOf.lookup(producer) != n)
-            movement.buffered.insert(tensor);
+            buffer(tensor, producer);
         }
+  }
+
+  /// What is stored relative to a reference is corrected when the maximum is known, which is kept for that.
+  void buffer(Value tensor, ExprOp producer) {
+    movement.buffered.insert(tensor);
+    ExprOp maximum = maxima.references.lookup(producer);
+    if (!maximum || producer.isReduction())
+      return;
+    movement.buffered.insert(maximum.getResult(0));
+    movement.relative[tensor] = maximum.getResult(0);
   }
 
   bool usesGrid(AffineMap map) {
@@ -196,10 +287,11 @@ private:
 
   SubprogramOp subprogram;
   int64_t workgroupStaging;
+  RunningMaxima maxima;
   Movement movement;
 };
 } // namespace
 
-Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t workgroupStaging) {
-  return Decider(subprogram, workgroupStaging).decide();
+Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock) {
+  return Decider(subprogram, workgroupStaging, referenceBlock).decide();
 }

@@ -24,6 +24,7 @@ struct Nest {
   llvm::SmallVector<int64_t> dims;       ///< of the index space, ascending
   llvm::SmallVector<int64_t> reductions; ///< the reduced ones among them
   llvm::SmallVector<tile::ExprOp> roots; ///< in program order
+  tile::ExprOp running;                  ///< the one whose maximum others use while it is accumulated; null: none
 };
 
 /// A slice of an input that several nests read: the first of them copies it to a buffer as it reads it, or, where that
@@ -41,6 +42,8 @@ struct Movement {
   llvm::SetVector<mlir::Value> workgroupStaged; ///< inputs copied whole, once per workgroup
   /// Root results that a later nest reads, hence need a buffer.
   llvm::SetVector<mlir::Value> buffered;
+  /// Those of them that are stored relative to a reference, with the maximum that they are to be relative to.
+  llvm::MapVector<mlir::Value, mlir::Value> relative;
 };
 
 /// Where the dims of a root stand in the index space.
@@ -49,8 +52,9 @@ llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
 /// Input `i` of `root`, in the index space.
 SpaceAccess accessInSpace(tile::ExprOp root, unsigned i);
 
-/// Keeps up to `workgroupStaging` bytes of inputs for a whole workgroup.
-Movement decideMovement(tile::SubprogramOp subprogram, int64_t workgroupStaging);
+/// Keeps up to `workgroupStaging` bytes of inputs for a whole workgroup. Running maxima have a reference for every
+/// `referenceBlock` points.
+Movement decideMovement(tile::SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock);
 
 } // namespace tilewright
 

@@ -140,3 +140,58 @@ tile.program @k3_goes_on_without_micro_kernel outputs 0 {
     }
   }
 }
+
+// -----
+
+tile.program @k6_no_maximum outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K6: a running accumulator is a maximum of f32, with a block of points}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [0.0 : f32] kinds ["add"] running <0 every 16> {
+      ^bb0(%acc: f32):
+        tile.yield %acc : f32
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k6_across_lanes outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K6: a nest with a running maximum reduces the vector dim alone}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 0 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [0xFF800000 : f32] kinds ["maximumf"] running <0 every 16> {
+      ^bb0(%acc: f32):
+        tile.yield %acc : f32
+      }
+    }
+  }
+}
+
+// -----
+
+tile.program @k6_no_sum outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      %s = tile.alloc : !tile.slice<4xf32, block>
+      // expected-error @+1 {{K6: accumulator 1 depends on the running maximum and is no sum of f32 from zero}}
+      tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s, %s : !tile.slice<4xf32, block>, !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>, affine_map<(i, j)[a, b] -> (i)>] inits [0xFF800000 : f32, 1.0 : f32] kinds ["maximumf", "mul"] running <0 every 16> {
+      ^bb0(%max: f32, %product: f32):
+        %v = tile.load %x at affine_map<(i, j)[a, b] -> (i, j)> : !tile.slice<4x5xf32, global> -> f32
+        %n = arith.maximumf %v, %max : f32
+        %d = arith.subf %v, %n : f32
+        %p = arith.mulf %d, %product : f32
+        tile.yield %n, %p : f32, f32
+      }
+    }
+  }
+}

@@ -2,6 +2,7 @@
 // expansions for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
 // resolve, so it is an error here, where the op is known.
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/target/Target.h"
 
@@ -64,9 +65,25 @@ struct ExpandOnePlusTanh : OpRewritePattern<math::TanhOp> {
   bool scalef;
 };
 
+/// An argument that is known not to overflow need not be bounded.
+struct ExpandExpOfSmall : OpRewritePattern<math::ExpOp> {
+  ExpandExpOfSmall(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
+
+  LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
+    if (!op->hasAttr(kSmallArgumentAttr) || !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    rewriter.replaceOp(op, vecmath::expOfSmall({emitter, op.getOperand()}).get());
+    return success();
+  }
+
+  bool scalef;
+};
+
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
-      ExpandOnePlusTanh, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>,
+      ExpandOnePlusTanh, ExpandExpOfSmall, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
+      Expand<math::ExpM1Op, vecmath::expm1>,
       Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
       Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>,
       Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,

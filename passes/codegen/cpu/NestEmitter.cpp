@@ -214,14 +214,18 @@ private:
     for (auto [i, arg] : llvm::enumerate(compute.getBodyBlock().getArguments()))
       carried.push_back(startValue(i, arg.getType()));
     carried.append(nest.numFlags, toVector(constant(builder.getBoolAttr(false))));
-    carried = emitReductionLoop(nest.numParallel, values, mask, carried);
+    Value correction;
+    if (nest.running >= 0)
+      std::tie(carried, correction) = emitRunning(values, carried);
+    else
+      carried = emitReductionLoop(nest.numParallel, values, mask, carried);
     ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(nest.numFlags);
-    for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(nest.numFlags)))
-      storeAccumulator(i,
-                       isShared(i)      ? combine(i, value)
-                       : reducesLanes() ? reduceLanes(i, value)
-                                        : value,
-                       flagsOf(i, sawNaN), mask);
+    for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(nest.numFlags))) {
+      Value result = isShared(i) ? combine(i, value) : reducesLanes() ? reduceLanes(i, value) : value;
+      if (isRelative(i))
+        result = arith::MulFOp::create(builder, loc, result, correction);
+      storeAccumulator(i, result, flagsOf(i, sawNaN), mask);
+    }
   }
 
   /// Which lanes saw a NaN, if it wins in accumulator `i`.
@@ -338,6 +342,189 @@ private:
       next.push_back(arith::OrIOp::create(builder, loc, before, isNaN));
     }
     return next;
+  }
+
+  // --- running maxima ----------------------------------------------------------------------------------------------
+  //
+  // A block of vectors stays in registers: first its maximum, then what is relative to the reference. The reference is
+  // one number for all lanes. It moves to the maximum when that has left it behind by more than kLag, which hardly ever
+  // happens after the first block, so that blocks neither wait for each other nor rescale what they add to.
+
+  static constexpr double kLag = 8; ///< exp of it is no large number, in f16 either
+
+  Value yielded(unsigned i) { return compute.getBodyBlock().getTerminator()->getOperand(i); }
+  bool isRelative(unsigned i) { return nest.relative.contains(yielded(i).getDefiningOp()); }
+
+  SmallVector<unsigned> relativeSums() {
+    return llvm::filter_to_vector(llvm::seq<unsigned>(compute.getAccs().size()),
+                                  [&](unsigned i) { return isRelative(i); });
+  }
+
+  /// The accumulators over all blocks, and what takes relative sums from the last reference to the maximum.
+  std::pair<SmallVector<Value>, Value> emitRunning(IRMapping &values, ValueRange carried) {
+    int64_t block = compute.getRunning()->getBlock(), size = compute.getSizes()[vectorDim];
+    int64_t whole = size / block * block;
+    Type type = elementOf(nest.running);
+    const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
+    SmallVector<Value> now(carried);
+    now.push_back(toVector(constant(FloatAttr::get(type, APFloat::getLargest(semantics, /*Negative=*/true)))));
+    Value low = offsets[vectorDim];
+    if (whole > 0)
+      now = emitFor(vectorDim, low, add(low, whole), block, values, Value(), now,
+                    [&](IRMapping &inner, Value, ValueRange before) { return emitBlock(inner, block, before); });
+    if (whole < size) {
+      indices[vectorDim] = add(low, whole);
+      now = emitBlock(values, size - whole, now);
+    }
+    Value reference = vector::ExtractOp::create(builder, loc, now.pop_back_val(), 0);
+    return {now, factorBetween(reference, reduceLanes(nest.running, now[nest.running]))};
+  }
+
+  /// exp(from - to), and one where they are equal, infinities too.
+  Value factorBetween(Value from, Value to) {
+    Value difference = arith::SubFOp::create(builder, loc, from, to);
+    Value factor = math::ExpOp::create(builder, loc, difference);
+    Value same = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, from, to);
+    Value one = constant(builder.getFloatAttr(getElementTypeOrSelf(from.getType()), 1.0));
+    return arith::SelectOp::create(builder, loc, same, toVectorLike(one, from), factor);
+  }
+
+  /// One vector of a block.
+  struct Vector {
+    Value index, mask;
+    IRMapping values;
+  };
+
+  /// `before` holds the accumulators, the flags of extrema and the reference. The block starts at the current index.
+  SmallVector<Value> emitBlock(const IRMapping &values, int64_t points, ValueRange before) {
+    SmallVector<Value> now(before);
+    SmallVector<Vector> vectors;
+    Value start = indices[vectorDim];
+    for (int64_t point = 0; point < points; point += lanes) {
+      Value mask = points - point < lanes ? tailMask(constantIndex(points - point)) : Value();
+      vectors.push_back({point == 0 ? start : add(start, point), mask, values});
+      emitIndependent(vectors.back(), now);
+    }
+    flagNaNs(vectors, now);
+    now[nest.running] = largestOf(vectors, now[nest.running]);
+    moveReference(now);
+    storeReference(start, now.back());
+    // Sums of sums: their errors grow with the number of blocks, and a block does not wait for the one before.
+    SmallVector<Value> sums(now);
+    for (unsigned i : relativeSums())
+      sums[i] = toVector(constant(neutralElement(vector::CombiningKind::ADD, elementOf(i))));
+    for (Vector &vector : vectors)
+      emitRelative(vector, sums);
+    for (unsigned i : relativeSums())
+      now[i] = arith::AddFOp::create(builder, loc, now[i], sums[i]);
+    return now;
+  }
+
+  /// What does not depend on the maximum, other accumulators with it.
+  void emitIndependent(Vector &vector, SmallVector<Value> &now) {
+    indices[vectorDim] = vector.index;
+    mapAccumulators(vector.values, ArrayRef(now).drop_back());
+    prefetchNextOutputs();
+    Operation *maximum = yielded(nest.running).getDefiningOp();
+    for (Operation &op : compute.getBodyBlock().without_terminator())
+      if (nest.levels.lookup(&op) == nest.order.size() && !nest.relative.contains(&op) && &op != maximum)
+        emitOp(op, vector.values, vector.mask);
+    for (unsigned i = 0; i < compute.getAccs().size(); ++i)
+      if (static_cast<int64_t>(i) != nest.running && !isRelative(i))
+        now[i] = keepPastEnd(vector.mask, vector.values.lookupOrDefault(yielded(i)), now[i]);
+  }
+
+  void emitRelative(Vector &vector, SmallVector<Value> &now) {
+    indices[vectorDim] = vector.index;
+    vector.values.map(yielded(nest.running), now.back());
+    mapAccumulators(vector.values, ArrayRef(now).drop_back());
+    for (Operation *op : nest.relative)
+      if (auto store = dyn_cast<StoreOp>(op); !store || store.getValue() != yielded(nest.running))
+        emitRelativeOp(*op, vector);
+    for (unsigned i : relativeSums())
+      now[i] = keepPastEnd(vector.mask, vector.values.lookup(yielded(i)), now[i]);
+  }
+
+  void emitRelativeOp(Operation &op, Vector &vector) {
+    emitOp(op, vector.values, vector.mask);
+    // No value is larger than the reference by more than kLag.
+    if (auto exp = dyn_cast<math::ExpOp>(op); exp && exp.getOperand().getDefiningOp<arith::SubFOp>())
+      vector.values.lookup(exp.getResult()).getDefiningOp()->setAttr(kSmallArgumentAttr, builder.getUnitAttr());
+  }
+
+  Value keepPastEnd(Value mask, Value value, Value before) {
+    value = toVector(value);
+    return mask ? arith::SelectOp::create(builder, loc, mask, value, before).getResult() : value;
+  }
+
+  /// The value of an extremum, or the neutral element in lanes past the end.
+  Value valueOf(const Extremum &extremum, const Vector &vector) {
+    unsigned i = extremum.accumulator.getArgNumber();
+    Value neutral = toVector(constant(neutralElement(kindOf(i), elementOf(i))));
+    return keepPastEnd(vector.mask, vector.values.lookupOrDefault(extremum.value), neutral);
+  }
+
+  /// Two vectors are asked at once.
+  void flagNaNs(ArrayRef<Vector> vectors, SmallVector<Value> &now) {
+    unsigned firstFlag = compute.getAccs().size();
+    for (auto [flag, extremum] : llvm::enumerate(ArrayRef(nest.extrema).take_front(nest.numFlags)))
+      for (size_t i = 0; i < vectors.size(); i += 2) {
+        const Vector &next = vectors[std::min(i + 1, vectors.size() - 1)];
+        Value one = valueOf(extremum, vectors[i]), other = valueOf(extremum, next);
+        Value either = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, one, other);
+        now[firstFlag + flag] = arith::OrIOp::create(builder, loc, now[firstFlag + flag], either);
+      }
+  }
+
+  Value larger(Value value, Value before) {
+    Value wins = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, value, before);
+    return arith::SelectOp::create(builder, loc, wins, value, before);
+  }
+
+  /// In two chains, each half as long.
+  Value largestOf(ArrayRef<Vector> vectors, Value before) {
+    const Extremum &extremum = *llvm::find_if(
+        nest.extrema, [&](const Extremum &e) { return e.accumulator.getArgNumber() == nest.running; });
+    Value largest[2] = {before, before};
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      largest[i % 2] = larger(valueOf(extremum, vector), largest[i % 2]);
+    return larger(largest[0], largest[1]);
+  }
+
+  /// Moves the reference, the last of `now`, and the sums that are relative to it, where it lags too far behind.
+  void moveReference(SmallVector<Value> &now) {
+    Value maximum = now[nest.running], reference = now.back();
+    Value lag = toVector(constant(builder.getFloatAttr(elementOf(nest.running), kLag)));
+    Value limit = arith::AddFOp::create(builder, loc, reference, lag);
+    Value beyond = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, maximum, limit);
+    Value any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, beyond);
+    SmallVector<unsigned> moved = relativeSums();
+    SmallVector<Value> stay = llvm::map_to_vector(moved, [&](unsigned i) { return now[i]; }), moves;
+    stay.push_back(reference);
+    auto branch = scf::IfOp::create(builder, loc, ValueRange(stay).getTypes(), any, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, stay);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      Value target = toVector(reduceLanes(nest.running, maximum));
+      Value factor = factorBetween(reference, target);
+      for (unsigned i : moved)
+        moves.push_back(arith::MulFOp::create(builder, loc, now[i], factor));
+      moves.push_back(target);
+      scf::YieldOp::create(builder, loc, moves);
+    }
+    for (auto [i, result] : llvm::zip(moved, branch.getResults().drop_back()))
+      now[i] = result;
+    now.back() = branch.getResults().back();
+  }
+
+  void storeReference(Value start, Value reference) {
+    indices[vectorDim] = start;
+    for (Operation *op : nest.relative)
+      if (auto storeOp = dyn_cast<StoreOp>(op); storeOp && storeOp.getValue() == yielded(nest.running))
+        store(vector::ExtractOp::create(builder, loc, reference, 0), storeOp.getSlice(), storeOp.getSlice().getType(),
+              storeOp.getMap(), Value());
   }
 
   vector::CombiningKind kindOf(unsigned i) {
@@ -460,8 +647,22 @@ private:
     scale = arith::SelectOp::create(builder, loc, isSmall, power(exponent), scale);
     Value scaled = arith::MulFOp::create(builder, loc, divisor, scale);
     Value reciprocal = arith::DivFOp::create(builder, loc, power(0), scaled);
+    if (auto [lanes, factor] = splitUniformFactor(dividend); factor) {
+      Value both = arith::MulFOp::create(builder, loc, arith::MulFOp::create(builder, loc, factor, scale), reciprocal);
+      return arith::MulFOp::create(builder, loc, lanes, toVector(both));
+    }
     Value product = arith::MulFOp::create(builder, loc, toVector(dividend), toVector(scale));
     return arith::MulFOp::create(builder, loc, product, toVector(reciprocal));
+  }
+
+  /// A product by a number that all lanes share, if it may be multiplied in another order: its lanes and that number.
+  static std::pair<Value, Value> splitUniformFactor(Value value) {
+    auto product = value.getDefiningOp<arith::MulFOp>();
+    if (!product || !bitEnumContainsAll(product.getFastmath(), arith::FastMathFlags::reassoc))
+      return {};
+    auto broadcast = product.getRhs().getDefiningOp<vector::BroadcastOp>();
+    bool uniform = broadcast && !isa<VectorType>(broadcast.getSource().getType());
+    return uniform ? std::pair(product.getLhs(), broadcast.getSource()) : std::pair<Value, Value>();
   }
 
   /// The larger or smaller of the accumulator and the value; the accumulator if the value is NaN.

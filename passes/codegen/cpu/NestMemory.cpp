@@ -12,8 +12,25 @@ using namespace tilewright::tile;
 
 static constexpr int64_t kLineBytes = 64;
 
+/// Whether the index changes along the dim by whole blocks of a multiple of so many points only.
+static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
+  if (!index.isFunctionOfDim(dim))
+    return true;
+  if (index.getKind() != AffineExprKind::FloorDiv)
+    return false;
+  auto division = cast<AffineBinaryOpExpr>(index);
+  auto block = dyn_cast<AffineConstantExpr>(division.getRHS());
+  return block && block.getValue() % points == 0 && division.getLHS() == getAffineDimExpr(dim, index.getContext());
+}
+
 NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   if (vectorDim < 0)
+    return Lanes::uniform;
+  // A dim that is whole in every tile is walked from zero in whole vectors.
+  bool whole = !llvm::is_contained(compute.getOffsetDims(), vectorDim);
+  if (whole && !threads && llvm::all_of(map.getResults(), [&](AffineExpr index) {
+        return isBlockwise(index, vectorDim, lanes);
+      }))
     return Lanes::uniform;
   std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
   if (stride && *stride == 0 && !map.isFunctionOfDim(vectorDim))
@@ -219,10 +236,10 @@ Value NestMemory::emitWithin(IntegerSet set, bool onLanes) {
 }
 
 void NestMemory::findNextOutputs() {
-  auto next = dyn_cast_or_null<ComputeOp>(nextNest());
+  ComputeOp next = nextNest();
   if (vectorDim < 0 || !next || next.getMicroKernel() || next.getVector() != compute.getVector() ||
-      next.getExtents() != compute.getExtents() || next.getSizes() != compute.getSizes() ||
-      next.getOffsetDims() != compute.getOffsetDims() || next.getOffsets() != compute.getOffsets())
+      next.getSizes() != compute.getSizes() || next.getOffsetDims() != compute.getOffsetDims() ||
+      next.getOffsets() != compute.getOffsets())
     return;
   for (auto storeOp : next.getBody().getOps<StoreOp>())
     if (storeOp.getSlice().getType().getSpace() == Space::global && !storeOp.getStreamed() &&
@@ -230,9 +247,13 @@ void NestMemory::findNextOutputs() {
       nextOutputs.push_back(storeOp);
 }
 
-Operation *NestMemory::nextNest() {
-  Operation *next = compute->getNextNode();
-  while (isa_and_nonnull<SyncOp>(next))
-    next = next->getNextNode();
-  return next;
+ComputeOp NestMemory::nextNest() {
+  for (Operation *next = compute->getNextNode(); isa_and_nonnull<SyncOp, ComputeOp>(next); next = next->getNextNode())
+    if (auto nest = dyn_cast<ComputeOp>(next)) {
+      if (nest.getExtents() == compute.getExtents())
+        return nest;
+      if (!compute.getRunning())
+        break;
+    }
+  return {};
 }

@@ -58,7 +58,8 @@ private:
   mlir::Value toStorage(mlir::Value value, mlir::Type element);
   /// What the next nest will store to bindings, where it visits the same points.
   void findNextOutputs();
-  mlir::Operation *nextNest();
+  /// The one that runs over the same points; factors of a running maximum are made in between.
+  tile::ComputeOp nextNest();
 
   VectorShape shape;
   llvm::SmallVector<tile::StoreOp> nextOutputs;

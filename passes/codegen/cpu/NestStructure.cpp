@@ -15,6 +15,8 @@ static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t work = 0;
   compute.getBody().walk([&](Operation *op) { work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1; });
   int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
+  if (compute.getRunning())
+    unroll = 1; // blocks of vectors
   while (unroll > 1 && native * unroll > size)
     unroll /= 2;
   if (size >= native)
@@ -33,6 +35,10 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
     vectorDim = -1;
   orderLoops();
   findDependences();
+  if (compute.getRunning()) {
+    running = compute.getRunning()->getAccumulator();
+    relative = compute.getRelativeOps();
+  }
   if (!threads)
     findExtrema(); // GPUs have instructions for what becomes of NaN
 }

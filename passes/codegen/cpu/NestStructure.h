@@ -28,6 +28,9 @@ struct NestStructure {
   llvm::DenseMap<mlir::Operation *, bool> vectorised;
   llvm::SmallVector<Extremum> extrema;
   unsigned numFlags = 0; ///< extrema that a NaN wins
+  /// The accumulator that the rest of the body uses while it is accumulated, or -1, and what depends on its next value.
+  int64_t running = -1;
+  llvm::SetVector<mlir::Operation *> relative;
 
 private:
   /// Parallel loops outside, reduced ones inside, the vector dim last of its kind.

@@ -151,7 +151,7 @@ static ComputeOp copyNest(MoveOp move) {
   auto compute =
       ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(), type.getShape(),
                         ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
-                        builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr());
+                        builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
   compute.getBody().push_back(body);
   return compute;
 }

@@ -104,6 +104,7 @@ struct Binary {
 Binary splitBinary(Num x);
 
 Num exp(Num x);
+Num expOfSmall(Num x); ///< exp x for x <= 89, or NaN
 Num exp2(Num x);
 Num expm1(Num x);
 Num sinh(Num x);

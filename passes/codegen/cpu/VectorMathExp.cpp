@@ -38,8 +38,10 @@ Num quarterExpm1(Num x) {
 }
 } // namespace
 
-Num exp(Num x) {
-  Num bounded = atMost(atLeast(x, -104.0), 89.0);
+Num exp(Num x) { return expOfSmall(atMost(x, 89.0)); }
+
+Num expOfSmall(Num x) {
+  Num bounded = atLeast(x, -104.0);
   Whole n = nearest(bounded, kLog2E);
   return scaled(expNearZero(remainder(bounded, n)), n);
 }
