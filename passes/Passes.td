@@ -350,6 +350,20 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
+  let summary = "Divide after a contraction instead of before it where that is less work";
+  let description = [{
+    Arrives: any function. Leaves: where a contraction reads exponentials divided
+    by their own sum (a softmax), at most moved about and read by it alone, and
+    its result is smaller than they are, it reads the exponentials, and its
+    result is divided. All others, and contractions that round their sums, are
+    left alone. See test/passes/delay-divisions.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"delayed", "delayed", "divisions moved behind their contraction">];
+}
+
 def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
   let summary = "Raise tensor ops to tile.expr";
   let description = [{

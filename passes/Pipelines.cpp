@@ -143,15 +143,17 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitPtx(emit));
 }
 
-/// A module's functions to what is planned.
-void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
+/// A module's functions to what is planned; `contracts`: contractions may become kernels of ours.
+void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool contracts) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
-  if (packWeights) {
+  if (options.numerics != "strict" && contracts)
+    manager.addNestedPass<func::FuncOp>(createDelayDivisions());
+  if (contracts) {
     PackWeightsOptions pack;
     pack.target = options.target;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
@@ -181,7 +183,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
 
 void buildNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildNormalizing(manager, options, /*packWeights=*/true);
+  buildNormalizing(manager, options, /*contracts=*/true);
 }
 
 /// A normalized function to an object and the launches of its kernels.
@@ -206,7 +208,7 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
 /// Contractions stay with IREE, so no weights are packed for kernels of ours.
 void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
-  buildNormalizing(manager, options, /*packWeights=*/false);
+  buildNormalizing(manager, options, /*contracts=*/false);
   buildPlanning(manager, options);
   LowerToProgramOptions lower;
   lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
@@ -235,8 +237,8 @@ void tilewright::registerAllPassesAndPipelines() {
                                           "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
                                           buildNormalized);
-  PassPipelineRegistration<KernelOptions>(
-      "tilewright-cpu-subprogram", "Compile a function of tile-print-subprograms to an object", buildSubprogram);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-subprogram",
+                                          "Compile a function of tile-print-subprograms to an object", buildSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
                                           "Compile a kernel module's tile programs to an object", buildCodegen);
   PassPipelineRegistration<KernelOptions>(

@@ -26,7 +26,7 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   for (const PartRoot &root : space.roots)
     for (Value result : graph.exprs()[root.expr].op->getResults())
       if (size_t readers = space.readingNests(result).size())
-        bytes += static_cast<double>(tensorBytes(result)) * (readers + 1);
+        bytes += static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root));
   for (Value input : space.inputs)
     if (size_t readers = space.readingNests(input).size(); readers > 1)
       bytes += static_cast<double>(tensorBytes(input)) * readers;
@@ -66,7 +66,7 @@ private:
     double points = graph.exprs()[root.expr].domainSize();
     int64_t contiguous = unitStrideDim(map.getResult(innermost));
     if (contiguous != lane)
-      work.arithmetic += kGatherOperations * points;
+      work.arithmetic += kGatherOperations * points * space.timesComputed(root);
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
     if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
@@ -142,7 +142,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     for (unsigned evaluated : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
-      double times = std::min(1.0, points / expr.domainSize());
+      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root);
       if (expr.kind != ExprKind::contraction)
         work.arithmetic += times * expr.arithmetic();
       work.special += times * specialOps(expr) * expr.domainSize();

@@ -63,9 +63,9 @@ public:
       body.addArgument(builder.getIndexType(), loc);
     offsets.assign(body.args_begin(), body.args_end());
 
-    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
+    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body), before(walk);
     for (Value tensor : movement.buffered)
-      buffers[tensor] = allocateTile(bodyBuilder, tensor);
+      buffers[tensor] = allocateTile(keptAlong(nestOf(tensor)) > 0 ? before : bodyBuilder, tensor);
     for (const TileStaging &staging : movement.tileStaged)
       stagingBuffers.push_back(allocateSlice(bodyBuilder, staging.access));
     for (unsigned n = 0; n < movement.nests.size(); ++n) {
@@ -234,8 +234,18 @@ private:
     for (ExprOp root : nest.roots)
       cloneRoot(bodyBuilder, n, root, body, accs);
     YieldOp::create(bodyBuilder, subprogram.getLoc(), accs.yields);
-    createCompute(builder, subprogram.getLoc(), nest, accs, body);
+    int64_t along = keptAlong(nest);
+    if (along == 0) {
+      createCompute(builder, subprogram.getLoc(), nest, accs, body);
+      return;
+    }
+    auto keep = KeepOp::create(builder, subprogram.getLoc(), along);
+    OpBuilder kept = OpBuilder::atBlockEnd(&keep.getBody().emplaceBlock());
+    createCompute(kept, subprogram.getLoc(), nest, accs, body);
   }
+
+  int64_t keptAlong(const Nest &nest) { return tilewright::keptAlong(subprogram, nest); }
+  const Nest &nestOf(Value tensor) { return movement.nests[movement.nestOf.lookup(tensor.getDefiningOp())]; }
 
   void buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Value buffer) {
     Nest copy;
@@ -284,7 +294,7 @@ private:
     Value slice;
     AffineMap map;
     // A register block reads inputs where they lie: what another nest keeps of them may not be there yet.
-    bool direct = microKernelOf(nest) && bindsInput(access.tensor);
+    bool direct = (microKernelOf(nest) || keptAlong(nest) > 0) && bindsInput(access.tensor);
     if (Value buffer = direct ? Value() : workgroupBuffers.lookup(access.tensor)) {
       slice = buffer;
       map = toNest(access.map.getResults(), nest);
