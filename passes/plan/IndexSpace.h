@@ -65,6 +65,7 @@ struct IndexSpace {
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
   RegisterBlock block{1, 1};      ///< of contractions
   double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes
+  int64_t cacheBytes = 0;         ///< of a core's own caches; 0: nobody asked
   int64_t footprintBytes = 0;     ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile

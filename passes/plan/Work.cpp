@@ -106,24 +106,36 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
   work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
 }
 
-/// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.
+/// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
+/// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
+/// beside the buffers, they are of block space.
+static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, PartWork &work) {
+  double inside = tensorBytes(access.tensor), all = inside;
+  double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
+  for (int64_t place : space.grid) {
+    double count = llvm::divideCeil(space.extents[place], space.tiles[place]);
+    auto dim = llvm::find(root.dims, place);
+    if (dim != root.dims.end() && access.map.isFunctionOfDim(dim - root.dims.begin())) {
+      inside /= count;
+      continue;
+    }
+    reads *= count;
+    if (inside + space.footprintBytes > space.cacheBytes)
+      distant *= count;
+  }
+  work.repeatedBytes += (distant - 1) * all;
+  work.blockBytes += (reads - distant) * all;
+}
+
 static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
     addMultiplications(graph, space, root, work);
-    for (const RootAccess &access : root.accesses) {
-      if (access.producer >= 0)
-        continue;
-      double times = 1;
-      for (int64_t place : space.grid) {
-        auto dim = llvm::find(root.dims, place);
-        if (dim == root.dims.end() || !access.map.isFunctionOfDim(dim - root.dims.begin()))
-          times *= llvm::divideCeil(space.extents[place], space.tiles[place]);
-      }
-      work.repeatedBytes += (times - 1) * tensorBytes(access.tensor);
-    }
+    for (const RootAccess &access : root.accesses)
+      if (access.producer < 0)
+        addRepeatedReads(space, root, access, work);
   }
 }
 
