@@ -200,8 +200,8 @@ TEST_F(IndexSpaceTest, tiles_fit_for_many_shapes) {
       EXPECT_LE(space->footprintBytes, target.blockBytes) << type;
     }
 }
-// Chimera's chain with keys as rows: rows of scores are the grid, batches outside; the turned key has no rows, so the tiles
-// along them keep it, and it is computed once more for each further workgroup at most.
+// Chimera's chain with keys as rows: rows of scores are the grid, batches outside; the turned key has no rows, so the
+// tiles along them keep it, and it is computed once more for each further workgroup at most.
 TEST_F(IndexSpaceTest, operands_are_kept_for_the_tiles_that_share_them) {
   TensorGraph graph = parse(R"(
 func.func @chain(%q: tensor<3x370x19xf32>, %k: tensor<3x530x19xf32>, %v: tensor<3x530x17xf32>) -> tensor<3x370x17xf32> {

@@ -18,18 +18,20 @@ struct Transpose {
   int64_t from, to;
 };
 
-/// The dim that the innermost index of a dense slice is, less its offset at most, if no other index depends on it; or
-/// -1.
+/// The dim that the innermost index of a dense slice advances by one with, if no other index depends on it; or -1.
 int64_t innermostDim(SliceType type, AffineMap map) {
   if (map.getNumResults() == 0 || !type.getStrides().empty())
     return -1;
   AffineExpr index = map.getResults().back();
-  if (auto sum = dyn_cast<AffineBinaryOpExpr>(index); sum && sum.getKind() == AffineExprKind::Add)
-    index = sum.getLHS();
-  auto dim = dyn_cast<AffineDimExpr>(index);
-  bool alone = dim && llvm::none_of(map.getResults().drop_back(),
-                                    [&](AffineExpr other) { return other.isFunctionOfDim(dim.getPosition()); });
-  return alone ? static_cast<int64_t>(dim.getPosition()) : -1;
+  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
+    AffineExpr rest =
+        simplifyAffineExpr(index - getAffineDimExpr(dim, map.getContext()), map.getNumDims(), map.getNumSymbols());
+    bool alone =
+        llvm::none_of(map.getResults().drop_back(), [&](AffineExpr other) { return other.isFunctionOfDim(dim); });
+    if (index.isFunctionOfDim(dim) && !rest.isFunctionOfDim(dim))
+      return alone ? dim : -1;
+  }
+  return -1;
 }
 
 std::optional<Transpose> matchTranspose(ComputeOp compute) {
