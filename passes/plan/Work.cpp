@@ -108,8 +108,10 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
 
 /// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
 /// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
-/// beside the buffers, they are of block space.
-static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, PartWork &work) {
+/// beside the buffers, they are of block space. Lanes only, which are read a panel after the other: each tile begins
+/// its rows anew.
+static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, bool isLanes,
+                             PartWork &work) {
   double inside = tensorBytes(access.tensor), all = inside;
   double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
   for (int64_t place : space.grid) {
@@ -120,7 +122,7 @@ static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, cons
       continue;
     }
     reads *= count;
-    if (inside + space.footprintBytes > space.cacheBytes)
+    if (!isLanes || inside + space.footprintBytes > space.cacheBytes)
       distant *= count;
   }
   work.repeatedBytes += (distant - 1) * all;
@@ -133,9 +135,10 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
       continue;
     work.tiles = space.numTiles();
     addMultiplications(graph, space, root, work);
-    for (const RootAccess &access : root.accesses)
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)
-        addRepeatedReads(space, root, access, work);
+        addRepeatedReads(space, root, access, roles && roles->laneInput == input, work);
   }
 }
 
