@@ -499,7 +499,9 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     and constants alone, reading that operand as blocks of lanes, one block
     after another, each with the reduced dims outside and its lanes inside,
     filled up with zeros (Chimera 5: packing). Whatever order the weights came in,
-    the kernel then reads them from first to last.
+    the kernel then reads them from first to last. Where any other operand lies
+    across the lanes (the keys of an attention), the contraction reads a copy of
+    it with the lanes innermost, for the planner to place.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"packed", "packed", "operands packed">];
