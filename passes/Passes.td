@@ -356,6 +356,20 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
+  let summary = "Divide after a contraction instead of before it where that is less work";
+  let description = [{
+    Arrives: any function. Leaves: where a contraction reads exponentials divided
+    by their own sum (a softmax), at most moved about and read by it alone, and
+    its result is smaller than they are, it reads the exponentials, and its
+    result is divided. All others, and contractions that round their sums, are
+    left alone. See test/passes/delay-divisions.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"delayed", "delayed", "divisions moved behind their contraction">];
+}
+
 def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
   let summary = "Name the maxima of rows that may be used while they are accumulated";
   let description = [{
@@ -505,7 +519,9 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     and constants alone, reading that operand as blocks of lanes, one block
     after another, each with the reduced dims outside and its lanes inside,
     filled up with zeros (Chimera 5: packing). Whatever order the weights came in,
-    the kernel then reads them from first to last.
+    the kernel then reads them from first to last. Where any other operand lies
+    across the lanes (the keys of an attention), the contraction reads a copy of
+    it with the lanes innermost, for the planner to place.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"packed", "packed", "operands packed">];

@@ -152,6 +152,8 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  if (options.numerics != "strict" && !isGpu)
+    manager.addNestedPass<func::FuncOp>(createDelayDivisions());
   RunMaximaOptions run;
   run.target = options.target;
   if (options.numerics != "strict" && !isGpu)
@@ -243,8 +245,8 @@ void tilewright::registerAllPassesAndPipelines() {
                                           "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
                                           buildNormalized);
-  PassPipelineRegistration<KernelOptions>(
-      "tilewright-cpu-subprogram", "Compile a function of tile-print-subprograms to an object", buildSubprogram);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-subprogram",
+                                          "Compile a function of tile-print-subprograms to an object", buildSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
                                           "Compile a kernel module's tile programs to an object", buildCodegen);
   PassPipelineRegistration<KernelOptions>(

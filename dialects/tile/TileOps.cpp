@@ -367,6 +367,13 @@ LogicalResult WalkOp::verify() {
   return success();
 }
 
+LogicalResult KeepOp::verify() {
+  int64_t dims = (*this)->getParentOfType<ParallelOp>().getExtents().size(), along = getAlong();
+  if (along < 1 || along > dims)
+    return emitOpError("F1: along must count from 1 to the ") << dims << " dims of the grid";
+  return success();
+}
+
 LogicalResult AllocOp::verify() {
   if (getType().getSpace() != Space::block || !getType().getStrides().empty())
     return emitOpError("B1: only dense block slices are allocated");

@@ -222,6 +222,20 @@ def Tile_WalkOp : Tile_Op<"walk", [NoTerminator, SingleBlock, HasParent<"Paralle
   let hasVerifier = 1;
 }
 
+def Tile_KeepOp : Tile_Op<"keep", [NoTerminator, SingleBlock, HasParent<"WalkOp">]> {
+  let summary = "computes what the tiles along the last grid dims keep";
+  let description = [{
+    Runs its body for the first of the tiles along the last `along` dims of the
+    grid, and for the workgroup's first tile: what it writes, to buffers from
+    before the walk, serves the tiles that follow.
+    Constraint: (F1) along counts dims of the grid, one at least.
+  }];
+  let arguments = (ins I64Attr:$along);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`along` $along attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
 def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a buffer of the workgroup";
   let description = [{

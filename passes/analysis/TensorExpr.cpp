@@ -193,6 +193,14 @@ StringRef stringify(ExprKind kind) {
   llvm_unreachable("unknown kind");
 }
 
+AffineMap TensorExpr::pointOf(unsigned result) const {
+  SmallVector<AffineExpr> dims(domain.size(), getAffineConstantExpr(0, op->getContext()));
+  for (auto [position, index] : llvm::enumerate(results[result].getResults()))
+    if (auto dim = dyn_cast<AffineDimExpr>(index))
+      dims[dim.getPosition()] = getAffineDimExpr(position, op->getContext());
+  return AffineMap::get(results[result].getNumResults(), 0, dims, op->getContext());
+}
+
 int64_t TensorExpr::domainSize() const { return llvm::product_of(domain); }
 
 int64_t TensorExpr::arithmetic() const {

@@ -37,6 +37,8 @@ struct TensorExpr {
   llvm::SmallVector<mlir::AffineMap> results; ///< result index per result, a projected permutation of the domain
 
   bool oneReliesOnOne() const { return reductions.empty(); }
+  /// The point of the domain that an element of a result belongs to, zero along dims that it does not tell.
+  mlir::AffineMap pointOf(unsigned result) const;
   int64_t domainSize() const;
   /// Arithmetic operations of the body over the whole domain (constants, casts of index and yields are free).
   int64_t arithmetic() const;

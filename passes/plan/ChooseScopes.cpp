@@ -1,6 +1,7 @@
 // Scopes inside a part. Reductions hand their results over at block scope; movement is never worth a buffer. An
 // elementwise value is computed in registers by the one nest that reads it; if several do, or it leaves the kernel as
 // well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
@@ -8,6 +9,12 @@
 
 using namespace mlir;
 using namespace tilewright;
+
+/// The dim that an innermost index runs along, whole or within blocks.
+static int64_t blockedDim(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
+}
 
 namespace {
 class ScopeChooser {
@@ -57,6 +64,9 @@ private:
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     if (!tensorExpr.oneReliesOnOne())
       return {Scope::block, false, "a reduction: later nests read the finished tile"};
+    if (tensorExpr.kind == ExprKind::movement && liesAcrossLanes(expr))
+      return {Scope::block, false,
+              "a contraction multiplies with it, whose lanes the tensor lies across: laid out once"};
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
     if (feedsContraction(expr))
@@ -87,6 +97,39 @@ private:
       return part.contains(consumer) && (reader.kind == ExprKind::contraction ||
                                          (reader.kind == ExprKind::movement && feedsContraction(consumer)));
     });
+  }
+
+  /// Whether a contraction of the part loads its lanes from what this movement gives, and the tensor behind it does not
+  /// lie along them.
+  bool liesAcrossLanes(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      const TensorEdge &entry = graph.edges()[edge];
+      const TensorExpr &reader = graph.exprs()[entry.consumer];
+      if (!part.contains(entry.consumer) || reader.kind != ExprKind::contraction || reader.inputs.size() != 2)
+        return false;
+      auto roles = contractionRoles(reader, reader.inputs[0].map, reader.inputs[1].map);
+      return roles && roles->laneInput == entry.input &&
+             laneOf(reader, reader.inputs[entry.input], entry.producer) != roles->lane;
+    });
+  }
+
+  /// The dim of a contraction along which the tensor behind movement lies, or -1.
+  int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
+    TensorAccess behind = access;
+    while (producer >= 0 && part.contains(producer) && graph.exprs()[producer].kind == ExprKind::movement &&
+           graph.exprs()[producer].inputs.size() == 1 && graph.exprs()[producer].inputs[0].guard == IntegerSet()) {
+      const TensorExpr &movement = graph.exprs()[producer];
+      AffineMap point = composeInDomain(movement.pointOf(0), behind.map, reader.domain);
+      behind = movement.inputs[0];
+      behind.map = composeInDomain(behind.map, point, reader.domain);
+      Operation *definition = behind.tensor.getDefiningOp();
+      producer = definition ? graph.indexOf(definition) : -1;
+    }
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(behind.tensor.getType()).getShape();
+    for (auto [index, size] : llvm::reverse(llvm::zip_equal(behind.map.getResults(), shape)))
+      if (size > 1)
+        return blockedDim(index);
+    return -1;
   }
 
   bool isFullSize(int64_t size) const { return 2 * size > largest; }
@@ -136,12 +179,6 @@ private:
 llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                               bool threadOnly) {
   return ScopeChooser(graph, exprs, threadOnly).choose();
-}
-
-/// The dim that an innermost index runs along, whole or within blocks.
-static int64_t blockedDim(AffineExpr index) {
-  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
 }
 
 /// The micro kernel loads its lane operand by whole vectors.

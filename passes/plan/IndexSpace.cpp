@@ -6,6 +6,7 @@
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include <algorithm>
 #include <numeric>
 
 using namespace mlir;
@@ -18,6 +19,25 @@ int64_t IndexSpace::numTiles() const {
   return count;
 }
 
+int64_t IndexSpace::keptAlong(const PartRoot &root) const {
+  auto own = llvm::find_if(llvm::reverse(grid), [&](int64_t dim) { return llvm::is_contained(root.dims, dim); });
+  return own - llvm::reverse(grid).begin();
+}
+
+double IndexSpace::timesComputed(const PartRoot &root) const {
+  double around = 1, changes = 1, own = 1;
+  int64_t kept = keptAlong(root);
+  for (auto [place, dim] : llvm::enumerate(grid)) {
+    int64_t count = llvm::divideCeil(extents[dim], tiles[dim]);
+    bool isOwn = llvm::is_contained(root.dims, dim);
+    own *= isOwn ? count : 1;
+    (place + kept < grid.size() ? changes : around) *= count;
+  }
+  if (kept > 0 && around > 1)
+    changes += workgroups - 1;
+  return changes / own;
+}
+
 bool tilewright::leavesPart(const TensorGraph &graph, const PartChoice &part, Value value) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     int64_t user = graph.indexOf(use.getOwner());
@@ -26,6 +46,18 @@ bool tilewright::leavesPart(const TensorGraph &graph, const PartChoice &part, Va
     // An initial accumulator is an operand, but the expression does not read it.
     return llvm::none_of(graph.exprs()[user].inputs,
                          [&](const TensorAccess &access) { return access.operand == use.getOperandNumber(); });
+  });
+}
+
+bool tilewright::preparesOperand(const TensorGraph &graph, const PartChoice &part, ArrayRef<PartRoot> roots,
+                                 unsigned expr) {
+  const TensorExpr &prepared = graph.exprs()[expr];
+  if (!prepared.oneReliesOnOne() ||
+      llvm::any_of(prepared.op->getResults(), [&](Value result) { return leavesPart(graph, part, result); }))
+    return false;
+  return llvm::all_of(roots, [&](const PartRoot &reader) {
+    return graph.exprs()[reader.expr].kind == ExprKind::contraction ||
+           llvm::none_of(reader.accesses, [&](const RootAccess &access) { return access.producer == expr; });
   });
 }
 
@@ -218,7 +250,7 @@ public:
 class SpaceFinder {
 public:
   SpaceFinder(const TensorGraph &graph, const PartChoice &part)
-      : graph(graph), roots(collectRoots(graph, part)), classes(graph, roots) {
+      : graph(graph), part(part), roots(collectRoots(graph, part)), classes(graph, roots) {
     for (auto [r, root] : llvm::enumerate(roots))
       rootIndex[root.expr] = r;
     uniteAlongEdges();
@@ -254,6 +286,9 @@ public:
       if (mayBeGrid(dimClass))
         space.grid.push_back(position);
     }
+    // What is kept for tiles along dims that it has not is computed least often where those tiles follow each other.
+    std::stable_partition(space.grid.begin(), space.grid.end(),
+                          [&](int64_t position) { return hasAllRoots(order[position]); });
     space.vector = vector < 0 ? -1 : static_cast<int64_t>(order.size()) - 1;
     for (auto [r, root] : llvm::enumerate(roots))
       for (int64_t dimClass : classes.classOf[r])
@@ -314,9 +349,14 @@ private:
     });
   }
 
+  bool hasAllRoots(int64_t dimClass) const { return classes.members[dimClass].size() == roots.size(); }
+
   bool mayBeGrid(int64_t dimClass) const {
-    return classes.extents[dimClass] > 1 && !classes.resident[dimClass] && !isReduced(dimClass) &&
-           classes.members[dimClass].size() == roots.size();
+    if (classes.extents[dimClass] <= 1 || classes.resident[dimClass] || isReduced(dimClass))
+      return false;
+    return llvm::all_of(llvm::seq<unsigned>(0, roots.size()), [&](unsigned r) {
+      return classes.has(dimClass, r) || preparesOperand(graph, part, roots, roots[r].expr);
+    });
   }
 
   SmallVector<int64_t> classOrder() const {
@@ -370,6 +410,7 @@ private:
   }
 
   const TensorGraph &graph;
+  const PartChoice &part;
   std::vector<PartRoot> roots;
   DimClasses classes;
   llvm::DenseMap<unsigned, unsigned> rootIndex;

@@ -66,6 +66,7 @@ struct IndexSpace {
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
   RegisterBlock block{1, 1};      ///< of contractions
   double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes
+  int64_t cacheBytes = 0;         ///< of a core's own caches; 0: nobody asked
   int64_t footprintBytes = 0;     ///< block-space bytes of one workgroup
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read: kept for the tile
@@ -73,6 +74,11 @@ struct IndexSpace {
   std::vector<mlir::Value> streamed;        ///< outputs that no cache holds until they are read: written past it
 
   int64_t numTiles() const;
+  /// How many grid dims, the last ones, a root has no part in: what it computes is kept for the tiles along them.
+  int64_t keptAlong(const PartRoot &root) const;
+  /// How many times each element of a root is computed: once, but for kept operands of contractions, which the tiles
+  /// along further dims that they have not, and the first tile of each workgroup, compute again.
+  double timesComputed(const PartRoot &root) const;
   const PartRoot &root(unsigned expr) const;
   /// The nests that read a tensor, without the one that produces it.
   llvm::SmallVector<unsigned> readingNests(mlir::Value tensor) const;
@@ -80,6 +86,9 @@ struct IndexSpace {
 
 /// The roots of a part with what they read; no dims yet.
 std::vector<PartRoot> collectRoots(const TensorGraph &graph, const PartChoice &part);
+
+/// Whether a root only prepares what contractions multiply with, so that tiles along dims that it has not can keep it.
+bool preparesOperand(const TensorGraph &graph, const PartChoice &part, llvm::ArrayRef<PartRoot> roots, unsigned expr);
 
 std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                          std::string *reason = nullptr);

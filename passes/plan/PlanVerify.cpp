@@ -198,10 +198,11 @@ private:
     for (auto [index, edge] : llvm::enumerate(graph.edges()))
       if (choice.contains(edge.producer) && choice.contains(edge.consumer))
         choice.scopes[index] = scopes.lookup(index);
+    std::vector<PartRoot> roots = collectRoots(graph, choice);
     for (const OpPlan &entry : part.ops)
-      if (std::string why = checkOp(part, choice, entry); !why.empty())
+      if (std::string why = checkOp(part, choice, roots, entry); !why.empty())
         return op(entry.id) + ": " + why;
-    for (const PartRoot &root : collectRoots(graph, choice))
+    for (const PartRoot &root : roots)
       if (std::string why = checkTileLocal(part, root); !why.empty())
         return op(root.expr) + ": " + why;
     return "";
@@ -234,7 +235,8 @@ private:
     return "";
   }
 
-  std::string checkOp(const PartPlan &part, const PartChoice &choice, const OpPlan &entry) const {
+  std::string checkOp(const PartPlan &part, const PartChoice &choice, ArrayRef<PartRoot> roots,
+                      const OpPlan &entry) const {
     const TensorExpr &expr = graph.exprs()[entry.id];
     bool root = isRoot(graph, choice, entry.id);
     if (root != entry.root)
@@ -245,10 +247,13 @@ private:
         return "a tiling must have one size and one place per domain dim";
     if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
       return why;
-    return root ? checkDims(part, expr, entry.dims) : "";
+    if (!root)
+      return "";
+    return checkDims(part, expr, entry.dims, preparesOperand(graph, choice, roots, entry.id));
   }
 
-  static std::string checkDims(const PartPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims) {
+  static std::string checkDims(const PartPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,
+                               bool mayLackGrid) {
     if (dims.size() != expr.domain.size())
       return "expected a place for each of the " + std::to_string(expr.domain.size()) + " domain dims";
     llvm::SmallSet<int64_t, 8> used;
@@ -266,9 +271,9 @@ private:
     }
     for (int64_t dim : part.grid) {
       auto own = llvm::find(dims, dim);
-      if (own == dims.end())
+      if (own == dims.end() && !mayLackGrid)
         return "has no part in grid dim " + std::to_string(dim);
-      if (llvm::is_contained(expr.reductions, own - dims.begin()))
+      if (own != dims.end() && llvm::is_contained(expr.reductions, own - dims.begin()))
         return "reduces grid dim " + std::to_string(dim);
     }
     return "";

@@ -103,6 +103,7 @@ private:
   void chooseContractionTiles() {
     space.block = registerBlock(target.vectorRegisters);
     space.leastRows = rowsPerPanel();
+    space.cacheBytes = target.level(tile::Space::block).capacityBytes;
     int64_t row = rowDim();
     std::vector<int64_t> best;
     double quickest = std::numeric_limits<double>::infinity();

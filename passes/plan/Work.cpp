@@ -26,7 +26,7 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   for (const PartRoot &root : space.roots)
     for (Value result : graph.exprs()[root.expr].op->getResults())
       if (size_t readers = space.readingNests(result).size())
-        bytes += static_cast<double>(tensorBytes(result)) * (readers + 1);
+        bytes += static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root));
   for (Value input : space.inputs)
     if (size_t readers = space.readingNests(input).size(); readers > 1)
       bytes += static_cast<double>(tensorBytes(input)) * readers;
@@ -66,7 +66,7 @@ private:
     double points = graph.exprs()[root.expr].domainSize();
     int64_t contiguous = unitStrideDim(map.getResult(innermost));
     if (contiguous != lane)
-      work.arithmetic += kGatherOperations * points;
+      work.arithmetic += kGatherOperations * points * space.timesComputed(root);
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
     if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
@@ -106,24 +106,39 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
   work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
 }
 
-/// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.
+/// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
+/// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
+/// beside the buffers, they are of block space. Lanes only, which are read a panel after the other: each tile begins
+/// its rows anew.
+static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, bool isLanes,
+                             PartWork &work) {
+  double inside = tensorBytes(access.tensor), all = inside;
+  double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
+  for (int64_t place : space.grid) {
+    double count = llvm::divideCeil(space.extents[place], space.tiles[place]);
+    auto dim = llvm::find(root.dims, place);
+    if (dim != root.dims.end() && access.map.isFunctionOfDim(dim - root.dims.begin())) {
+      inside /= count;
+      continue;
+    }
+    reads *= count;
+    if (!isLanes || inside + space.footprintBytes > space.cacheBytes)
+      distant *= count;
+  }
+  work.repeatedBytes += (distant - 1) * all;
+  work.blockBytes += (reads - distant) * all;
+}
+
 static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
     addMultiplications(graph, space, root, work);
-    for (const RootAccess &access : root.accesses) {
-      if (access.producer >= 0)
-        continue;
-      double times = 1;
-      for (int64_t place : space.grid) {
-        auto dim = llvm::find(root.dims, place);
-        if (dim == root.dims.end() || !access.map.isFunctionOfDim(dim - root.dims.begin()))
-          times *= llvm::divideCeil(space.extents[place], space.tiles[place]);
-      }
-      work.repeatedBytes += (times - 1) * tensorBytes(access.tensor);
-    }
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    for (auto [input, access] : llvm::enumerate(root.accesses))
+      if (access.producer < 0)
+        addRepeatedReads(space, root, access, roles && roles->laneInput == input, work);
   }
 }
 
@@ -142,7 +157,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     for (unsigned evaluated : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
-      double times = std::min(1.0, points / expr.domainSize());
+      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root);
       if (expr.kind != ExprKind::contraction)
         work.arithmetic += times * expr.arithmetic();
       work.special += times * specialOps(expr) * expr.domainSize();

@@ -68,9 +68,9 @@ public:
       body.addArgument(builder.getIndexType(), loc);
     offsets.assign(body.args_begin(), body.args_end());
 
-    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
+    OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body), before(walk);
     for (Value tensor : movement.buffered)
-      buffers[tensor] = allocateTile(bodyBuilder, tensor);
+      buffers[tensor] = allocateTile(keptAlong(nestOf(tensor)) > 0 ? before : bodyBuilder, tensor);
     for (Value maximum : llvm::make_second_range(movement.relative))
       if (!references.contains(maximum))
         references[maximum] = allocateReferences(bodyBuilder, maximum);
@@ -328,10 +328,23 @@ private:
     for (ExprOp root : nest.roots)
       cloneRoot(bodyBuilder, n, root, body, accs);
     YieldOp::create(bodyBuilder, subprogram.getLoc(), accs.yields);
-    ComputeOp compute = createCompute(builder, subprogram.getLoc(), nest, accs, body);
-    if (accs.running)
-      compute.setRunningAttr(RunningAttr::get(context(), *accs.running, referenceBlock));
+    auto nestOp = [&](OpBuilder &where) {
+      ComputeOp compute = createCompute(where, subprogram.getLoc(), nest, accs, body);
+      if (accs.running)
+        compute.setRunningAttr(RunningAttr::get(context(), *accs.running, referenceBlock));
+    };
+    int64_t along = keptAlong(nest);
+    if (along == 0) {
+      nestOp(builder);
+      return;
+    }
+    auto keep = KeepOp::create(builder, subprogram.getLoc(), along);
+    OpBuilder kept = OpBuilder::atBlockEnd(&keep.getBody().emplaceBlock());
+    nestOp(kept);
   }
+
+  int64_t keptAlong(const Nest &nest) { return tilewright::keptAlong(subprogram, nest); }
+  const Nest &nestOf(Value tensor) { return movement.nests[movement.nestOf.lookup(tensor.getDefiningOp())]; }
 
   void buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Value buffer) {
     Nest copy;
@@ -382,7 +395,7 @@ private:
     Value slice;
     AffineMap map;
     // A register block reads inputs where they lie: what another nest keeps of them may not be there yet.
-    bool direct = microKernelOf(nest) && bindsInput(access.tensor);
+    bool direct = (microKernelOf(nest) || keptAlong(nest) > 0) && bindsInput(access.tensor);
     if (Value buffer = direct ? Value() : workgroupBuffers.lookup(access.tensor)) {
       slice = buffer;
       map = toNest(access.map.getResults(), nest);

@@ -14,6 +14,14 @@ static Value lookThroughConnects(Value value) {
 
 static int64_t spaceRank(ExprOp root) { return cast<SubprogramOp>(root->getParentOp()).getExtents().size(); }
 
+int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
+  ArrayRef<int64_t> grid = subprogram.getGrid();
+  int64_t along = 0;
+  while (along < static_cast<int64_t>(grid.size()) && !llvm::is_contained(nest.dims, grid[grid.size() - 1 - along]))
+    ++along;
+  return along;
+}
+
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
   std::optional<ArrayRef<int64_t>> dims = root.getDims();
   assert(dims && "a root without a place in the index space");
@@ -243,8 +251,8 @@ private:
       for (ExprOp root : nest.roots)
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
-          // Register blocks read what a cache holds as it lies.
-          if (!isa<BlockArgument>(access.tensor) || contracts(root))
+          // Register blocks read what a cache holds as it lies, and what is kept is computed before other tiles.
+          if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
           if (known == accesses.end())

@@ -46,6 +46,9 @@ struct Movement {
   llvm::MapVector<mlir::Value, mlir::Value> relative;
 };
 
+/// How many of the last grid dims a nest has no part in: what it computes is kept for the tiles along them.
+int64_t keptAlong(tile::SubprogramOp subprogram, const Nest &nest);
+
 /// Where the dims of a root stand in the index space.
 llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
 

@@ -89,10 +89,9 @@ public:
     SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
     SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
                                    builder.getMultiDimIdentityMap(rank)};
-    auto packed = linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
-                                            [](OpBuilder &body, Location at, ValueRange elements) {
-                                              linalg::YieldOp::create(body, at, elements[0]);
-                                            });
+    auto packed = linalg::GenericOp::create(
+        builder, loc, init.getType(), source, init, maps, loops,
+        [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
     packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
     return packed.getResult(0);
   }
@@ -178,6 +177,47 @@ void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, Affine
   op->erase();
 }
 
+/// The dims of an operand in another order: dim i of the result is dim order[i] of the source.
+Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t> order) {
+  auto type = cast<RankedTensorType>(source.getType());
+  SmallVector<int64_t> shape;
+  SmallVector<AffineExpr> from(order.size());
+  for (auto [place, position] : llvm::enumerate(order)) {
+    from[position] = builder.getAffineDimExpr(place);
+    shape.push_back(type.getDimSize(position));
+  }
+  Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
+  SmallVector<AffineMap> maps = {AffineMap::get(order.size(), 0, from, builder.getContext()),
+                                 builder.getMultiDimIdentityMap(order.size())};
+  auto copy = linalg::GenericOp::create(
+      builder, loc, init.getType(), source, init, maps, loops,
+      [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
+  return copy.getResult(0);
+}
+
+/// The order that brings the lanes of an operand innermost, or nothing where they are, or where it has none alone.
+SmallVector<int64_t> orderAlongLanes(const TensorAccess &access, int64_t lane) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
+  int64_t lanes = -1, innermost = -1;
+  SmallVector<int64_t> order;
+  for (auto [position, index] : llvm::enumerate(access.map.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (dim && static_cast<int64_t>(dim.getPosition()) == lane)
+      lanes = position;
+    else
+      order.push_back(position);
+    if (shape[position] > 1)
+      innermost = position;
+    if (!dim && !isa<AffineConstantExpr>(index))
+      return {};
+  }
+  if (lanes < 0 || innermost == lanes)
+    return {};
+  order.push_back(lanes);
+  return order;
+}
+
 class PackWeights : public impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
 
@@ -196,12 +236,39 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       if (!atLoad[id] && hasConstantLanes(graph, atLoad, expr))
         chosen.push_back(&expr);
+    SmallVector<const TensorExpr *> across;
+    for (auto [id, expr] : llvm::enumerate(graph.exprs()))
+      if (!atLoad[id] && !llvm::is_contained(chosen, &expr) && isOurs(expr))
+        across.push_back(&expr);
     for (const TensorExpr *expr : chosen)
       pack(*expr, *known);
+    for (const TensorExpr *expr : across)
+      layAlongLanes(*expr);
+  }
+
+  static bool isOurs(const TensorExpr &expr) {
+    return expr.kind == ExprKind::contraction && isa<linalg::LinalgOp>(expr.op) && whyNotEligible(expr).empty();
+  }
+
+  /// What a contraction multiplies with and reads across its lanes, as a tensor of its own that lies along them.
+  static void layAlongLanes(const TensorExpr &expr) {
+    ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
+    // By now another op may give it.
+    TensorAccess access = expr.inputs[roles.laneInput];
+    access.tensor = expr.op->getOperand(access.operand);
+    SmallVector<int64_t> order = orderAlongLanes(access, roles.lane);
+    if (order.empty())
+      return;
+    OpBuilder builder(expr.op);
+    SmallVector<AffineExpr> index;
+    for (int64_t position : order)
+      index.push_back(access.map.getResult(position));
+    replaceOperand(expr, roles.laneInput, transpose(builder, expr.op->getLoc(), access.tensor, order),
+                   AffineMap::get(access.map.getNumDims(), 0, index, builder.getContext()));
   }
 
   static bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, const TensorExpr &expr) {
-    if (expr.kind != ExprKind::contraction || !isa<linalg::LinalgOp>(expr.op) || !whyNotEligible(expr).empty())
+    if (!isOurs(expr))
       return false;
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     Value lanes = expr.inputs[roles.laneInput].tensor;

@@ -59,13 +59,23 @@ private:
            });
   }
 
+  /// Whether contractions alone read it, which tiles along dims that it has not can keep it for.
+  static bool preparesOperand(tile::ExprOp root) {
+    return !root.isReduction() && llvm::all_of(root->getUsers(), [](Operation *user) {
+      return isa<tile::ConnectOp>(user) && llvm::all_of(user->getUsers(), [](Operation *reader) {
+               auto expr = dyn_cast<tile::ExprOp>(reader);
+               return expr && expr.getMicroKernel();
+             });
+    });
+  }
+
   LogicalResult verifyGrid(tile::ExprOp root) {
     ArrayRef<int64_t> dims = *root.getDims();
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
-      if (own == dims.end())
+      if (own == dims.end() && !preparesOperand(root))
         return root.emitOpError("G4: has no part in grid dim ") << place;
-      if (llvm::is_contained(root.getReductions(), own - dims.begin()))
+      if (own != dims.end() && llvm::is_contained(root.getReductions(), own - dims.begin()))
         return root.emitOpError("G4: reduces grid dim ") << place;
     }
     return success();

@@ -70,6 +70,11 @@ private:
           return failure();
         continue;
       }
+      if (auto keep = dyn_cast<KeepOp>(op)) {
+        if (failed(verifyInOrder(keep.getBody().front())))
+          return failure();
+        continue;
+      }
       if (isa<SyncOp>(op)) {
         visible.insert(pending.begin(), pending.end());
         pending.clear();

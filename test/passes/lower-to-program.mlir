@@ -181,6 +181,46 @@ func.func @packs_parts(%x: tensor<7xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, 
 
 // -----
 
+// What a contraction multiplies with and tiles along the rows share is laid out once for them: its buffer lives longer
+// than a tile, and only the first of those tiles fills it.
+// CHECK-LABEL: tile.program @turned
+// CHECK: tile.parallel [3, 30] tiles [1, 6] workgroups 2
+// CHECK: %[[T:.*]] = tile.alloc : <1x19x64xf32, block>
+// CHECK: tile.walk
+// CHECK: tile.keep along 1 {
+// CHECK:   tile.compute
+// CHECK:   tile.store %{{.*}}, %[[T]]
+// CHECK: }
+// CHECK: tile.sync <block>
+// CHECK: tile.compute {{.*}}micro_kernel = "fma"
+// CHECK:   tile.load %[[T]]
+#rows = affine_map<(b, i, j, k) -> (b, i, k)>
+#lanes = affine_map<(b, i, j, k) -> (b, k, j)>
+#product = affine_map<(b, i, j, k) -> (b, i, j)>
+func.func @turned(%q: tensor<3x30x19xf32>, %k: tensor<3x64x19xf32>) -> tensor<3x30x64xf32> {
+  %r = tile.subprogram "turned" (%q, %k) extents [3, 30, 19, 64] tiles [1, 6, 19, 64] grid [0, 1] vector 3 workgroups 2
+      : (tensor<3x30x19xf32>, tensor<3x64x19xf32>) -> tensor<3x30x64xf32> {
+  ^bb0(%a: tensor<3x30x19xf32>, %c: tensor<3x64x19xf32>):
+    %t = tile.expr domain [3, 19, 64] reduce [] (%c) maps [affine_map<(b, k, j) -> (b, j, k)>] guards [unit]
+        into [affine_map<(b, k, j) -> (b, k, j)>] inits [] dims [0, 2, 3] : (tensor<3x64x19xf32>) -> tensor<3x19x64xf32> {
+    ^bb0(%v: f32):
+      tile.yield %v : f32
+    }
+    %tc = tile.connect %t <block> : tensor<3x19x64xf32>
+    %m = tile.expr domain [3, 30, 64, 19] reduce [3] (%a, %tc) maps [#rows, #lanes] guards [unit, unit] into [#product]
+        inits [0.0 : f32] dims [0, 1, 3, 2] {micro_kernel = "fma"} : (tensor<3x30x19xf32>, tensor<3x19x64xf32>) -> tensor<3x30x64xf32> {
+    ^bb0(%u: f32, %v: f32, %acc: f32):
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    tile.yield %m : tensor<3x30x64xf32>
+  }
+  return %r : tensor<3x30x64xf32>
+}
+
+// -----
+
 // A module without subprograms stays as it is.
 // CHECK-LABEL: func.func @leaves_alone
 // CHECK-NEXT: return

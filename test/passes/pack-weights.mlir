@@ -99,3 +99,18 @@ func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> 
   %m = linalg.matmul ins(%a, %w : tensor<9x5xf32>, tensor<5x461168601842738790xf32>) outs(%z : tensor<9x461168601842738790xf32>) -> tensor<9x461168601842738790xf32>
   return %m : tensor<9x461168601842738790xf32>
 }
+
+// -----
+
+// Keys come one after another, the columns of their product with queries are keys: a tensor of its own has the lanes
+// innermost, for the planner to place. What a matmul's rows are read from may lie as it likes.
+// CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+// CHECK-LABEL: func @keys_are_laid_along_lanes
+// CHECK: %[[T:.*]] = linalg.generic {indexing_maps = [#[[$TURNED]], {{.*}} ins(%arg1 : tensor<3x53x19xf32>) outs(%{{.*}} : tensor<3x19x53xf32>)
+// CHECK: linalg.generic {{.*}} ins(%arg0, %[[T]] : tensor<3x37x19xf32>, tensor<3x19x53xf32>)
+func.func @keys_are_laid_along_lanes(%q: tensor<3x37x19xf32>, %k: tensor<3x53x19xf32>) -> tensor<3x37x53xf32> {
+  %z = arith.constant dense<0.0> : tensor<3x37x53xf32>
+  %s = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>, affine_map<(b, i, j, k) -> (b, i, j)>]
+      ins(%q, %k : tensor<3x37x19xf32>, tensor<3x53x19xf32>) outs(%z : tensor<3x37x53xf32>) -> tensor<3x37x53xf32>
+  return %s : tensor<3x37x53xf32>
+}

@@ -200,4 +200,36 @@ TEST_F(IndexSpaceTest, tiles_fit_for_many_shapes) {
       EXPECT_LE(space->footprintBytes, target.blockBytes) << type;
     }
 }
+// Chimera's chain with keys as rows: rows of scores are the grid, batches outside; the turned key has no rows, so the
+// tiles along them keep it, and it is computed once more for each further workgroup at most.
+TEST_F(IndexSpaceTest, operands_are_kept_for_the_tiles_that_share_them) {
+  TensorGraph graph = parse(R"(
+func.func @chain(%q: tensor<3x370x19xf32>, %k: tensor<3x530x19xf32>, %v: tensor<3x530x17xf32>) -> tensor<3x370x17xf32> {
+  %t0 = tensor.empty() : tensor<3x19x530xf32>
+  %s0 = arith.constant dense<0.0> : tensor<3x370x530xf32>
+  %o0 = arith.constant dense<0.0> : tensor<3x370x17xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(b, k, j) -> (b, j, k)>, affine_map<(b, k, j) -> (b, k, j)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%k : tensor<3x530x19xf32>) outs(%t0 : tensor<3x19x530xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3x19x530xf32>
+  %s = linalg.batch_matmul ins(%q, %t : tensor<3x370x19xf32>, tensor<3x19x530xf32>) outs(%s0 : tensor<3x370x530xf32>) -> tensor<3x370x530xf32>
+  %o = linalg.batch_matmul ins(%s, %v : tensor<3x370x530xf32>, tensor<3x530x17xf32>) outs(%o0 : tensor<3x370x17xf32>) -> tensor<3x370x17xf32>
+  return %o : tensor<3x370x17xf32>
+})");
+  std::optional<IndexSpace> space = spaceOfAll(graph);
+  ASSERT_TRUE(space);
+  EXPECT_EQ(rootsOf(*space), (std::vector<unsigned>{0, 1, 2})) << "the key is laid out at block scope";
+  ASSERT_EQ(space->grid.size(), 2u);
+  EXPECT_EQ(space->extents[space->grid[0]], 3) << "batches outside of";
+  EXPECT_EQ(space->extents[space->grid[1]], 370) << "rows";
+  EXPECT_EQ(space->keptAlong(space->root(0)), 1);
+  EXPECT_EQ(space->keptAlong(space->root(1)), 0);
+  EXPECT_EQ(space->timesComputed(space->root(1)), 1);
+  space->tiles[space->grid[1]] = 37;
+  space->workgroups = 4;
+  EXPECT_EQ(space->timesComputed(space->root(0)), (3 + 4 - 1) / 3.0);
+}
+
 } // namespace

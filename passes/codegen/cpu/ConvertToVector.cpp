@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
+#include "passes/codegen/cpu/TransposeEmitter.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -36,6 +37,8 @@ public:
 private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
     if (compute.getMicroKernel() && emitContraction(builder, compute, values, shape))
+      return success();
+    if (emitTranspose(builder, compute, values, shape))
       return success();
     if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>))
       return compute.emitError(

@@ -127,6 +127,7 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
     tile = loop.getInductionVar();
   }
   mapOffsets(body, part, tile, values);
+  current = {low, tile};
   for (Operation &op : part.getWalk().getBody().front())
     convertOp(body, op, values);
   if (several)
@@ -164,6 +165,8 @@ void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &v
                                                         offset, ValueRange()));
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
     convertLoop(builder, loop, values);
+  } else if (auto keep = dyn_cast<KeepOp>(op)) {
+    convertKeep(builder, keep, values);
   } else if (op.hasTrait<OpTrait::ConstantLike>()) {
     builder.clone(op, values);
   } else if (auto compute = dyn_cast<ComputeOp>(op)) {
@@ -183,5 +186,25 @@ void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMappin
   values.map(loop.getInductionVar(), copy.getInductionVar());
   OpBuilder body = OpBuilder::atBlockTerminator(copy.getBody());
   for (Operation &op : loop.getBody()->without_terminator())
+    convertOp(body, op, values);
+}
+
+/// Tiles of a workgroup follow each other along the last dims of the grid.
+void ProgramConverter::convertKeep(OpBuilder &builder, KeepOp keep, IRMapping &values) {
+  Location loc = keep.getLoc();
+  auto part = keep->getParentOfType<ParallelOp>();
+  int64_t around = 1;
+  for (auto [extent, size] :
+       llvm::zip(part.getExtents().take_back(keep.getAlong()), part.getTiles().take_back(keep.getAlong())))
+    around *= llvm::divideCeil(extent, size);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
+        length = arith::ConstantIndexOp::create(builder, loc, around);
+  Value position = arith::RemUIOp::create(builder, loc, current.tile, length);
+  Value isNew = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, position, zero);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, current.tile, current.first);
+  auto branch =
+      scf::IfOp::create(builder, loc, arith::OrIOp::create(builder, loc, isNew, isFirst), /*withElseRegion=*/false);
+  OpBuilder body = OpBuilder::atBlockTerminator(branch.thenBlock());
+  for (Operation &op : keep.getBody().front())
     convertOp(body, op, values);
 }

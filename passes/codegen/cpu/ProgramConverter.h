@@ -46,6 +46,12 @@ private:
   void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
   void convertLoop(mlir::OpBuilder &builder, mlir::scf::ForOp loop, mlir::IRMapping &values);
 
+  void convertKeep(mlir::OpBuilder &builder, tile::KeepOp keep, mlir::IRMapping &values);
+
+  /// The number of the tile that the walk is at, and of the workgroup's first.
+  struct {
+    mlir::Value first, tile;
+  } current;
   bool isConverted = true;
 };
 

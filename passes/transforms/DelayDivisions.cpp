@@ -1,0 +1,167 @@
+// Divide after a contraction instead of before it (Chimera section 4: the division of a softmax, swapped past the
+// second matmul): where every row of a contraction's operand was divided by one number, so can be the row of its
+// result, which most often is the smaller. Only where the divisor is the sum of what it divides, all of it
+// exponentials: then no term is larger than the divisor, so nothing overflows that would not have, and a row whose sum
+// is zero, infinite or NaN gives NaN, or zeros, either way.
+#include "passes/Passes.h"
+#include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/Contraction.h"
+#include "passes/analysis/TensorExpr.h"
+#include "passes/plan/PlanNumerics.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_DELAYDIVISIONS
+#include "passes/Passes.h.inc"
+
+namespace {
+/// `contraction` multiplies with what `division` divided, and could be divided itself.
+struct Delay {
+  linalg::LinalgOp contraction;
+  linalg::GenericOp division;
+  Value divided, divisor;
+  AffineMap divisorMap; ///< from the contraction's result to the divisor
+};
+
+/// A generic that computes each element of its result from inputs of the same place, or broadcast to it.
+linalg::GenericOp elementwiseOp(Value value) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  bool plain = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
+               generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
+  return plain ? generic : linalg::GenericOp();
+}
+
+Value yielded(linalg::GenericOp generic) { return generic.getBody()->getTerminator()->getOperand(0); }
+
+bool isExponential(Value tensor) {
+  linalg::GenericOp generic = elementwiseOp(tensor);
+  return generic && isa_and_nonnull<math::ExpOp, math::Exp2Op>(yielded(generic).getDefiningOp());
+}
+
+/// The operand that a value of the body is an element of, or null.
+OpOperand *inputOf(linalg::GenericOp generic, Value element) {
+  auto argument = dyn_cast<BlockArgument>(element);
+  bool isInput = argument && argument.getOwner() == generic.getBody() &&
+                 static_cast<int64_t>(argument.getArgNumber()) < generic.getNumDpsInputs();
+  return isInput ? generic.getDpsInputOperand(argument.getArgNumber()) : nullptr;
+}
+
+/// What `value` shows of, without reshapes.
+Value behindViews(Value value) {
+  while (Operation *view = value.getDefiningOp()) {
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view))
+      break;
+    value = view->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether `sum` adds up elements of `terms` alone, each once.
+bool isSumOf(Value sum, Value terms) {
+  auto generic = behindViews(sum).getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumReductionLoops() == 0 || generic.getNumDpsInputs() != 1 || generic.getNumResults() != 1)
+    return false;
+  auto add = yielded(generic).getDefiningOp<arith::AddFOp>();
+  bool adds = add && llvm::hasNItems(*generic.getBody(), 2) && add.getLhs() != add.getRhs();
+  return adds && generic.getDpsInputs()[0] == terms && generic.getIndexingMapsArray()[0].isPermutation();
+}
+
+/// The only division of a generic's body.
+arith::DivFOp onlyDivision(linalg::GenericOp generic) {
+  auto division = yielded(generic).getDefiningOp<arith::DivFOp>();
+  return division && llvm::hasNItems(*generic.getBody(), 2) ? division : arith::DivFOp();
+}
+
+/// The division whose result a contraction reads, at most moved about, and where: `map` goes from the domain of the
+/// contraction to that of the division.
+linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain) {
+  while (tensor.hasOneUse()) {
+    Operation *producer = tensor.getDefiningOp();
+    FailureOr<TensorExpr> expr = failure();
+    if (producer)
+      expr = describe(producer);
+    if (failed(expr) || expr->op->getNumResults() != 1 || !expr->oneReliesOnOne())
+      return {};
+    map = composeInDomain(expr->pointOf(0), map, domain);
+    if (linalg::GenericOp generic = elementwiseOp(tensor); generic && onlyDivision(generic))
+      return generic;
+    if (expr->kind != ExprKind::movement || expr->inputs.size() != 1 || expr->inputs[0].guard != IntegerSet())
+      return {};
+    map = composeInDomain(expr->inputs[0].map, map, domain);
+    tensor = expr->inputs[0].tensor;
+  }
+  return {};
+}
+
+std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &access) {
+  AffineMap map = access.map;
+  linalg::GenericOp division = divisionBehind(access.tensor, map, contraction.domain);
+  if (!division)
+    return std::nullopt;
+  arith::DivFOp divide = onlyDivision(division);
+  OpOperand *divided = inputOf(division, divide.getLhs()), *divisor = inputOf(division, divide.getRhs());
+  if (!divided || !divisor || !division.getMatchingIndexingMap(divided).isIdentity() ||
+      divided->get().getType() != division.getResult(0).getType() || !isExponential(divided->get()) ||
+      !isSumOf(divisor->get(), divided->get()))
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  if (type.getElementType() != cast<RankedTensorType>(divisor->get().getType()).getElementType())
+    return std::nullopt;
+  map = composeInDomain(division.getMatchingIndexingMap(divisor), map, contraction.domain);
+  if (llvm::any_of(contraction.reductions, [&](int64_t dim) { return map.isFunctionOfDim(dim); }))
+    return std::nullopt;
+  bool fewer = type.getNumElements() < cast<RankedTensorType>(divided->get().getType()).getNumElements();
+  if (!fewer)
+    return std::nullopt;
+  return Delay{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor->get(),
+               composeInDomain(map, contraction.pointOf(0), type.getShape())};
+}
+
+void delay(const Delay &what) {
+  linalg::LinalgOp contraction = what.contraction;
+  linalg::GenericOp division = what.division;
+  OpBuilder builder(contraction->getContext());
+  builder.setInsertionPointAfter(contraction);
+  Location loc = division.getLoc();
+  Value product = contraction->getResult(0);
+  auto type = cast<RankedTensorType>(product.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+  auto quotient = linalg::GenericOp::create(
+      builder, loc, type, ValueRange{product, what.divisor}, empty, ArrayRef{identity, what.divisorMap, identity},
+      parallel, [&](OpBuilder &body, Location at, ValueRange values) {
+        linalg::YieldOp::create(body, at, arith::DivFOp::create(body, at, values[0], values[1]).getResult());
+      });
+  quotient->setAttr(kFormAttr, builder.getStringAttr("division after its contraction"));
+  product.replaceAllUsesExcept(quotient.getResult(0), quotient);
+  division.getResult(0).replaceAllUsesWith(what.divided);
+  division.erase();
+}
+
+class DelayDivisions : public impl::DelayDivisionsBase<DelayDivisions> {
+  void runOnOperation() override {
+    SmallVector<linalg::LinalgOp> contractions;
+    getOperation().walk([&](linalg::LinalgOp op) { contractions.push_back(op); });
+    for (linalg::LinalgOp op : contractions) {
+      FailureOr<TensorExpr> expr = describe(op);
+      if (failed(expr) || expr->kind != ExprKind::contraction || !whyNoSumOfProducts(*expr).empty())
+        continue;
+      for (const TensorAccess &access : expr->inputs)
+        if (std::optional<Delay> what = match(*expr, access)) {
+          delay(*what);
+          ++delayed;
+          break;
+        }
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,45 @@
+// RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx2 | FileCheck %s
+
+// A copy that reads along one dim and writes along the other moves squares of vectors: eight rows are loaded, three rounds
+// of interleaving make columns of them, which are stored; what is left over at the edges is masked.
+// CHECK-LABEL: func.func @turns
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-COUNT-8: vector.load %arg0[{{.*}}] : memref<3x19x24xf32>, vector<8xf32>
+// CHECK-COUNT-24: vector.shuffle
+// CHECK-COUNT-8: vector.store {{.*}} : memref<3x24x19xf32>, vector<8xf32>
+// Three rows remain of nineteen.
+// CHECK-COUNT-3: vector.load %arg0
+// CHECK: vector.maskedstore
+// CHECK-NOT: vector.gather
+tile.program @turns outputs 1 {
+^bb0(%x: !tile.slice<3x19x24xf32, global>, %y: !tile.slice<3x24x19xf32, global>):
+  tile.parallel [3] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%b: index):
+      tile.compute [3, 24, 19] sizes [1, 24, 19] offsets [0](%b) vector 2 reduce [] {
+        %v = tile.load %x at affine_map<(b, i, j)[s0, s1, s2] -> (b, j, i)> : !tile.slice<3x19x24xf32, global> -> f32
+        tile.store %v, %y at affine_map<(b, i, j)[s0, s1, s2] -> (b, i, j)> : f32, !tile.slice<3x24x19xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// What computes is a nest like any other.
+// CHECK-LABEL: func.func @leaves_arithmetic
+// CHECK-NOT: vector.shuffle
+tile.program @leaves_arithmetic outputs 1 {
+^bb0(%x: !tile.slice<19x24xf32, global>, %y: !tile.slice<24x19xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [24, 19] sizes [24, 19] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<19x24xf32, global> -> f32
+        %n = arith.negf %v : f32
+        tile.store %n, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<24x19xf32, global>
+        tile.yield
+      }
+    }
+  }
+}

@@ -1,0 +1,148 @@
+"""Attention from plain operators, however it is written: one kernel, its scores never in global memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from tilewright.oracle import float64_reference
+
+from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
+
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """softmax(query @ keyᵀ · scale + mask) @ value; the ways in which models write it."""
+
+    heads: int = 3
+    key_heads: int = 3
+    queries: int = 37
+    keys: int = 53
+    head_size: int = 24
+    value_size: int = 20
+    mask: str = "none"
+    """none, causal, keys (which of them count, for all queries), rows (of which one is masked whole)"""
+    scale: str = "scores"
+    """of the scores, or the query"""
+    transposed_key: bool = False
+    """the key comes as [head size, keys]"""
+    heads_inside: bool = False
+    """[sequence, heads · size], as a projection gives it, and split here"""
+    four: bool = True
+    """[1, heads, …], or [heads, …]"""
+
+    def build(self) -> onnx.ModelProto:
+        g = GraphBuilder("attention")
+        query = self._heads(g, "query", self.heads, self.queries, self.head_size)
+        if self.transposed_key:
+            key = g.input("key", (*self._lead(self.key_heads), self.head_size, self.keys))
+        else:
+            key = self._heads(g, "key", self.key_heads, self.keys, self.head_size)
+            key = self._repeated(g, key, self.head_size)
+            axes = [*range(len(self._lead(1)))]
+            key = g.op("Transpose", key, perm=[*axes, len(axes) + 1, len(axes)])
+        value = self._heads(g, "value", self.key_heads, self.keys, self.value_size)
+        value = self._repeated(g, value, self.value_size)
+        factor = g.scalar(1 / math.sqrt(self.head_size))
+        if self.scale == "query":
+            query = g.op("Mul", query, factor)
+        scores = g.op("MatMul", query, key)
+        if self.scale == "scores":
+            scores = g.op("Mul", scores, factor)
+        scores = self._masked(g, scores)
+        result = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
+        g.output(result, (*self._lead(self.heads), self.queries, self.value_size))
+        return g.build()
+
+    def _lead(self, heads: int) -> tuple[int, ...]:
+        return (1, heads) if self.four else (heads,)
+
+    def _heads(self, g: GraphBuilder, name: str, heads: int, rows: int, size: int) -> str:
+        if not self.heads_inside:
+            return g.input(name, (*self._lead(heads), rows, size))
+        x = g.input(name, (1, rows, heads * size))
+        return split_heads(g, x, batch=1, sequence=rows, heads=heads, head_size=size)
+
+    def _repeated(self, g: GraphBuilder, x: str, size: int) -> str:
+        shape = (1, self.key_heads, self.keys, size)
+        return repeat_heads(g, x, shape=shape, group=self.heads // self.key_heads)
+
+    def _masked(self, g: GraphBuilder, scores: str) -> str:
+        if self.mask == "causal":
+            above = np.triu(np.full((self.queries, self.keys), _LOWEST, dtype=np.float32), k=1)
+            return g.op("Add", scores, g.constant(above, "above"))
+        if self.mask == "keys":
+            return g.op("Add", scores, g.input("mask", (1, 1, 1, self.keys)))
+        if self.mask == "rows":
+            return g.op("Add", scores, g.input("mask", (1, 1, self.queries, self.keys)))
+        return scores
+
+    def inputs(self, program: tilewright.Program) -> list[np.ndarray]:
+        rng = np.random.default_rng(5)
+        made = [rng.standard_normal(spec.shape).astype(np.float32) for spec in program.signature.inputs]
+        if self.mask == "keys":
+            made[-1] = np.where(made[-1] > 0, np.float32(_LOWEST), np.float32(0))
+        if self.mask == "rows":
+            made[-1] = np.where(made[-1] > 0, np.float32(-np.inf), np.float32(0))
+            made[-1][..., 2, :] = -np.inf
+        return made
+
+
+_PLAIN = Attention()
+_WAYS = {
+    "plain": _PLAIN,
+    "three dims": replace(_PLAIN, four=False),
+    "scaled query": replace(_PLAIN, scale="query"),
+    "transposed key": replace(_PLAIN, transposed_key=True),
+    "split heads": replace(_PLAIN, heads_inside=True),
+    "causal": replace(_PLAIN, mask="causal", queries=53),
+    "masked keys": replace(_PLAIN, mask="keys"),
+    "grouped": replace(_PLAIN, heads=6, key_heads=2),
+    "one key head": replace(_PLAIN, heads=4, key_heads=1),
+    "few queries": replace(_PLAIN, queries=2, keys=130),
+    "whole register blocks": replace(_PLAIN, queries=96, keys=128, head_size=64, value_size=64),
+    "values wider than keys": replace(_PLAIN, keys=19, value_size=70),
+}
+
+
+def _kernels(program: tilewright.Program) -> list[str]:
+    return [kernel.name for kernel in program.metadata.report.kernels]
+
+
+@pytest.mark.parametrize("attention", _WAYS.values(), ids=_WAYS.keys())
+def test_is_one_kernel(attention: Attention) -> None:
+    model = attention.build()
+    program = tilewright.compile(model, threads=3)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    # A row is a weighted mean of values of size one; its weights err by the roundings of scores of size one.
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert not [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
+
+
+def test_a_masked_row_is_what_onnx_says() -> None:
+    """Nothing to weigh gives NaN, in its own row alone."""
+    attention = replace(_PLAIN, mask="rows")
+    program = tilewright.compile(attention.build(), threads=2)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(attention.build(), inputs)
+    assert np.isnan(expected[..., 2, :]).all()
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf], ids=str)
+@pytest.mark.parametrize("where", [0, 1, 2], ids=["query", "key", "value"])
+def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
+    model = _PLAIN.build()
+    program = tilewright.compile(model, threads=2)
+    inputs = _PLAIN.inputs(program)
+    inputs[where][0, 1, 4, 5] = value
+    (expected,) = float64_reference(model, inputs)
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)

@@ -1,0 +1,83 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-delay-divisions))' | FileCheck %s
+
+#id = affine_map<(b, i, j) -> (b, i, j)>
+#row = affine_map<(b, i, j) -> (b, i)>
+
+// The second matmul of an attention, between reshapes: it multiplies with the exponentials, and its smaller result is
+// divided by their sum.
+// CHECK-LABEL: func @second_matmul_of_an_attention
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<6x29x53xf32>)
+// CHECK:   math.exp
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<6x29x53xf32>)
+// CHECK:   arith.addf
+// CHECK-NOT: arith.divf
+// CHECK: %[[V:.*]] = tensor.expand_shape %[[E]]
+// CHECK: %[[C:.*]] = linalg.generic {{.*}}"reduction"]} ins(%[[V]], %{{.*}} : tensor<2x3x29x53xf32>
+// CHECK: %[[Q:.*]] = linalg.generic {{.*}} ins(%[[C]], %[[S]] : tensor<2x3x29x17xf32>, tensor<6x29xf32>)
+// CHECK-SAME: attrs = {tile.form = "division after its contraction"}
+// CHECK:   arith.divf
+// CHECK: return %[[Q]]
+func.func @second_matmul_of_an_attention(%d: tensor<6x29x53xf32>, %v: tensor<2x3x53x17xf32>) -> tensor<2x3x29x17xf32> {
+  %zero = arith.constant 0.0 : f32
+  %full = tensor.empty() : tensor<6x29x53xf32>
+  %rows = tensor.empty() : tensor<6x29xf32>
+  %rows0 = linalg.fill ins(%zero : f32) outs(%rows : tensor<6x29xf32>) -> tensor<6x29xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d : tensor<6x29x53xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%e : tensor<6x29x53xf32>) outs(%rows0 : tensor<6x29xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29xf32>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e, %s : tensor<6x29x53xf32>, tensor<6x29xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %view = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [2, 3, 29, 53] : tensor<6x29x53xf32> into tensor<2x3x29x53xf32>
+  %out = tensor.empty() : tensor<2x3x29x17xf32>
+  %out0 = linalg.fill ins(%zero : f32) outs(%out : tensor<2x3x29x17xf32>) -> tensor<2x3x29x17xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(b, h, i, n, j) -> (b, h, i, j)>, affine_map<(b, h, i, n, j) -> (b, h, j, n)>,
+                                        affine_map<(b, h, i, n, j) -> (b, h, i, n)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%view, %v : tensor<2x3x29x53xf32>, tensor<2x3x53x17xf32>) outs(%out0 : tensor<2x3x29x17xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %o, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x29x17xf32>
+  return %c : tensor<2x3x29x17xf32>
+}
+
+// A divisor that is not the sum of what it divides could be zero where the row is not: infinities of both signs would
+// become one of them.
+// CHECK-LABEL: func @any_other_divisor_is_left
+// CHECK: arith.divf
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: arith.divf
+func.func @any_other_divisor_is_left(%d: tensor<6x29x53xf32>, %s: tensor<6x29xf32>, %v: tensor<6x53x17xf32>) -> tensor<6x29x17xf32> {
+  %zero = arith.constant 0.0 : f32
+  %full = tensor.empty() : tensor<6x29x53xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d : tensor<6x29x53xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e, %s : tensor<6x29x53xf32>, tensor<6x29xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %out = tensor.empty() : tensor<6x29x17xf32>
+  %out0 = linalg.fill ins(%zero : f32) outs(%out : tensor<6x29x17xf32>) -> tensor<6x29x17xf32>
+  %c = linalg.batch_matmul ins(%p, %v : tensor<6x29x53xf32>, tensor<6x53x17xf32>) outs(%out0 : tensor<6x29x17xf32>) -> tensor<6x29x17xf32>
+  return %c : tensor<6x29x17xf32>
+}
