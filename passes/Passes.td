@@ -484,10 +484,13 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     that a register block can compute, and whose lane operand depends on weights
     and constants alone, reading that operand as blocks of lanes, one block
     after another, each with the reduced dims outside and its lanes inside,
-    filled up with zeros (Chimera 5: packing). Whatever order the weights came in,
-    the kernel then reads them from first to last.
+    filled up with zeros (Chimera 5: packing); where a step of the micro kernel
+    takes several terms, those of a lane lie side by side. Whatever order the
+    weights came in, the kernel then reads them from first to last.
   }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+    Option<"numerics", "numerics", "std::string", "\"default\"", "default or strict: which micro kernels there are">];
   let statistics = [Statistic<"packed", "packed", "operands packed">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];

@@ -154,6 +154,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   if (packWeights) {
     PackWeightsOptions pack;
     pack.target = options.target;
+    pack.numerics = options.numerics;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
   }
 }

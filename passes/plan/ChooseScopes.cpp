@@ -1,7 +1,7 @@
 // Scopes inside a part. Reductions hand their results over at block scope; movement is never worth a buffer. An
 // elementwise value is computed in registers by the one nest that reads it; if several do, or it leaves the kernel as
 // well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
-#include "passes/analysis/Contraction.h"
+#include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "llvm/ADT/SmallSet.h"
@@ -138,12 +138,6 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
   return ScopeChooser(graph, exprs, threadOnly).choose();
 }
 
-/// The dim that an innermost index runs along, whole or within blocks.
-static int64_t blockedDim(AffineExpr index) {
-  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
-}
-
 /// The micro kernel loads its lane operand by whole vectors.
 static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space) {
   for (const PartRoot &root : space.roots) {
@@ -156,8 +150,7 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
     int64_t lane = root.dims[roles->lane];
     if (lane != space.vector && llvm::is_contained(space.grid, lane))
       return "its contraction's lanes would be cut into tiles that are no whole vectors";
-    AffineMap lanes = root.accesses[roles->laneInput].map;
-    if (blockedDim(lanes.getResult(lanes.getNumResults() - 1)) != roles->lane)
+    if (!liesAlongLanes(graph, root, *roles))
       return "the elements that its contraction multiplies with lie across the lanes";
   }
   return "";

@@ -103,7 +103,7 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
     int64_t rest = rows % space.block.rows;
     return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
   };
-  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
+  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed;
 }
 
 /// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.

@@ -1,6 +1,7 @@
 // The decisions of a planner, written down as a Plan.
 #include "passes/plan/WritePlan.h"
 
+#include "passes/plan/ContractionKernel.h"
 #include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -114,9 +115,8 @@ private:
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
-    if (expr.kind == ExprKind::contraction)
-      plan.microKernel =
-          "fma-" + std::to_string(part.space.block.rows) + "x" + std::to_string(part.space.block.vectors);
+    if (auto kernel = microKernelFor(graph, *root, target, numerics == NumericsMode::strict))
+      plan.microKernel = kernel->label(target);
     plan.tilings.push_back(tilingOf(part, root->dims));
     return plan;
   }

@@ -29,13 +29,22 @@ namespace {
 constexpr int64_t kStackBytes = 32 * 1024;
 constexpr int64_t kStackAlignment = 64;
 
+VectorShape shapeFor(const Target &target) {
+  VectorShape shape{target.vectorBytes, target.vectorRegisters};
+  for (const MemoryLevel &level : llvm::reverse(target.levels))
+    if (level.space == Space::block)
+      shape.cacheBytes = level.capacityBytes;
+  return shape;
+}
+
 class CpuConverter : public ProgramConverter {
 public:
-  CpuConverter(ProgramOp program, VectorShape shape) : ProgramConverter(program), shape(shape) {}
+  CpuConverter(ProgramOp program, const Target &target)
+      : ProgramConverter(program), target(target), shape(shapeFor(target)) {}
 
 private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    if (compute.getMicroKernel() && emitContraction(builder, compute, values, shape))
+    if (compute.getMicroKernel() && emitContraction(builder, compute, values, target))
       return success();
     if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>))
       return compute.emitError(
@@ -63,19 +72,12 @@ private:
                                     ValueRange());
   }
 
+  const Target &target;
   VectorShape shape;
 };
 
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {
   using ConvertToVectorBase::ConvertToVectorBase;
-
-  static VectorShape shapeFor(const Target &target) {
-    VectorShape shape{target.vectorBytes, target.vectorRegisters};
-    for (const MemoryLevel &level : llvm::reverse(target.levels))
-      if (level.space == Space::block)
-        shape.cacheBytes = level.capacityBytes;
-    return shape;
-  }
 
   void runOnOperation() override {
     // A wrong option is an error even where every program has a target of its own, or there is none.
@@ -92,7 +94,7 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
         return signalPassFailure();
       }
       OpBuilder builder(program);
-      if (failed(CpuConverter(program, shapeFor(*known)).convert(builder)))
+      if (failed(CpuConverter(program, *known).convert(builder)))
         return signalPassFailure();
       program.erase();
     }
