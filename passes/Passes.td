@@ -477,6 +477,21 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
 // transforms/FormSubprograms: the plan carried out
 //===----------------------------------------------------------------------===//
 
+def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
+  let summary = "Multiply quantised bytes as bytes, and apply their zero points to the sums";
+  let description = [{
+    Arrives: expressions as the front end leaves them: matmuls of i8 that was
+    widened and had zero points taken off before, and `linalg.quantized_matmul`.
+    Leaves: sums of products of bytes in i32, less what the zero points add to
+    them: sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Sums
+    in i64 are taken only where i32 holds every one of them.
+    See test/passes/narrow-products.mlir.
+  }];
+  let statistics = [Statistic<"numNarrowed", "narrowed", "matmuls of quantised numbers">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
 def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Lay constant operands of contractions out as the micro kernel reads them";
   let description = [{

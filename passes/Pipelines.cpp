@@ -146,6 +146,8 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 /// A module's functions to what is planned.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool packWeights) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
+  if (packWeights)
+    manager.addNestedPass<func::FuncOp>(createNarrowProducts());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
