@@ -101,7 +101,8 @@ MicroKernelStep dotBytes(StringRef name, bool signedRows, bool signedLanes) {
   return [=](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
     if (signedRows == signedLanes)
       row = otherSign(builder, row);
-    return intrinsic(builder, sums.getType(), name, signedLanes ? ValueRange{sums, row, lanes} : ValueRange{sums, lanes, row});
+    Value isUnsigned = signedLanes ? row : lanes, isSigned = signedLanes ? lanes : row;
+    return intrinsic(builder, sums.getType(), name, {sums, isUnsigned, isSigned});
   };
 }
 

@@ -10,7 +10,8 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/STLExtras.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -297,15 +298,11 @@ private:
   SmallVector<const NarrowFactor *> points;       ///< what each of the latter is multiplied with
 };
 
-/// Erases what made a value that nobody reads any more.
-void eraseUnused(Value value) {
-  auto op = value.getDefiningOp<linalg::GenericOp>();
-  if (!op || !op->use_empty())
-    return;
-  SmallVector<Value> inputs(op.getInputs());
-  op.erase();
-  for (Value input : inputs)
-    eraseUnused(input);
+/// Erases what nobody reads any more; users stand after what they use.
+void eraseUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }
 
 struct NarrowProducts : impl::NarrowProductsBase<NarrowProducts> {
@@ -314,21 +311,23 @@ struct NarrowProducts : impl::NarrowProductsBase<NarrowProducts> {
   static bool isProjected(const NarrowFactor &factor) { return factor.map.isProjectedPermutation(); }
 
   void runOnOperation() override {
-    SmallVector<linalg::LinalgOp> ops;
-    getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
-    for (linalg::LinalgOp op : ops) {
+    SmallVector<Product> products;
+    getOperation().walk([&](linalg::LinalgOp op) {
       std::optional<Product> product = matchProduct(op);
-      if (!product || !isProjected(product->left) || !isProjected(product->right))
-        continue;
+      if (product && isProjected(product->left) && isProjected(product->right))
+        products.push_back(*product);
+    });
+    for (const Product &product : products) {
+      linalg::LinalgOp op = product.op;
       OpBuilder builder(op);
-      Value narrowed = Narrower(builder, *product).narrow();
-      SmallVector<Value> inputs = op.getDpsInputs();
+      Value narrowed = Narrower(builder, product).narrow();
       op->getResult(0).replaceAllUsesWith(narrowed);
       op->erase();
-      for (Value input : inputs)
-        eraseUnused(input);
       ++numNarrowed;
     }
+    if (!products.empty())
+      for (Block &block : getOperation().getBody())
+        eraseUnused(block);
   }
 };
 } // namespace

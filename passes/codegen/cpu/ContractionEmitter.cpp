@@ -89,7 +89,7 @@ std::optional<Cut> cutOf(AffineExpr index) {
   return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
 }
 
-TermLayout termLayout(ComputeOp compute, const Contraction &contraction) {
+TermLayout termLayout(ComputeOp compute, Contraction contraction) {
   std::optional<PackedTerms> terms =
       packedTerms(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
                   compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
@@ -450,11 +450,11 @@ private:
                                   std::pair<int64_t, int64_t> terms) {
     AffineExpr sum = builder.getAffineConstantExpr(0);
     int64_t stride = 1;
-    for (auto [expr, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
-      auto at = [&](int64_t lane, int64_t term) {
-        return inBlock(expr, row, builder.getAffineConstantExpr(lane), term);
-      };
-      sum = sum + (at(lanes.second, terms.second) - at(lanes.first, terms.first)) * stride;
+    auto place = [&](AffineExpr index, int64_t lane, int64_t term) {
+      return inBlock(index, row, builder.getAffineConstantExpr(lane), term);
+    };
+    for (auto [index, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
+      sum = sum + (place(index, lanes.second, terms.second) - place(index, lanes.first, terms.first)) * stride;
       stride *= size;
     }
     auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(sum, indices.size(), indices.size()));

@@ -2,6 +2,7 @@
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
+#include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/target/Target.h"
 
