@@ -1,5 +1,5 @@
-// The micro kernels of the library. All that take bf16, and all that take i8, have one depth, so that a weight packed for
-// one processor is read by the variants for others.
+// The micro kernels of the library. All that take bf16, and all that take i8, have one depth, so that a weight packed
+// for one processor is read by the variants for others.
 //
 // VPDPBUSD multiplies unsigned by signed bytes. An operand of the wrong sign has its top bit inverted, which adds or
 // takes off 128; where that happens to the rows, what it does to the sums does not depend on them and is taken off at

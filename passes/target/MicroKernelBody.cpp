@@ -43,7 +43,8 @@ std::string print(Type type) {
   return text;
 }
 
-/// What may be inlined into a kernel: arithmetic on registers, and the instructions behind intrinsics and inline assembly.
+/// What may be inlined into a kernel: arithmetic on registers, and the instructions behind intrinsics and inline
+/// assembly.
 std::string whyNotInStep(Operation &op) {
   StringRef dialect = op.getName().getDialectNamespace();
   bool isRegister = dialect == "arith" || dialect == "math" || dialect == "vector" || isa<func::ReturnOp>(op) ||
@@ -133,8 +134,7 @@ llvm::Expected<MicroKernel> tilewright::microKernelFromJson(const llvm::json::Va
               fields.map("depth", kernel.depth) && fields.map("vectorBytes", kernel.vectorBytes) &&
               fields.map("body", kernel.body) && fields.mapOptional("features", kernel.features) &&
               fields.mapOptional("speed", kernel.speed) && fields.mapOptional("strict", kernel.strict) &&
-              fields.mapOptional("hasOffset", kernel.hasOffset) &&
-              fields.mapOptional("blockRows", kernel.block.rows) &&
+              fields.mapOptional("hasOffset", kernel.hasOffset) && fields.mapOptional("blockRows", kernel.block.rows) &&
               fields.mapOptional("blockVectors", kernel.block.vectors);
   if (!read)
     return root.getError();

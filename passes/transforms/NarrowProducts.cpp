@@ -230,12 +230,12 @@ private:
     Value init = filled(shape);
     SmallVector<AffineMap> maps = {AffineMap::get(dims, 0, from, builder.getContext()),
                                    AffineMap::get(dims, 0, into, builder.getContext())};
-    auto sums = linalg::GenericOp::create(builder, loc, init.getType(), summed.bytes, init, maps, kinds,
-                                          [&](OpBuilder &body, Location at, ValueRange elements) {
-                                            Value term = extend(body, at, elements[0], summed.isSigned);
-                                            linalg::YieldOp::create(
-                                                body, at, arith::AddIOp::create(body, at, elements[1], term).getResult());
-                                          });
+    auto sums = linalg::GenericOp::create(
+        builder, loc, init.getType(), summed.bytes, init, maps, kinds,
+        [&](OpBuilder &body, Location at, ValueRange elements) {
+          Value term = extend(body, at, elements[0], summed.isSigned);
+          linalg::YieldOp::create(body, at, arith::AddIOp::create(body, at, elements[1], term).getResult());
+        });
     terms.push_back({sums.getResult(0), AffineMap::get(result.getRank(), 0, kept, builder.getContext())});
     points.push_back(&by);
   }
@@ -278,7 +278,8 @@ private:
             sum = arith::SubIOp::create(body, at, sum, term);
           }
           if (numbers.size() == 2) {
-            Value count = arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.terms)));
+            Value count =
+                arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.terms)));
             Value both = arith::MulIOp::create(body, at, numbers[0], numbers[1]);
             sum = arith::AddIOp::create(body, at, sum, arith::MulIOp::create(body, at, both, count));
           }

@@ -89,10 +89,9 @@ public:
     SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
     SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
                                    builder.getMultiDimIdentityMap(rank)};
-    auto packed = linalg::GenericOp::create(builder, loc, init.getType(), source, init, maps, loops,
-                                            [](OpBuilder &body, Location at, ValueRange elements) {
-                                              linalg::YieldOp::create(body, at, elements[0]);
-                                            });
+    auto packed = linalg::GenericOp::create(
+        builder, loc, init.getType(), source, init, maps, loops,
+        [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
     packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
     return packed.getResult(0);
   }

@@ -55,7 +55,7 @@ tile.program @rows_of_lanes outputs 1 {
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
     tile.compute [6, 64, 20] sizes [6, 64, 20] offsets [] () vector 1 reduce [2]
-        into (%y : !tile.slice<6x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+        into (%y : !tile.slice<6x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "dpbf16-6x4"} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<6x20xbf16, global> -> bf16
       %v = tile.load %b at #plain : !tile.slice<20x64xbf16, global> -> bf16

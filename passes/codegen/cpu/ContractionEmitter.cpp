@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -45,18 +46,18 @@ std::optional<Contraction> matchContraction(ComputeOp compute) {
   if (!loads[0] || !loads[1] || loads[0] == loads[1])
     return std::nullopt;
   // Nothing else may happen in the body: stores, further results.
-  SmallVector<Operation *> known = {sum->sum,  sum->product,     loads[0],
-                                    loads[1], sum->widening[0], sum->widening[1]};
+  SmallVector<Operation *> known = {sum->sum, sum->product, loads[0], loads[1], sum->widening[0], sum->widening[1]};
   if (llvm::any_of(body.without_terminator(), [&](Operation &op) { return !llvm::is_contained(known, &op); }))
     return std::nullopt;
   bool firstAlong = loads[0].getMap().isFunctionOfDim(lane);
   if (firstAlong == loads[1].getMap().isFunctionOfDim(lane))
     return std::nullopt;
   unsigned rows = firstAlong ? 1 : 0, lanes = 1 - rows;
-  Contraction found{loads[rows],          loads[lanes],        -1, lane, {}, {}, sum->productTypes(rows),
+  Contraction found{loads[rows],         loads[lanes],        -1, lane, {}, {}, sum->productTypes(rows),
                     sum->widening[rows], sum->widening[lanes]};
   for (int64_t dim = 0; dim < static_cast<int64_t>(compute.getSizes().size()); ++dim) {
-    bool changesRows = found.rows.getMap().isFunctionOfDim(dim), changesLanes = found.lanes.getMap().isFunctionOfDim(dim);
+    bool changesRows = found.rows.getMap().isFunctionOfDim(dim),
+         changesLanes = found.lanes.getMap().isFunctionOfDim(dim);
     if (compute.isReduced(dim))
       found.reduced.push_back(dim);
     else if (dim != lane && changesRows && !changesLanes &&
@@ -115,6 +116,16 @@ std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contr
       return found;
   return std::nullopt;
 }
+
+constexpr int64_t kBlocksToPack = 4;      ///< of rows that make packing a panel worth it
+constexpr int64_t kPanelBytes = 8 * 1024; ///< on the stack, and in L1 beside the rows
+
+/// Steps of the reduced dim whose terms are put side by side before they are multiplied.
+struct Panel {
+  Value first;         ///< index of its first step
+  int64_t steps, rest; ///< whole ones, and the terms of one more
+  Value step = {};     ///< from the first, while a register block reads it
+};
 
 class ContractionEmitter {
 public:
@@ -179,7 +190,10 @@ private:
       indices[contraction.lane] =
           aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
       for (firstLane = 0; firstLane < count; firstLane += width())
-        emitRowBlocks(std::min(width(), count - firstLane));
+        if (packsPanels())
+          emitPanels(std::min(width(), count - firstLane));
+        else
+          emitRowBlocks(std::min(width(), count - firstLane));
     });
   }
 
@@ -190,6 +204,85 @@ private:
       indices[contraction.row] = row;
       emitKernel(rows, count);
     });
+  }
+
+  // --- panels ------------------------------------------------------------------------------------------------------
+
+  /// Terms that do not lie side by side are put so once for all rows of a tile, where there are enough of them. Sums
+  /// are kept in their slice from one panel to the next.
+  bool packsPanels() {
+    return depth > 1 && !isPackedInDepth() && contraction.row >= 0 && contraction.reduced.size() == 1 &&
+           compute.getSizes()[contraction.row] >= kBlocksToPack * block.rows &&
+           accumulatorType().getElementType() == element;
+  }
+
+  /// All rows by `count` lanes, panel by panel along the reduced dim.
+  void emitPanels(int64_t count) {
+    int64_t size = compute.getSizes()[layout.dim], whole = size / depth;
+    Type stored = cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
+    int64_t bytes = width() * depth * stored.getIntOrFloatBitWidth() / 8;
+    int64_t most = std::clamp<int64_t>(kPanelBytes / bytes, 1, std::max<int64_t>(whole, 1));
+    if (!packed)
+      packed = allocatePanel({most + 1, width() * depth}, stored);
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+      fillSums(broadcast(constant(init)), count);
+    int64_t inLoop = whole / most * most;
+    if (inLoop > 0)
+      loop(constantIndex(0), constantIndex(inLoop), most,
+           [&](Value first) { emitPanel({first, most, /*rest=*/0}, count); });
+    if (inLoop < whole || size % depth > 0)
+      emitPanel({constantIndex(inLoop), whole - inLoop, size % depth}, count);
+  }
+
+  void emitPanel(Panel panel, int64_t count) {
+    auto pack = [&](Value step, int64_t terms) {
+      indices[layout.dim] = add(panel.first, step);
+      for (int64_t vector = 0; vector < llvm::divideCeil(count, lanes); ++vector)
+        vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
+    };
+    if (panel.steps > 0)
+      loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
+    if (panel.rest > 0)
+      pack(constantIndex(panel.steps), panel.rest);
+    current = panel;
+    emitRowBlocks(count);
+    current.reset();
+  }
+
+  void fillSums(Value value, int64_t count) {
+    forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
+      indices[contraction.row] = start;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t vector = 0; vector < llvm::divideCeil(count, lanes); ++vector)
+          store(value, row, vector, count);
+    });
+  }
+
+  /// On the stack, once for a kernel's call.
+  Value allocatePanel(ArrayRef<int64_t> shape, Type stored) {
+    OpBuilder::InsertionGuard guard(builder);
+    auto function = builder.getInsertionBlock()->getParentOp();
+    while (!isa<FunctionOpInterface>(function))
+      function = function->getParentOp();
+    builder.setInsertionPointToStart(&function->getRegion(0).front());
+    return memref::AllocaOp::create(builder, loc, MemRefType::get(shape, stored), builder.getI64IntegerAttr(64));
+  }
+
+  SmallVector<Value> inPanel(Value step, int64_t vector) { return {step, constantIndex(vector * lanes * depth)}; }
+
+  /// The steps of a panel that has been packed.
+  SmallVector<Value> reducePanel(SmallVector<Value> sums, int64_t rows, int64_t count) {
+    auto at = [&](Value step, ValueRange carried, int64_t terms) {
+      current->step = step;
+      indices[layout.dim] = add(current->first, step);
+      return multiplyAdd(carried, rows, count, terms);
+    };
+    if (current->steps > 0)
+      sums = carry(constantIndex(0), constantIndex(current->steps), sums,
+                   [&](Value step, ValueRange carried) { return at(step, carried, depth); });
+    if (current->rest > 0)
+      sums = at(constantIndex(current->steps), sums, current->rest);
+    return sums;
   }
 
   /// Calls `body` for whole blocks of `step` in a loop, and for the rest. The last tile of a grid is shorter: then the
@@ -242,7 +335,7 @@ private:
     SmallVector<Value> sums = start(rows, count);
     if (kernel.hasOffset)
       sums.append(vectors, zeros(VectorType::get({lanes}, element)));
-    sums = reduce(contraction.reduced, sums, rows, count);
+    sums = current ? reducePanel(sums, rows, count) : reduce(contraction.reduced, sums, rows, count);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectors; ++vector) {
         Value sum = sums[row * vectors + vector];
@@ -255,7 +348,8 @@ private:
   /// What the sums begin with: the init, or what is in the slice.
   SmallVector<Value> start(int64_t rows, int64_t count) {
     int64_t vectors = llvm::divideCeil(count, lanes);
-    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
+        init && !isa<UnitAttr>(compute.getInits()[0]) && !current)
       return SmallVector<Value>(rows * vectors, broadcast(constant(init)));
     SmallVector<Value> sums;
     Value memory = outer.lookup(compute.getAccs()[0]);
@@ -350,6 +444,9 @@ private:
     Value memory = outer.lookup(contraction.lanes.getSlice());
     AffineMap map = contraction.lanes.getMap();
     Type stored = cast<MemRefType>(memory.getType()).getElementType();
+    if (current)
+      return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), packed,
+                                    inPanel(current->step, vector));
     if (isPackedInDepth()) // whole panels, filled up with zeros
       return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), memory,
                                     at(map, 0, vector * lanes));
@@ -505,11 +602,12 @@ private:
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
+  Value packed;                 ///< memory of panels packed here
+  std::optional<Panel> current; ///< the one that register blocks read
 };
 } // namespace
 
-bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values,
-                                 const Target &target) {
+bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values, const Target &target) {
   std::optional<Contraction> contraction = matchContraction(compute);
   if (!contraction)
     return false;

@@ -25,8 +25,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack that
-/// its own kernels may use is there for nothing.
+/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack
+/// that its own kernels may use is there for nothing.
 constexpr int64_t kStackBytes = 32 * 1024;
 constexpr int64_t kStackAlignment = 64;
 
