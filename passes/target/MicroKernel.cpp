@@ -113,7 +113,7 @@ std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, c
   std::optional<MicroKernel> best;
   // Of two as quick, the one that takes the operand as it lies.
   auto rank = [&](const MicroKernel &kernel) {
-    return std::pair(kernel.speed, kernel.isGeneric() == (layout.packedDepth == 1));
+    return std::pair(kernel.speed, layout.packedDepth == 0 ? !kernel.isGeneric() : kernel.depth == layout.packedDepth);
   };
   for (MicroKernel &kernel : candidates(target, types, layout))
     if ((kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))

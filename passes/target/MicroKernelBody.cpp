@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include <array>
 
 using namespace mlir;
 using namespace tilewright;
@@ -98,7 +99,7 @@ Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &buil
   assert(module && "a verified micro kernel");
   func::FuncOp function = *module->getOps<func::FuncOp>().begin();
   IRMapping values;
-  for (auto [argument, value] : llvm::zip(function.getArguments(), ValueRange{sums, row, lanes}))
+  for (auto [argument, value] : llvm::zip(function.getArguments(), std::array{sums, row, lanes}))
     values.map(argument, value);
   for (Operation &op : function.getBody().front().without_terminator())
     builder.clone(op, values);
