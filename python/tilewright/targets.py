@@ -197,9 +197,7 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
                 hint="compile for each GPU by itself",
             )
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
-    return tuple(
-        _with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first
-    )
+    return tuple(_with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first)
 
 
 def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:

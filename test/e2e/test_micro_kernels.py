@@ -1,4 +1,4 @@
-"""Contractions in bf16 and in quantised bytes, on every micro kernel that this machine can run, and ones from outside."""
+"""Contractions in bf16 and in quantised bytes, on every micro kernel that this machine can run, and on outside ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def _matmul(
     inputs, constants = {"a": left}, {}
     (constants if weight else inputs)["b"] = right
     shape = np.matmul(left.astype(np.float32), right.astype(np.float32)).shape
-    model = _model([helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, constants, (TensorProto.BFLOAT16, shape))
+    model = _model(
+        [helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, constants, (TensorProto.BFLOAT16, shape)
+    )
     program = tilewright.compile(model, target, threads=1, numerics=numerics, tuning=False)
     return program(*inputs.values())[0], program
 
@@ -87,7 +89,8 @@ def _assert_rounded_once(got: Array, left: Array, right: Array) -> None:
 
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 @pytest.mark.parametrize(
-    ("rows", "depth", "columns"), [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 129, 96)]
+    ("rows", "depth", "columns"),
+    [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 129, 96)],
 )
 def test_bf16_of_odd_sizes(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(3)
@@ -164,7 +167,13 @@ def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
 
 
 def _matmul_integer(
-    a: Array, b: Array, target: str = "cpu", *, weight: bool, a_zero: Array | None = None, b_zero: Array | None = None
+    a: Array,
+    b: Array,
+    target: str = "cpu",
+    *,
+    weight: bool,
+    a_zero: Array | None = None,
+    b_zero: Array | None = None,
 ) -> None:
     inputs, constants = {"a": a}, {}
     (constants if weight else inputs)["b"] = b
@@ -176,7 +185,9 @@ def _matmul_integer(
         names.pop()
     za, zb = (0 if zero is None else int(zero) for zero in (a_zero, b_zero))
     exact = (a.astype(np.int64) - za) @ (b.astype(np.int64) - zb)
-    model = _model([helper.make_node("MatMulInteger", names, ["y"])], inputs, constants, (TensorProto.INT32, exact.shape))
+    model = _model(
+        [helper.make_node("MatMulInteger", names, ["y"])], inputs, constants, (TensorProto.INT32, exact.shape)
+    )
     program = tilewright.compile(model, target, threads=1, tuning=False)
     _check_ours(program)
     np.testing.assert_array_equal(program(*inputs.values())[0], exact.astype(np.int32))
@@ -184,7 +195,8 @@ def _matmul_integer(
 
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 @pytest.mark.parametrize(
-    ("rows", "depth", "columns"), [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 131, 96)]
+    ("rows", "depth", "columns"),
+    [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 131, 96)],
 )
 def test_bytes_of_odd_sizes_are_exact(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(7)
@@ -272,9 +284,18 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
     _skip_unless_here("x86-64-avx2")
     rng = np.random.default_rng(12)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 21), (21, 70)))
-    model = _model([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a}, {"b": b}, (TensorProto.FLOAT, (13, 70)))
+    model = _model(
+        [helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a}, {"b": b}, (TensorProto.FLOAT, (13, 70))
+    )
     kernel = tilewright.MicroKernel(
-        name="squares", rows="f32", lanes="f32", sums="f32", vector_bytes=32, body=_SQUARES, block_rows=4, block_vectors=2
+        name="squares",
+        rows="f32",
+        lanes="f32",
+        sums="f32",
+        vector_bytes=32,
+        body=_SQUARES,
+        block_rows=4,
+        block_vectors=2,
     )
     tilewright.register_micro_kernel(kernel)
     try:
@@ -293,7 +314,10 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
     [
         ({"body": "func.func @f("}, "body"),
         ({"body": _SQUARES.replace("8xf32", "4xf32")}, "expected a function of type"),
-        ({"body": _SQUARES.replace("%next = math.fma", "func.call @f() : () -> () %next = math.fma")}, "body"),
+        (
+            {"body": _SQUARES.replace("%next = math.fma", "func.call @f() : () -> () %next = math.fma")},
+            "body",
+        ),
         ({"depth": 3}, "depth: expected 1, 2 or 4"),
         ({"name": "a b"}, "letters, digits"),
         ({"rows": "i4"}, "'i4' is none of"),
@@ -302,7 +326,13 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_a_kernel_that_is_none_is_refused(changed: dict[str, object], message: str) -> None:
-    fields: dict[str, object] = {"name": "k", "rows": "f32", "lanes": "f32", "sums": "f32", "vector_bytes": 32}
+    fields: dict[str, object] = {
+        "name": "k",
+        "rows": "f32",
+        "lanes": "f32",
+        "sums": "f32",
+        "vector_bytes": 32,
+    }
     kernel = tilewright.MicroKernel(**{**fields, "body": _SQUARES, **changed})  # type: ignore[arg-type]
     with pytest.raises(tilewright.TargetError, match=message):
         tilewright.register_micro_kernel(kernel)
