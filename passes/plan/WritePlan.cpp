@@ -111,11 +111,13 @@ private:
     plan.form = formOf(expr);
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
-    plan.numerics = decideNumerics(expr, numerics, plan.root && regroups(part, expr, root->dims));
+    auto kernel = plan.root ? microKernelFor(graph, *root, target, numerics == NumericsMode::strict) : std::nullopt;
+    bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
+    plan.numerics = decideNumerics(expr, numerics, regrouped);
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
-    if (auto kernel = microKernelFor(graph, *root, target, numerics == NumericsMode::strict))
+    if (kernel)
       plan.microKernel = kernel->label(target);
     plan.tilings.push_back(tilingOf(part, root->dims));
     return plan;

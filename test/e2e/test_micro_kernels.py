@@ -90,7 +90,7 @@ def _assert_rounded_once(got: Array, left: Array, right: Array) -> None:
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 @pytest.mark.parametrize(
     ("rows", "depth", "columns"),
-    [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 129, 96)],
+    [(1, 1, 2), (7, 2, 65), (5, 65, 17), (131, 193, 96)],
 )
 def test_bf16_of_odd_sizes(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(3)
@@ -196,14 +196,14 @@ def _matmul_integer(
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 @pytest.mark.parametrize(
     ("rows", "depth", "columns"),
-    [(1, 1, 2), (7, 2, 65), (13, 3, 70), (5, 65, 17), (12, 64, 128), (131, 131, 96)],
+    [(1, 1, 2), (7, 3, 65), (5, 65, 17), (131, 131, 96)],
 )
 def test_bytes_of_odd_sizes_are_exact(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(7)
     _matmul_integer(_bytes(rng, np.int8, rows, depth), _bytes(rng, np.int8, depth, columns), weight=weight)
 
 
-@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-avx2", "x86-64-avx512bf16", _TARGETS[-1]])
 @pytest.mark.parametrize(("left", "right"), [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8)])
 def test_bytes_of_either_sign_on_every_target(target: str, left: type, right: type) -> None:
     _skip_unless_here(target)
