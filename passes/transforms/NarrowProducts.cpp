@@ -25,8 +25,8 @@ constexpr int64_t kMostTerms = 33025;
 
 /// A factor before it was widened and moved.
 struct NarrowFactor {
-  Value bytes; ///< a tensor of i8
-  AffineMap map;
+  Value bytes;   ///< a tensor of i8
+  AffineMap map; ///< where an element of the factor is in it
   bool isSigned;
   Value zeroPoint;               ///< a tensor of one i8, widened as the bytes are; null: none
   std::optional<int64_t> number; ///< the zero point, where it is known
@@ -73,11 +73,29 @@ std::optional<NarrowFactor> widened(Value tensor) {
   if (!op)
     return std::nullopt;
   factor.bytes = widenedFrom(op, yieldedBy(op), factor.isSigned);
+  factor.map = op.getIndexingMapsArray().back();
   return factor.bytes ? std::optional(factor) : std::nullopt;
+}
+
+/// Where a broadcast or a transpose has its elements from; null if the op is neither.
+AffineMap movedFrom(linalg::LinalgOp op) {
+  if (!op || op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
+    return {};
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  Block &body = *op.getBlock();
+  bool copies = body.getTerminator()->getOperand(0) == body.getArgument(0);
+  return copies && maps[1].isIdentity() && maps[0].isProjectedPermutation() ? maps[0] : AffineMap();
 }
 
 /// A tensor of i32 as widened bytes less their zero point.
 std::optional<NarrowFactor> narrowFactor(Value tensor) {
+  auto copy = tensor.getDefiningOp<linalg::LinalgOp>();
+  if (AffineMap from = movedFrom(copy)) {
+    std::optional<NarrowFactor> factor = narrowFactor(copy.getDpsInputs()[0]);
+    if (factor)
+      factor->map = factor->map.compose(from);
+    return factor;
+  }
   if (std::optional<NarrowFactor> plain = widened(tensor))
     return plain;
   linalg::GenericOp op = elementwise(tensor);
@@ -132,7 +150,8 @@ std::optional<NarrowFactor> quantizedFactor(linalg::LinalgOp op, unsigned input)
   std::optional<int64_t> zeroPoint = integerOf(op.getDpsInputs()[2 + input]);
   if (!getElementTypeOrSelf(bytes).isInteger(8) || !zeroPoint)
     return std::nullopt;
-  return NarrowFactor{bytes, {}, /*isSigned=*/true, {}, zeroPoint};
+  AffineMap inPlace = AffineMap::getMultiDimIdentityMap(cast<ShapedType>(bytes.getType()).getRank(), op.getContext());
+  return NarrowFactor{bytes, inPlace, /*isSigned=*/true, {}, zeroPoint};
 }
 
 /// A matmul of quantised bytes, if that is what the op is.
@@ -150,8 +169,8 @@ std::optional<Product> matchProduct(linalg::LinalgOp op) {
   auto right = quantized ? quantizedFactor(op, 1) : narrowFactor(op.getDpsInputs()[1]);
   if (!left || !right)
     return std::nullopt;
-  left->map = op.getIndexingMapsArray()[0];
-  right->map = op.getIndexingMapsArray()[1];
+  left->map = left->map.compose(op.getIndexingMapsArray()[0]);
+  right->map = right->map.compose(op.getIndexingMapsArray()[1]);
   int64_t terms = 1;
   for (auto [size, kind] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::reduction && llvm::MulOverflow(terms, size, terms))

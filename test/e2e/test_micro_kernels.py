@@ -212,6 +212,16 @@ def test_bytes_of_either_sign_on_every_target(target: str, left: type, right: ty
     _matmul_integer(a, b, target, weight=True, a_zero=left(100), b_zero=right(0))
 
 
+@pytest.mark.parametrize(
+    ("left", "right"), [((3, 9, 21), (3, 21, 70)), ((3, 9, 21), (21, 70)), ((21,), (21, 70))], ids=str
+)
+def test_batches_and_vectors_of_bytes(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(13)
+    _matmul_integer(
+        _bytes(rng, np.uint8, *left), _bytes(rng, np.int8, *right), weight=True, a_zero=np.uint8(7)
+    )
+
+
 def test_both_zero_points_count() -> None:
     rng = np.random.default_rng(9)
     a, b = _bytes(rng, np.uint8, 9, 70), _bytes(rng, np.int8, 70, 33)
