@@ -24,9 +24,7 @@ struct SumOfProducts {
   mlir::Operation *widening[2]; ///< null: of the type of the sum
   std::string types[2], sumType;
 
-  ProductTypes productTypes(unsigned rowFactor) const {
-    return {types[rowFactor], types[1 - rowFactor], sumType};
-  }
+  ProductTypes productTypes(unsigned rowFactor) const { return {types[rowFactor], types[1 - rowFactor], sumType}; }
 };
 
 /// The sum of products that is yielded, if it is one of a micro kernel's types.

@@ -17,7 +17,7 @@ constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup d
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
 constexpr int64_t kLaneBytes = 4; ///< of an accumulator
-constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
+constexpr int64_t kStreams = 4;   ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
 public:

@@ -48,21 +48,23 @@ constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides 
   return best;
 }
 
-/// sums + row * lanes: a vector of sums with one lane each; `row` and `lanes` hold `depth` successive terms for each lane,
-/// those of one lane side by side, in `row` the same for all. Whether an integer is signed is in the kernel's types.
-using MicroKernelStep =
-    std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row, mlir::Value lanes)>;
+/// sums + row * lanes: a vector of sums with one lane each; `row` and `lanes` hold `depth` successive terms for each
+/// lane, those of one lane side by side, in `row` the same for all. Whether an integer is signed is in the kernel's
+/// types.
+using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums,
+                                                  mlir::Value row, mlir::Value lanes)>;
 
 struct MicroKernel {
-  std::string name; ///< letters, digits and underscores
+  std::string name;   ///< letters, digits and underscores
   ProductTypes types; ///< "float" or "integer" thrice: any, the factors widened to the type of the sums before the step
-  int64_t depth = 1; ///< terms of a sum that a step adds; the lane operand is packed with them side by side
+  int64_t depth = 1;  ///< terms of a sum that a step adds; the lane operand is packed with them side by side
   int64_t vectorBytes = 0;           ///< of the register that it is written for; 0: any
   std::vector<std::string> features; ///< of the processor, as LLVM spells them
   double speed = 1;                  ///< multiply-adds in the time of one in f32
-  bool strict = true; ///< each product is added by itself, rounded once and not flushed: may be used with strict numerics
-  bool hasOffset = false;  ///< the step adds something also where the row is zero, which is taken off at the end
-  BlockRegisters besides;  ///< for the register block
+  bool strict =
+      true; ///< each product is added by itself, rounded once and not flushed: may be used with strict numerics
+  bool hasOffset = false;    ///< the step adds something also where the row is zero, which is taken off at the end
+  BlockRegisters besides;    ///< for the register block
   RegisterBlock block{0, 0}; ///< 0 x 0: by arithmetic intensity
   MicroKernelStep step;
   std::string body; ///< instead of `step`: a func.func over the three vectors, which is inlined

@@ -51,7 +51,7 @@ struct Target {
   int64_t blockBytes = 0; ///< most block-space memory a workgroup may use
   GpuLimits gpu;
   std::vector<MicroKernel> microKernels; ///< preferred to those of the registry
-  std::string source; ///< where the numbers come from
+  std::string source;                    ///< where the numbers come from
 
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
   bool has(llvm::StringRef feature) const;           ///< "fma": whether `features` switches it on

@@ -237,7 +237,7 @@ private:
   void emitPanel(Panel panel, int64_t count) {
     auto pack = [&](Value step, int64_t terms) {
       indices[layout.dim] = add(panel.first, step);
-      for (int64_t vector = 0; vector < llvm::divideCeil(count, lanes); ++vector)
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
         vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
     };
     if (panel.steps > 0)
@@ -253,7 +253,7 @@ private:
     forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
       indices[contraction.row] = start;
       for (int64_t row = 0; row < rows; ++row)
-        for (int64_t vector = 0; vector < llvm::divideCeil(count, lanes); ++vector)
+        for (int64_t vector = 0; vector * lanes < count; ++vector)
           store(value, row, vector, count);
     });
   }

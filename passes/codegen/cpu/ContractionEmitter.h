@@ -11,8 +11,8 @@
 namespace tilewright {
 
 /// Emits `compute` at the builder's insertion point if it is a sum of products in which one operand is the same for all
-/// lanes and the other contiguous along them; otherwise emits nothing and returns false. The micro kernel is the one that
-/// the nest names, where the target has it and it reads what was packed; otherwise the quickest that does.
+/// lanes and the other contiguous along them; otherwise emits nothing and returns false. The micro kernel is the one
+/// that the nest names, where the target has it and it reads what was packed; otherwise the quickest that does.
 bool emitContraction(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values,
                      const Target &target);
 
