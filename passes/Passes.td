@@ -511,6 +511,21 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
 // transforms/FormSubprograms: the plan carried out
 //===----------------------------------------------------------------------===//
 
+def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
+  let summary = "Multiply quantised bytes as bytes, and apply their zero points to the sums";
+  let description = [{
+    Arrives: expressions as the front end leaves them: matmuls of i8 that was
+    widened and had zero points taken off before, and `linalg.quantized_matmul`.
+    Leaves: sums of products of bytes in i32, less what the zero points add to
+    them: sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Sums
+    in i64 are taken only where i32 holds every one of them.
+    See test/passes/narrow-products.mlir.
+  }];
+  let statistics = [Statistic<"numNarrowed", "narrowed", "matmuls of quantised numbers">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
 def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Lay constant operands of contractions out as the micro kernel reads them";
   let description = [{
@@ -518,12 +533,16 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     that a register block can compute, and whose lane operand depends on weights
     and constants alone, reading that operand as blocks of lanes, one block
     after another, each with the reduced dims outside and its lanes inside,
-    filled up with zeros (Chimera 5: packing). Whatever order the weights came in,
-    the kernel then reads them from first to last. Where any other operand lies
-    across the lanes (the keys of an attention), the contraction reads a copy of
-    it with the lanes innermost, for the planner to place.
+    filled up with zeros (Chimera 5: packing); where a step of the micro kernel
+    takes several terms, those of a lane lie side by side. Whatever order the
+    weights came in, the kernel then reads them from first to last. Where any
+    other operand lies across the lanes (the keys of an attention), the
+    contraction reads a copy of it with the lanes innermost, for the planner to
+    place.
   }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+    Option<"numerics", "numerics", "std::string", "\"default\"", "default or strict: which micro kernels there are">];
   let statistics = [Statistic<"packed", "packed", "operands packed">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];

@@ -147,6 +147,8 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 /// kernels of ours, and the threads of a block would wait for each other wherever a reference moves.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
+  if (!isGpu)
+    manager.addNestedPass<func::FuncOp>(createNarrowProducts());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   ShiftMomentsOptions shift;
   shift.target = options.target;
@@ -161,6 +163,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   if (!isGpu) {
     PackWeightsOptions pack;
     pack.target = options.target;
+    pack.numerics = options.numerics;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
   }
 }

@@ -3,6 +3,7 @@
 // well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "llvm/ADT/SmallSet.h"
@@ -193,8 +194,7 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
     int64_t lane = root.dims[roles->lane];
     if (lane != space.vector && llvm::is_contained(space.grid, lane))
       return "its contraction's lanes would be cut into tiles that are no whole vectors";
-    AffineMap lanes = root.accesses[roles->laneInput].map;
-    if (blockedDim(lanes.getResult(lanes.getNumResults() - 1)) != roles->lane)
+    if (!liesAlongLanes(graph, root, *roles))
       return "the elements that its contraction multiplies with lie across the lanes";
   }
   return "";

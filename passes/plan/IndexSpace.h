@@ -65,6 +65,7 @@ struct IndexSpace {
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
   RegisterBlock block{1, 1};      ///< of contractions
+  double speed = 1;               ///< of their micro kernel: multiply-adds in the time of one in f32
   double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes
   int64_t cacheBytes = 0;         ///< of a core's own caches; 0: nobody asked
   int64_t footprintBytes = 0;     ///< block-space bytes of one workgroup

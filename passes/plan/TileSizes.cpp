@@ -3,8 +3,8 @@
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/BlockShapes.h"
+#include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Work.h"
-#include "passes/target/MicroKernel.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -19,7 +19,7 @@ constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup d
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
 constexpr int64_t kLaneBytes = 4; ///< of an accumulator
-constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
+constexpr int64_t kStreams = 4;   ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
 public:
@@ -101,7 +101,7 @@ private:
   /// Whole register blocks. Every split of the row dim into even pieces with every number of lane blocks is predicted,
   /// and the quickest taken; a batch dim is walked one by one.
   void chooseContractionTiles() {
-    space.block = registerBlock(target.vectorRegisters);
+    chooseBlock();
     space.leastRows = rowsPerPanel();
     space.cacheBytes = target.level(tile::Space::block).capacityBytes;
     int64_t row = rowDim();
@@ -120,6 +120,17 @@ private:
         }
       }
     space.tiles = best;
+  }
+
+  /// The register block of the part's first contraction. Strict numerics may have a slower micro kernel, which takes
+  /// the same tiles.
+  void chooseBlock() {
+    for (const PartRoot &root : space.roots)
+      if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false)) {
+        space.block = kernel->blockFor(target);
+        space.speed = kernel->speed;
+        return;
+      }
   }
 
   /// Rows in the time in which the outer cache of a core hands over the lanes that they are multiplied with.
@@ -151,7 +162,7 @@ private:
     if (row < 0)
       return {1};
     SmallVector<int64_t> sizes;
-    int64_t extent = space.extents[row], block = registerBlock(target.vectorRegisters).rows;
+    int64_t extent = space.extents[row], block = space.block.rows;
     for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most;
          pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
       int64_t size = llvm::divideCeil(extent, pieces);
@@ -167,7 +178,7 @@ private:
       return {space.vector < 0 ? 1 : space.extents[space.vector]};
     // Even pieces: a shorter last one would leave a core waiting.
     SmallVector<int64_t> sizes = {space.extents[space.vector]};
-    int64_t lanes = registerBlock(target.vectorRegisters).vectors * target.vectorBytes / kLaneBytes;
+    int64_t lanes = space.block.vectors * target.vectorBytes / kLaneBytes;
     int64_t blocks = llvm::divideCeil(sizes[0], lanes);
     for (int64_t pieces = 2; pieces <= blocks; pieces = pieces < 8 ? pieces + 1 : pieces + pieces / 2)
       sizes.push_back(llvm::divideCeil(blocks, pieces) * lanes);

@@ -103,7 +103,7 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
     int64_t rest = rows % space.block.rows;
     return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
   };
-  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
+  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed;
 }
 
 /// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What

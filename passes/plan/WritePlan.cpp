@@ -2,6 +2,7 @@
 #include "passes/plan/WritePlan.h"
 
 #include "passes/analysis/RunningMaximum.h"
+#include "passes/plan/ContractionKernel.h"
 #include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -115,13 +116,14 @@ private:
       plan.form = "as-is";
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
-    plan.numerics = decideNumerics(expr, numerics, plan.root && regroups(part, expr, root->dims));
+    auto kernel = plan.root ? microKernelFor(graph, *root, target, numerics == NumericsMode::strict) : std::nullopt;
+    bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
+    plan.numerics = decideNumerics(expr, numerics, regrouped);
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
-    if (expr.kind == ExprKind::contraction)
-      plan.microKernel =
-          "fma-" + std::to_string(part.space.block.rows) + "x" + std::to_string(part.space.block.vectors);
+    if (kernel)
+      plan.microKernel = kernel->label(target);
     plan.tilings.push_back(tilingOf(part, root->dims));
     return plan;
   }

@@ -86,10 +86,23 @@ const CpuCore avx512 = {"x86-64-avx512",
                         240 * giga,
                         7 * giga,
                         "measured on a Zen 5 / Sapphire Rapids class server: FMA loop 241 GFLOP/s a core"};
+const CpuCore avx512bf16 = {"x86-64-avx512bf16",
+                            "x86-64-v4",
+                            "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+fma,+f16c,"
+                            "+bmi2",
+                            64,
+                            32,
+                            48 * KiB,
+                            1 * MiB,
+                            190 * giga,
+                            110 * giga,
+                            240 * giga,
+                            7 * giga,
+                            "measured on a Zen 5 server: FMA loop 241 GFLOP/s a core"};
 const CpuCore amx = {
     "x86-64-amx",
     "sapphirerapids",
-    "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512fp16,+amx-tile,+amx-bf16,"
+    "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+avx512fp16,+amx-tile,+amx-bf16,"
     "+amx-int8,+fma,+f16c,+bmi2",
     64,
     32,
@@ -198,7 +211,8 @@ const CudaDevice cudaDevices[] = {
 
 const std::vector<Target> &tilewright::targetTable() {
   static const std::vector<Target> table = [] {
-    std::vector<Target> targets = {cpuTarget(baseline, 8), cpuTarget(avx2, 8), cpuTarget(avx512, 8), cpuTarget(amx, 8)};
+    std::vector<Target> targets = {cpuTarget(baseline, 8), cpuTarget(avx2, 8), cpuTarget(avx512, 8),
+                                   cpuTarget(avx512bf16, 8), cpuTarget(amx, 8)};
     for (const CudaDevice &device : cudaDevices)
       targets.push_back(cudaTarget(device));
     return targets;

@@ -2,6 +2,7 @@
 #include "passes/target/Target.h"
 
 #include "passes/target/KnownTargets.h"
+#include "passes/target/MicroKernelBody.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -214,6 +215,22 @@ std::string readGpu(const json::Value &value, GpuLimits &gpu) {
   return fields.finish();
 }
 
+/// Fills `kernels`; the list replaces the base's.
+std::string readMicroKernels(const json::Value &value, std::vector<MicroKernel> &kernels) {
+  const json::Array *array = value.getAsArray();
+  if (!array)
+    return "microKernels: expected a list";
+  std::vector<MicroKernel> result;
+  for (auto [i, entry] : enumerate(*array)) {
+    Expected<MicroKernel> kernel = microKernelFromJson(entry);
+    if (!kernel)
+      return "microKernels[" + std::to_string(i) + "]: " + toString(kernel.takeError());
+    result.push_back(std::move(*kernel));
+  }
+  kernels = std::move(result);
+  return "";
+}
+
 Expected<Target> baseOf(const json::Object &object) {
   const json::Value *base = object.get("base");
   if (!base)
@@ -294,6 +311,9 @@ json::Value tilewright::toJson(const Target &target) {
                                   {"bandwidth", level.bandwidth},
                                   {"transactionBytes", level.transactionBytes},
                                   {"units", level.units}});
+  json::Array kernels;
+  for (const MicroKernel &kernel : target.microKernels)
+    kernels.push_back(toJson(kernel));
   return json::Object{{"name", target.name},
                       {"backend", stringify(target.backend)},
                       {"triple", target.triple},
@@ -310,6 +330,7 @@ json::Value tilewright::toJson(const Target &target) {
                       {"maxBindings", target.maxBindings},
                       {"blockBytes", target.blockBytes},
                       {"gpu", gpuToJson(target.gpu)},
+                      {"microKernels", std::move(kernels)},
                       {"source", target.source}};
 }
 
@@ -359,9 +380,14 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
     gpuError = readGpu(limits, target.gpu);
     return gpuError.empty();
   });
+  std::string kernelError;
+  fields.read("microKernels", "", [&](const json::Value &list) {
+    kernelError = readMicroKernels(list, target.microKernels);
+    return kernelError.empty();
+  });
   fields.string("source", target.source);
   std::string message = fields.finish();
-  for (const std::string &error : {levelError, gpuError})
+  for (const std::string &error : {levelError, gpuError, kernelError})
     if (!error.empty())
       return fail(error);
   if (!message.empty())

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_TARGET_TARGET_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/MicroKernel.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ struct Target {
   int64_t maxBindings = 16;
   int64_t blockBytes = 0; ///< most block-space memory a workgroup may use
   GpuLimits gpu;
-  std::string source; ///< where the numbers come from
+  std::vector<MicroKernel> microKernels; ///< preferred to those of the registry
+  std::string source;                    ///< where the numbers come from
 
   const MemoryLevel &level(tile::Space space) const; ///< the outermost level that holds the space
   bool has(llvm::StringRef feature) const;           ///< "fma": whether `features` switches it on

@@ -52,17 +52,17 @@ void eraseUnused(Value value) {
 }
 
 /// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
-/// reduced ones, and the lanes of a block last.
+/// reduced ones, and the lanes of a block last. A step of several terms has them side by side behind its lane.
 class Packing {
 public:
-  Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width)
-      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width) {}
+  Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, int64_t depth)
+      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width), depth(depth) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
                         [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
-           sourceOrder().lane >= 0 && fits();
+           sourceOrder().lane >= 0 && (depth == 1 || !sourceOrder().reduced.empty()) && fits();
   }
 
   Value pack(OpBuilder &builder) const {
@@ -71,20 +71,20 @@ public:
     auto type = cast<RankedTensorType>(source.getType());
     SmallVector<int64_t> shape;
     SmallVector<AffineExpr> from(type.getRank());
-    unsigned rank = type.getRank() + 1;
-    auto place = [&](int64_t position) {
-      from[position] = builder.getAffineDimExpr(shape.size());
-      shape.push_back(type.getDimSize(position));
+    auto walk = [&](int64_t size) {
+      shape.push_back(size);
+      return builder.getAffineDimExpr(shape.size() - 1);
     };
     auto positions = sourceOrder();
     for (int64_t position : positions.outer)
-      place(position);
-    AffineExpr blocks = builder.getAffineDimExpr(shape.size());
-    shape.push_back(type.getDimSize(positions.lane) / width);
+      from[position] = walk(type.getDimSize(position));
+    from[positions.lane] = walk(type.getDimSize(positions.lane) / width) * width;
     for (int64_t position : positions.reduced)
-      place(position);
-    from[positions.lane] = blocks * width + builder.getAffineDimExpr(shape.size());
-    shape.push_back(width);
+      from[position] = walk(type.getDimSize(position) / termsAt(position)) * termsAt(position);
+    from[positions.lane] = from[positions.lane] + walk(width);
+    if (depth > 1)
+      from[positions.reduced.back()] = from[positions.reduced.back()] + walk(depth);
+    unsigned rank = shape.size();
     Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
     SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
     SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
@@ -105,8 +105,10 @@ public:
     AffineExpr lanes = access.map.getResult(positions.lane);
     index.push_back(lanes.floorDiv(width));
     for (int64_t position : positions.reduced)
-      index.push_back(access.map.getResult(position));
+      index.push_back(access.map.getResult(position).floorDiv(termsAt(position)));
     index.push_back(lanes % width);
+    if (depth > 1)
+      index.push_back(access.map.getResult(positions.reduced.back()) % depth);
     return AffineMap::get(access.map.getNumDims(), 0, index, access.map.getContext());
   }
 
@@ -129,13 +131,24 @@ private:
     return positions;
   }
 
-  /// Whether the bytes of whole blocks of lanes can be counted.
+  /// Terms of a step along a reduced dim of the operand.
+  int64_t termsAt(int64_t position) const { return position == sourceOrder().reduced.back() ? depth : 1; }
+
+  /// Elements along a dim of the operand come in whole blocks of so many.
+  int64_t blockAt(int64_t position) const {
+    Positions positions = sourceOrder();
+    if (position == positions.lane)
+      return width;
+    return llvm::is_contained(positions.reduced, position) ? termsAt(position) : 1;
+  }
+
+  /// Whether the bytes of whole blocks can be counted.
   bool fits() const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8), lanes = sourceOrder().lane;
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     for (auto [position, size] : llvm::enumerate(type.getShape())) {
-      int64_t whole = size;
-      if (static_cast<int64_t>(position) == lanes && llvm::AddOverflow(size, width - 1, whole))
+      int64_t whole;
+      if (llvm::AddOverflow(size, blockAt(position) - 1, whole))
         return false;
       if (llvm::MulOverflow(bytes, whole, bytes))
         return false;
@@ -143,23 +156,25 @@ private:
     return true;
   }
 
-  /// The operand with whole blocks of lanes.
+  /// The operand with whole blocks.
   Value padded(OpBuilder &builder, Location loc) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t position = sourceOrder().lane, size = type.getDimSize(position);
-    if (size % width == 0)
-      return access.tensor;
     SmallVector<int64_t> shape(type.getShape());
-    shape[position] = llvm::alignTo(size, width);
     SmallVector<OpFoldResult> low(type.getRank(), builder.getIndexAttr(0)), high(low);
-    high[position] = builder.getIndexAttr(shape[position] - size);
+    for (auto [position, size] : llvm::enumerate(shape)) {
+      int64_t whole = llvm::alignTo(size, blockAt(position));
+      high[position] = builder.getIndexAttr(whole - size);
+      size = whole;
+    }
+    if (ArrayRef<int64_t>(shape) == type.getShape())
+      return access.tensor;
     Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
     return tensor::PadOp::create(builder, loc, type.clone(shape), access.tensor, low, high, zero);
   }
 
   const TensorExpr &expr;
   TensorAccess access;
-  int64_t lane, width;
+  int64_t lane, width, depth;
 };
 
 /// The contraction as a linalg.generic that reads the packed operand instead.
@@ -278,7 +293,11 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
   void pack(const TensorExpr &expr, const Target &known) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
-    Packing packing(expr, roles, registerBlock(known.vectorRegisters).vectors * known.vectorBytes / bytes);
+    std::optional<MicroKernel> kernel =
+        chooseMicroKernel(known, productTypes(expr, roles), /*layout=*/{0}, numerics == "strict");
+    if (!kernel)
+      return;
+    Packing packing(expr, roles, kernel->width(known, bytes), kernel->depth);
     if (!packing.isPossible())
       return;
     OpBuilder builder(expr.op);

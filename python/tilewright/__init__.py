@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tilewright.plan import Plan
     from tilewright.program import Program, load
     from tilewright.simulator import SimulationReport, simulate
-    from tilewright.targets import Target, known_targets
+    from tilewright.targets import MicroKernel, Target, known_targets, register_micro_kernel
     from tilewright.tuning.tuner import Tuning, tune
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "Diagnostic",
     "InputError",
     "IreeError",
+    "MicroKernel",
     "ModelError",
     "Module",
     "NativeError",
@@ -68,6 +69,7 @@ __all__ = [
     "compile",
     "known_targets",
     "load",
+    "register_micro_kernel",
     "simulate",
     "tune",
 ]
@@ -76,6 +78,7 @@ __all__ = [
 _LAZY = {
     "CompileOptions": "options",
     "Diagnostic": "module",
+    "MicroKernel": "targets",
     "Module": "module",
     "Plan": "plan",
     "Program": "program",
@@ -85,6 +88,7 @@ _LAZY = {
     "compile": "compilation",
     "known_targets": "targets",
     "load": "program",
+    "register_micro_kernel": "targets",
     "simulate": "simulator",
     "tune": "tuning.tuner",
 }

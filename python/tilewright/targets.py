@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,6 +58,40 @@ class GpuLimits:
     grid_barrier_seconds: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class MicroKernel:
+    """One step of a contraction's register block, from outside of the compiler: docs/extending.md.
+
+    The step adds `depth` successive products to each lane of a vector of sums.
+    """
+
+    name: str
+    """Letters, digits and underscores; plans call it name-ROWSxVECTORS."""
+    rows: str
+    """Elements of the operand that is one number for all lanes: f16, bf16, f32, f64, si8 or ui8."""
+    lanes: str
+    """Elements of the operand that lies along the lanes."""
+    sums: str
+    """f32, f64 or i32."""
+    vector_bytes: int
+    """Of the registers that it is written for; targets of other widths do not use it."""
+    body: str
+    """A `func.func` over the sums, the row's terms (the same in all lanes) and the lanes' terms, giving the sums."""
+    depth: int = 1
+    """Terms of each sum that the step adds, side by side in both operands: 1, 2 or 4."""
+    features: tuple[str, ...] = ()
+    """What the processor must have, as LLVM spells it."""
+    speed: float = 1.0
+    """Multiply-adds in the time of one in f32; the quickest kernel is chosen, of equal ones the last registered."""
+    strict: bool = False
+    """Whether it adds each product by itself, rounded once, so that strict numerics may use it."""
+    has_offset: bool = False
+    """Whether it adds something also where the row is zero, which is then taken off at the end (integers only)."""
+    block_rows: int = 0
+    """Rows of the register block; 0: by arithmetic intensity."""
+    block_vectors: int = 0
+
+
 @dataclass(frozen=True)
 class Target:
     """A machine. `source` says where the numbers come from; nothing here was asked of a live device."""
@@ -82,6 +116,8 @@ class Target:
     """Most memory that a workgroup may use for tiles."""
     source: str
     gpu: GpuLimits = GpuLimits()
+    micro_kernels: tuple[MicroKernel, ...] = ()
+    """Preferred to those of the compiler."""
 
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
@@ -111,6 +147,34 @@ class Target:
             raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
 
 
+_registered: list[MicroKernel] = []
+
+
+def register_micro_kernel(kernel: MicroKernel) -> None:
+    """Makes a micro kernel one of every target that has its features, for what this process compiles from now on.
+
+    One of the same name is replaced. A kernel that is no such step raises `TargetError`.
+    """
+    _, problem = native.normalize_target(
+        json.dumps({"base": "x86-64-v2", "microKernels": [to_json(kernel)]}), 0
+    )
+    if problem:
+        raise TargetError(problem.removeprefix("microKernels[0]: "))
+    unregister_micro_kernel(kernel.name)
+    _registered.append(kernel)
+
+
+def unregister_micro_kernel(name: str) -> None:
+    """Forgets what was registered by that name."""
+    _registered[:] = [kernel for kernel in _registered if kernel.name != name]
+
+
+def _with_registered(target: Target) -> Target:
+    if target.backend != "cpu" or not _registered:
+        return target
+    return replace(target, micro_kernels=(*target.micro_kernels, *_registered))
+
+
 TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.PathLike[str] | Target]"
 """What a program is compiled for: a target, or several, as a sequence or with commas between their names."""
 
@@ -133,7 +197,7 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
                 hint="compile for each GPU by itself",
             )
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
-    return tuple(t if t.cores == threads else t.with_cores(threads) for t in widest_first)
+    return tuple(_with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first)
 
 
 def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:

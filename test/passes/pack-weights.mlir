@@ -114,3 +114,19 @@ func.func @keys_are_laid_along_lanes(%q: tensor<3x37x19xf32>, %k: tensor<3x53x19
       ins(%q, %k : tensor<3x37x19xf32>, tensor<3x53x19xf32>) outs(%z : tensor<3x37x53xf32>) -> tensor<3x37x53xf32>
   return %s : tensor<3x37x53xf32>
 }
+
+// -----
+
+// Pairs of bf16 lie side by side behind their lane: five terms are three pairs, the last filled up with a zero.
+// CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2, d3) -> (d1 * 2 + d3, d0 * 64 + d2)>
+// CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2 floordiv 2, d1 mod 64, d2 mod 2)>
+// CHECK-LABEL: func @pairs
+// CHECK: tensor.pad %{{.*}} low[0, 0] high[1, 58]
+// CHECK: linalg.generic {indexing_maps = [#[[$FROM]], {{.*}}tensor<2x3x64x2xbf16>
+// CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[$PACKED]], {{.*}}
+func.func @pairs(%a: tensor<9x5xbf16>) -> tensor<9x70xf32> {
+  %v = arith.constant dense_resource<weights> : tensor<5x70xbf16>
+  %z = arith.constant dense<0.0> : tensor<9x70xf32>
+  %m = linalg.matmul ins(%a, %v : tensor<9x5xbf16>, tensor<5x70xbf16>) outs(%z : tensor<9x70xf32>) -> tensor<9x70xf32>
+  return %m : tensor<9x70xf32>
+}

@@ -1,15 +1,16 @@
 #include "passes/codegen/cpu/ContractionEmitter.h"
 
-#include "passes/target/MicroKernel.h"
+#include "passes/analysis/Contraction.h"
+#include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -22,13 +23,14 @@ struct Contraction {
   LoadOp rows, lanes;     ///< the operand that is one number for all lanes, and the one that lies along them
   int64_t row = -1, lane; ///< the dims that the register block spans; no row: a vector times a matrix
   SmallVector<int64_t> batch, reduced;
+  ProductTypes types;
+  Operation *rowWidening, *laneWidening; ///< null: none
 };
 
-/// The load behind a value that is at most widened after it.
-LoadOp loadOf(Value value) {
-  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
-    value = widened.getIn();
-  return value.getDefiningOp<LoadOp>();
+/// The load that a factor is, at most widened after it, if nothing guards it.
+LoadOp loadOf(Value factor) {
+  auto load = factor.getDefiningOp<LoadOp>();
+  return load && !load.getGuard() ? load : LoadOp();
 }
 
 std::optional<Contraction> matchContraction(ComputeOp compute) {
@@ -36,33 +38,29 @@ std::optional<Contraction> matchContraction(ComputeOp compute) {
   int64_t lane = compute.getVector();
   if (compute.getAccs().size() != 1 || lane < 0 || compute.isReduced(lane) || compute.getReductions().empty())
     return std::nullopt;
-  auto sum = cast<YieldOp>(body.getTerminator()).getValues()[0].getDefiningOp<arith::AddFOp>();
-  if (!sum)
+  std::optional<SumOfProducts> sum =
+      matchSumOfProducts(cast<YieldOp>(body.getTerminator()).getValues()[0], body.getArgument(0));
+  if (!sum || !sum->product->hasOneUse() || !sum->sum->hasOneUse())
     return std::nullopt;
-  Value accumulator = body.getArgument(0);
-  Value other = sum.getLhs() == accumulator ? sum.getRhs() : sum.getLhs();
-  auto product = other.getDefiningOp<arith::MulFOp>();
-  bool accumulates = sum.getLhs() == accumulator || sum.getRhs() == accumulator;
-  if (!accumulates || !product || !product->hasOneUse() || !sum->hasOneUse())
+  LoadOp loads[] = {loadOf(sum->factors[0]), loadOf(sum->factors[1])};
+  if (!loads[0] || !loads[1] || loads[0] == loads[1])
     return std::nullopt;
-  LoadOp left = loadOf(product.getLhs()), right = loadOf(product.getRhs());
-  // Nothing else may happen in the body: stores, further results, guards.
-  auto known = [&](Operation &op) {
-    return &op == product || &op == sum || &op == left || &op == right ||
-           (isa<arith::ExtFOp>(op) && llvm::is_contained(product->getOperands(), op.getResult(0)));
-  };
-  if (!left || !right || left == right || left.getGuard() || right.getGuard() ||
-      !llvm::all_of(body.without_terminator(), known))
+  // Nothing else may happen in the body: stores, further results.
+  SmallVector<Operation *> known = {sum->sum, sum->product, loads[0], loads[1], sum->widening[0], sum->widening[1]};
+  if (llvm::any_of(body.without_terminator(), [&](Operation &op) { return !llvm::is_contained(known, &op); }))
     return std::nullopt;
-  bool leftAlong = left.getMap().isFunctionOfDim(lane), rightAlong = right.getMap().isFunctionOfDim(lane);
-  if (leftAlong == rightAlong)
+  bool firstAlong = loads[0].getMap().isFunctionOfDim(lane);
+  if (firstAlong == loads[1].getMap().isFunctionOfDim(lane))
     return std::nullopt;
-  Contraction found{leftAlong ? right : left, leftAlong ? left : right, -1, lane, {}, {}};
+  unsigned rows = firstAlong ? 1 : 0, lanes = 1 - rows;
+  Contraction found{loads[rows],         loads[lanes],        -1, lane, {}, {}, sum->productTypes(rows),
+                    sum->widening[rows], sum->widening[lanes]};
   for (int64_t dim = 0; dim < static_cast<int64_t>(compute.getSizes().size()); ++dim) {
-    bool rows = found.rows.getMap().isFunctionOfDim(dim), lanes = found.lanes.getMap().isFunctionOfDim(dim);
+    bool changesRows = found.rows.getMap().isFunctionOfDim(dim),
+         changesLanes = found.lanes.getMap().isFunctionOfDim(dim);
     if (compute.isReduced(dim))
       found.reduced.push_back(dim);
-    else if (dim != lane && rows && !lanes &&
+    else if (dim != lane && changesRows && !changesLanes &&
              (found.row < 0 || compute.getSizes()[dim] >= compute.getSizes()[found.row]))
       found.row = dim;
   }
@@ -72,14 +70,74 @@ std::optional<Contraction> matchContraction(ComputeOp compute) {
   return found;
 }
 
+/// How the terms of a step lie in the lane operand, and along which dim.
+struct TermLayout {
+  LaneLayout lanes{1};
+  int64_t dim = -1; ///< of the nest
+};
+
+/// An index that cuts a dim into blocks.
+struct Cut {
+  int64_t dim, size;
+};
+
+std::optional<Cut> cutOf(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  if (!cut || index.getKind() != AffineExprKind::Mod)
+    return std::nullopt;
+  auto dim = dyn_cast<AffineDimExpr>(cut.getLHS());
+  auto size = dyn_cast<AffineConstantExpr>(cut.getRHS());
+  return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
+}
+
+TermLayout termLayout(ComputeOp compute, Contraction contraction) {
+  std::optional<PackedTerms> terms =
+      packedTerms(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
+                  compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
+  int64_t innermost = contraction.reduced.back();
+  if (!terms)
+    return {{1}, innermost};
+  return {{terms->depth}, terms->dim < 0 ? innermost : terms->dim};
+}
+
+/// The micro kernel that the nest names, or the quickest, that can compute it.
+std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contraction, const TermLayout &layout,
+                                     const Target &target) {
+  // A step takes whole terms from the first one on.
+  bool isWhole = !llvm::is_contained(compute.getOffsetDims(), layout.dim) &&
+                 compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim];
+  auto named = findMicroKernel(target, contraction.types, layout.lanes, *compute.getMicroKernel());
+  if (named && (isWhole || named->depth == 1))
+    return named;
+  if (isWhole)
+    return chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
+  for (StringRef generic : {"fma", "mul_add"})
+    if (auto found = findMicroKernel(target, contraction.types, layout.lanes, generic); found && found->depth == 1)
+      return found;
+  return std::nullopt;
+}
+
+constexpr int64_t kBlocksToPack = 4;      ///< of rows that make packing a panel worth it
+constexpr int64_t kPanelBytes = 8 * 1024; ///< on the stack, and in L1 beside the rows
+
+/// Steps of the reduced dim whose terms are put side by side before they are multiplied.
+struct Panel {
+  Value first;         ///< index of its first step
+  int64_t steps, rest; ///< whole ones, and the terms of one more
+  Value step = {};     ///< from the first, while a register block reads it
+};
+
 class ContractionEmitter {
 public:
   ContractionEmitter(OpBuilder &builder, ComputeOp compute, const Contraction &contraction, const IRMapping &values,
-                     VectorShape shape)
+                     const MicroKernel &kernel, const TermLayout &layout, const Target &target)
       : builder(builder), compute(compute), contraction(contraction), outer(values), loc(compute.getLoc()),
-        element(compute.getBodyBlock().getArgument(0).getType()),
-        lanes(shape.bytes * 8 / element.getIntOrFloatBitWidth()), block(registerBlock(shape.registers)),
+        kernel(kernel), layout(layout), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
+        lanes(target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(target)),
         indices(compute.getExtents().size()), offsets(indices) {
+    // The terms of a step are the innermost loop.
+    llvm::erase(this->contraction.reduced, layout.dim);
+    this->contraction.reduced.push_back(layout.dim);
     // An index along the lanes counts panels where tiles are whole ones, so that packed layouts simplify.
     panel = std::max(width(), packedWidth());
     int64_t size = compute.getSizes()[contraction.lane];
@@ -87,8 +145,9 @@ public:
   }
 
   bool canEmit() {
-    return liesAlongLanes(contraction.lanes.getSlice().getType(), contraction.lanes.getMap()) &&
-           liesAlongLanes(accumulatorType(), accumulatorMap());
+    return liesAlongLanes(contraction.lanes.getSlice().getType(), contraction.lanes.getMap(),
+                          isPackedInDepth() ? depth : 1) &&
+           holdsWholeVectors() && liesAlongLanes(accumulatorType(), accumulatorMap(), 1);
   }
 
   void emit() {
@@ -105,14 +164,12 @@ private:
 
   /// The block of lanes that the operand was packed in, for the widest variant; 1: it was not packed.
   int64_t packedWidth() {
-    AffineMap map = contraction.lanes.getMap();
-    AffineExpr index = map.getResult(map.getNumResults() - 1);
-    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-    if (!cut || index.getKind() != AffineExprKind::Mod)
-      return 1;
-    int64_t size = cast<AffineConstantExpr>(cut.getRHS()).getValue();
-    return size % width() == 0 ? size : 1;
+    for (AffineExpr index : contraction.lanes.getMap().getResults())
+      if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == contraction.lane)
+        return cut->size % width() == 0 ? cut->size : 1;
+    return 1;
   }
+  bool isPackedInDepth() const { return layout.lanes.packedDepth > 1; }
   SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
   AffineMap accumulatorMap() { return cast<AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
 
@@ -133,7 +190,10 @@ private:
       indices[contraction.lane] =
           aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
       for (firstLane = 0; firstLane < count; firstLane += width())
-        emitRowBlocks(std::min(width(), count - firstLane));
+        if (packsPanels())
+          emitPanels(std::min(width(), count - firstLane));
+        else
+          emitRowBlocks(std::min(width(), count - firstLane));
     });
   }
 
@@ -144,6 +204,85 @@ private:
       indices[contraction.row] = row;
       emitKernel(rows, count);
     });
+  }
+
+  // --- panels ------------------------------------------------------------------------------------------------------
+
+  /// Terms that do not lie side by side are put so once for all rows of a tile, where there are enough of them. Sums
+  /// are kept in their slice from one panel to the next.
+  bool packsPanels() {
+    return depth > 1 && !isPackedInDepth() && contraction.row >= 0 && contraction.reduced.size() == 1 &&
+           compute.getSizes()[contraction.row] >= kBlocksToPack * block.rows &&
+           accumulatorType().getElementType() == element;
+  }
+
+  /// All rows by `count` lanes, panel by panel along the reduced dim.
+  void emitPanels(int64_t count) {
+    int64_t size = compute.getSizes()[layout.dim], whole = size / depth;
+    Type stored = cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
+    int64_t bytes = width() * depth * stored.getIntOrFloatBitWidth() / 8;
+    int64_t most = std::clamp<int64_t>(kPanelBytes / bytes, 1, std::max<int64_t>(whole, 1));
+    if (!packed)
+      packed = allocatePanel({most + 1, width() * depth}, stored);
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+      fillSums(broadcast(constant(init)), count);
+    int64_t inLoop = whole / most * most;
+    if (inLoop > 0)
+      loop(constantIndex(0), constantIndex(inLoop), most,
+           [&](Value first) { emitPanel({first, most, /*rest=*/0}, count); });
+    if (inLoop < whole || size % depth > 0)
+      emitPanel({constantIndex(inLoop), whole - inLoop, size % depth}, count);
+  }
+
+  void emitPanel(Panel panel, int64_t count) {
+    auto pack = [&](Value step, int64_t terms) {
+      indices[layout.dim] = add(panel.first, step);
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
+        vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
+    };
+    if (panel.steps > 0)
+      loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
+    if (panel.rest > 0)
+      pack(constantIndex(panel.steps), panel.rest);
+    current = panel;
+    emitRowBlocks(count);
+    current.reset();
+  }
+
+  void fillSums(Value value, int64_t count) {
+    forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
+      indices[contraction.row] = start;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t vector = 0; vector * lanes < count; ++vector)
+          store(value, row, vector, count);
+    });
+  }
+
+  /// On the stack, once for a kernel's call.
+  Value allocatePanel(ArrayRef<int64_t> shape, Type stored) {
+    OpBuilder::InsertionGuard guard(builder);
+    auto function = builder.getInsertionBlock()->getParentOp();
+    while (!isa<FunctionOpInterface>(function))
+      function = function->getParentOp();
+    builder.setInsertionPointToStart(&function->getRegion(0).front());
+    return memref::AllocaOp::create(builder, loc, MemRefType::get(shape, stored), builder.getI64IntegerAttr(64));
+  }
+
+  SmallVector<Value> inPanel(Value step, int64_t vector) { return {step, constantIndex(vector * lanes * depth)}; }
+
+  /// The steps of a panel that has been packed.
+  SmallVector<Value> reducePanel(SmallVector<Value> sums, int64_t rows, int64_t count) {
+    auto at = [&](Value step, ValueRange carried, int64_t terms) {
+      current->step = step;
+      indices[layout.dim] = add(current->first, step);
+      return multiplyAdd(carried, rows, count, terms);
+    };
+    if (current->steps > 0)
+      sums = carry(constantIndex(0), constantIndex(current->steps), sums,
+                   [&](Value step, ValueRange carried) { return at(step, carried, depth); });
+    if (current->rest > 0)
+      sums = at(constantIndex(current->steps), sums, current->rest);
+    return sums;
   }
 
   /// Calls `body` for whole blocks of `step` in a loop, and for the rest. The last tile of a grid is shorter: then the
@@ -194,70 +333,147 @@ private:
   void emitKernel(int64_t rows, int64_t count) {
     int64_t vectors = llvm::divideCeil(count, lanes);
     SmallVector<Value> sums = start(rows, count);
-    sums = reduce(contraction.reduced, sums, rows, count);
+    if (kernel.hasOffset)
+      sums.append(vectors, zeros(VectorType::get({lanes}, element)));
+    sums = current ? reducePanel(sums, rows, count) : reduce(contraction.reduced, sums, rows, count);
     for (int64_t row = 0; row < rows; ++row)
-      for (int64_t vector = 0; vector < vectors; ++vector)
-        store(sums[row * vectors + vector], row, vector, count);
+      for (int64_t vector = 0; vector < vectors; ++vector) {
+        Value sum = sums[row * vectors + vector];
+        if (kernel.hasOffset)
+          sum = arith::SubIOp::create(builder, loc, sum, sums[rows * vectors + vector]);
+        store(sum, row, vector, count);
+      }
   }
 
   /// What the sums begin with: the init, or what is in the slice.
   SmallVector<Value> start(int64_t rows, int64_t count) {
     int64_t vectors = llvm::divideCeil(count, lanes);
-    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
+        init && !isa<UnitAttr>(compute.getInits()[0]) && !current)
       return SmallVector<Value>(rows * vectors, broadcast(constant(init)));
     SmallVector<Value> sums;
     Value memory = outer.lookup(compute.getAccs()[0]);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectors; ++vector)
-        sums.push_back(load(memory, at(accumulatorMap(), row, vector * lanes), vector, count));
+        sums.push_back(widen(load(memory, at(accumulatorMap(), row, vector * lanes), vector, count), element));
     return sums;
   }
 
   SmallVector<Value> reduce(ArrayRef<int64_t> dims, ValueRange sums, int64_t rows, int64_t count) {
     if (dims.empty())
-      return multiplyAdd(sums, rows, count);
+      return multiplyAdd(sums, rows, count, 1);
     int64_t dim = dims.front(), size = compute.getSizes()[dim];
+    if (depth > 1 && dim == layout.dim)
+      return reduceSteps(dim, sums, rows, count);
     Value high = add(offsets[dim], constantIndex(size));
     if (compute.getExtents()[dim] % size != 0)
       high = arith::MinUIOp::create(builder, loc, high, constantIndex(compute.getExtents()[dim]));
-    auto loop = scf::ForOp::create(builder, loc, offsets[dim], high, constantIndex(1), sums);
+    return carry(offsets[dim], high, sums, [&](Value index, ValueRange now) {
+      indices[dim] = index;
+      return reduce(dims.drop_front(), now, rows, count);
+    });
+  }
+
+  /// The innermost loop, whose index counts steps of several terms, and the terms that are left.
+  SmallVector<Value> reduceSteps(int64_t dim, ValueRange sums, int64_t rows, int64_t count) {
+    int64_t whole = compute.getSizes()[dim] / depth, rest = compute.getSizes()[dim] % depth;
+    SmallVector<Value> now(sums);
+    if (whole > 0)
+      now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
+        indices[dim] = index;
+        return multiplyAdd(carried, rows, count, depth);
+      });
+    if (rest == 0)
+      return now;
+    indices[dim] = constantIndex(whole);
+    return multiplyAdd(now, rows, count, rest);
+  }
+
+  SmallVector<Value> carry(Value low, Value high, ValueRange values,
+                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(1), values);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
-    indices[dim] = loop.getInductionVar();
-    scf::YieldOp::create(builder, loc, reduce(dims.drop_front(), loop.getRegionIterArgs(), rows, count));
+    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
     return SmallVector<Value>(loop.getResults());
   }
 
-  SmallVector<Value> multiplyAdd(ValueRange sums, int64_t rows, int64_t count) {
+  /// One step for each sum, with `terms` of the step's terms; the others are zero.
+  SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t terms) {
     int64_t vectors = llvm::divideCeil(count, lanes);
     SmallVector<Value> along, next;
     for (int64_t vector = 0; vector < vectors; ++vector)
-      along.push_back(loadLanes(vector, count));
+      along.push_back(loadLanes(vector, count, terms));
+    ImplicitLocOpBuilder steps(loc, builder);
     for (int64_t row = 0; row < rows; ++row) {
-      Value factor = broadcast(loadRow(row));
+      Value factor = loadRow(row, terms);
       for (int64_t vector = 0; vector < vectors; ++vector)
-        next.push_back(math::FmaOp::create(builder, loc, factor, along[vector], sums[row * vectors + vector]));
+        next.push_back(emitStep(kernel, steps, carried[row * vectors + vector], factor, along[vector]));
     }
+    for (int64_t vector = 0; kernel.hasOffset && vector < vectors; ++vector)
+      next.push_back(emitStep(kernel, steps, carried[rows * vectors + vector],
+                              zeros(cast<VectorType>(along[vector].getType())), along[vector]));
     return next;
   }
 
-  Value loadRow(int64_t row) {
+  /// The terms of a row, the same in every lane.
+  Value loadRow(int64_t row, int64_t terms) {
     Value memory = outer.lookup(contraction.rows.getSlice());
-    return widen(memref::LoadOp::create(builder, loc, memory, at(contraction.rows.getMap(), row, 0)));
+    AffineMap map = contraction.rows.getMap();
+    if (depth == 1)
+      return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.rowWidening));
+    Type stored = cast<MemRefType>(memory.getType()).getElementType();
+    auto type = VectorType::get({depth}, stored);
+    Value together;
+    if (terms == depth && lieSideBySide(contraction.rows, row)) {
+      together = vector::LoadOp::create(builder, loc, type, memory, at(map, row, 0));
+    } else {
+      together = zeros(type);
+      for (int64_t term = 0; term < terms; ++term) {
+        Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, term));
+        together = vector::InsertOp::create(builder, loc, value, together, term);
+      }
+    }
+    auto bits = builder.getIntegerType(depth * stored.getIntOrFloatBitWidth());
+    Value scalar = vector::BitCastOp::create(builder, loc, VectorType::get({1}, bits), together);
+    scalar = vector::ExtractOp::create(builder, loc, scalar, 0);
+    return vector::BitCastOp::create(builder, loc, VectorType::get({lanes * depth}, stored), broadcast(scalar));
   }
 
-  Value loadLanes(int64_t vector, int64_t count) {
+  Value loadLanes(int64_t vector, int64_t count, int64_t terms) {
     Value memory = outer.lookup(contraction.lanes.getSlice());
-    return load(memory, at(contraction.lanes.getMap(), 0, vector * lanes), vector, count);
+    AffineMap map = contraction.lanes.getMap();
+    Type stored = cast<MemRefType>(memory.getType()).getElementType();
+    if (current)
+      return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), packed,
+                                    inPanel(current->step, vector));
+    if (isPackedInDepth()) // whole panels, filled up with zeros
+      return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), memory,
+                                    at(map, 0, vector * lanes));
+    if (depth == 1)
+      return widen(load(memory, at(map, 0, vector * lanes), vector, count), contraction.laneWidening);
+    SmallVector<Value> rows;
+    for (int64_t term = 0; term < depth; ++term)
+      rows.push_back(term < terms ? load(memory, at(map, 0, vector * lanes, term), vector, count)
+                                  : zeros(VectorType::get({lanes}, stored)));
+    return sideBySide(rows);
+  }
+
+  /// Element by element of several vectors: halves of them first, a power of two.
+  Value sideBySide(ArrayRef<Value> rows) {
+    if (rows.size() == 1)
+      return rows[0];
+    SmallVector<Value> even, odd;
+    for (auto [i, row] : llvm::enumerate(rows))
+      (i % 2 == 0 ? even : odd).push_back(row);
+    return vector::InterleaveOp::create(builder, loc, sideBySide(even), sideBySide(odd));
   }
 
   Value load(Value memory, ArrayRef<Value> index, int64_t vector, int64_t count) {
     auto type = VectorType::get({lanes}, cast<MemRefType>(memory.getType()).getElementType());
-    if (Value mask = maskOf(vector, count)) {
-      Value zeros = constant(cast<TypedAttr>(builder.getZeroAttr(type)));
-      return widen(vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros));
-    }
-    return widen(vector::LoadOp::create(builder, loc, type, memory, index));
+    if (Value mask = maskOf(vector, count))
+      return vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
+    return vector::LoadOp::create(builder, loc, type, memory, index);
   }
 
   void store(Value value, int64_t row, int64_t vector, int64_t count) {
@@ -281,17 +497,30 @@ private:
                                           ArrayRef<int64_t>{left});
   }
 
-  Value widen(Value value) {
-    if (getElementTypeOrSelf(value.getType()) == element)
+  static Type shaped(Type scalar, Value like) {
+    auto vector = dyn_cast<VectorType>(like.getType());
+    return vector ? Type(vector.clone(scalar)) : scalar;
+  }
+
+  Value widen(Value value, Type type) {
+    if (getElementTypeOrSelf(value.getType()) == type)
       return value;
-    auto vector = dyn_cast<VectorType>(value.getType());
-    return arith::ExtFOp::create(builder, loc, vector ? Type(vector.clone(element)) : element, value);
+    return arith::ExtFOp::create(builder, loc, shaped(type, value), value);
+  }
+
+  /// As the graph widens it.
+  Value widen(Value value, Operation *widening) {
+    if (isa_and_nonnull<arith::ExtSIOp>(widening))
+      return arith::ExtSIOp::create(builder, loc, shaped(element, value), value);
+    if (isa_and_nonnull<arith::ExtUIOp>(widening))
+      return arith::ExtUIOp::create(builder, loc, shaped(element, value), value);
+    return widen(value, element);
   }
 
   // --- indices -----------------------------------------------------------------------------------------------------
 
-  /// An index expression of the register block's element `row`, `lane`.
-  AffineExpr inBlock(AffineExpr expr, int64_t row, AffineExpr lane) {
+  /// An index expression of the register block's element `row`, `lane`, and of a term of the step.
+  AffineExpr inBlock(AffineExpr expr, int64_t row, AffineExpr lane, int64_t term = 0) {
     SmallVector<AffineExpr> dims;
     for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
       AffineExpr place = builder.getAffineDimExpr(dim);
@@ -299,38 +528,58 @@ private:
         place = place + row;
       if (dim == contraction.lane)
         place = (aligned ? place * panel : place) + (lane + firstLane);
+      if (depth > 1 && dim == layout.dim)
+        place = place * depth + term;
       dims.push_back(place);
     }
     return simplifyAffineExpr(expr.replaceDims(dims), indices.size(), indices.size());
   }
 
-  SmallVector<Value> at(AffineMap map, int64_t row, int64_t lane) {
+  SmallVector<Value> at(AffineMap map, int64_t row, int64_t lane, int64_t term = 0) {
     return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
-      return affine::expandAffineExpr(builder, loc, inBlock(expr, row, builder.getAffineConstantExpr(lane)), indices,
-                                      offsets);
+      return affine::expandAffineExpr(builder, loc, inBlock(expr, row, builder.getAffineConstantExpr(lane), term),
+                                      indices, offsets);
     });
   }
 
-  /// Whether the elements of each vector of a block lie one after another.
-  bool liesAlongLanes(SliceType type, AffineMap map) {
-    auto linear = [&](int64_t lane) {
-      AffineExpr sum = builder.getAffineConstantExpr(0);
-      int64_t stride = 1;
-      for (auto [expr, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
-        sum = sum + inBlock(expr, 0, builder.getAffineConstantExpr(lane)) * stride;
-        stride *= size;
-      }
-      return sum;
+  /// How far in memory an element of a register block lies from another; nothing if that depends on where the block is.
+  std::optional<int64_t> distance(SliceType type, AffineMap map, int64_t row, std::pair<int64_t, int64_t> lanes,
+                                  std::pair<int64_t, int64_t> terms) {
+    AffineExpr sum = builder.getAffineConstantExpr(0);
+    int64_t stride = 1;
+    auto place = [&](AffineExpr index, int64_t lane, int64_t term) {
+      return inBlock(index, row, builder.getAffineConstantExpr(lane), term);
     };
-    for (int64_t lane = 0; lane < width(); ++lane) {
-      AffineExpr step = simplifyAffineExpr(linear(lane) - linear(lane / lanes * lanes), indices.size(), indices.size());
-      auto distance = dyn_cast<AffineConstantExpr>(step);
-      if (!distance || distance.getValue() != lane % lanes)
-        return false;
+    for (auto [index, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
+      sum = sum + (place(index, lanes.second, terms.second) - place(index, lanes.first, terms.first)) * stride;
+      stride *= size;
     }
+    auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(sum, indices.size(), indices.size()));
+    return constant ? std::optional(constant.getValue()) : std::nullopt;
+  }
+
+  /// Whether the elements of each vector of a block lie one after another, so many apart.
+  bool liesAlongLanes(SliceType type, AffineMap map, int64_t apart) {
+    for (int64_t lane = 0; lane < width(); ++lane)
+      if (distance(type, map, 0, {lane / lanes * lanes, lane}, {0, 0}) != lane % lanes * apart)
+        return false;
     return true;
   }
 
+  bool lieSideBySide(LoadOp load, int64_t row) {
+    for (int64_t term = 1; term < depth; ++term)
+      if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, term}) != term)
+        return false;
+    return true;
+  }
+
+  /// Whether what is packed in terms holds whole vectors of lanes, which are loaded without masks.
+  bool holdsWholeVectors() {
+    ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
+    return !isPackedInDepth() || (shape[shape.size() - 2] % lanes == 0 && lieSideBySide(contraction.lanes, 0));
+  }
+
+  Value zeros(VectorType type) { return constant(cast<TypedAttr>(builder.getZeroAttr(type))); }
   Value constant(TypedAttr value) { return arith::ConstantOp::create(builder, loc, value); }
   Value constantIndex(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
@@ -343,6 +592,9 @@ private:
   Contraction contraction;
   const IRMapping &outer;
   Location loc;
+  const MicroKernel &kernel;
+  TermLayout layout;
+  int64_t depth;
   Type element; ///< of the accumulator
   int64_t lanes;
   RegisterBlock block;
@@ -350,14 +602,20 @@ private:
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
+  Value packed;                 ///< memory of panels packed here
+  std::optional<Panel> current; ///< the one that register blocks read
 };
 } // namespace
 
-bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values, VectorShape shape) {
+bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values, const Target &target) {
   std::optional<Contraction> contraction = matchContraction(compute);
   if (!contraction)
     return false;
-  ContractionEmitter emitter(builder, compute, *contraction, values, shape);
+  TermLayout layout = termLayout(compute, *contraction);
+  std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target);
+  if (!kernel)
+    return false;
+  ContractionEmitter emitter(builder, compute, *contraction, values, *kernel, layout, target);
   if (!emitter.canEmit())
     return false;
   emitter.emit();

@@ -2,6 +2,7 @@
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
+#include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/cpu/TransposeEmitter.h"
 #include "passes/target/Target.h"
@@ -25,18 +26,27 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack that
-/// its own kernels may use is there for nothing.
+/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack
+/// that its own kernels may use is there for nothing.
 constexpr int64_t kStackBytes = 32 * 1024;
 constexpr int64_t kStackAlignment = 64;
 
+VectorShape shapeFor(const Target &target) {
+  VectorShape shape{target.vectorBytes, target.vectorRegisters};
+  for (const MemoryLevel &level : llvm::reverse(target.levels))
+    if (level.space == Space::block)
+      shape.cacheBytes = level.capacityBytes;
+  return shape;
+}
+
 class CpuConverter : public ProgramConverter {
 public:
-  CpuConverter(ProgramOp program, VectorShape shape) : ProgramConverter(program), shape(shape) {}
+  CpuConverter(ProgramOp program, const Target &target)
+      : ProgramConverter(program), target(target), shape(shapeFor(target)) {}
 
 private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    if (compute.getMicroKernel() && emitContraction(builder, compute, values, shape))
+    if (compute.getMicroKernel() && emitContraction(builder, compute, values, target))
       return success();
     if (emitTranspose(builder, compute, values, shape))
       return success();
@@ -66,19 +76,12 @@ private:
                                     ValueRange());
   }
 
+  const Target &target;
   VectorShape shape;
 };
 
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {
   using ConvertToVectorBase::ConvertToVectorBase;
-
-  static VectorShape shapeFor(const Target &target) {
-    VectorShape shape{target.vectorBytes, target.vectorRegisters};
-    for (const MemoryLevel &level : llvm::reverse(target.levels))
-      if (level.space == Space::block)
-        shape.cacheBytes = level.capacityBytes;
-    return shape;
-  }
 
   void runOnOperation() override {
     // A wrong option is an error even where every program has a target of its own, or there is none.
@@ -95,7 +98,7 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
         return signalPassFailure();
       }
       OpBuilder builder(program);
-      if (failed(CpuConverter(program, shapeFor(*known)).convert(builder)))
+      if (failed(CpuConverter(program, *known).convert(builder)))
         return signalPassFailure();
       program.erase();
     }

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -147,13 +148,14 @@ struct NarrowConstant : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Between f64 and bf16 there is no arithmetic on bits; with such a conversion a kernel needs instructions for bf16.
+/// Between f64 and bf16 there is no arithmetic on bits; with such a conversion a kernel needs instructions for bf16. A
+/// call of one is only where they are.
 bool convertsBf16(Operation *function) {
   auto isBf16 = [](Value value) { return getElementTypeOrSelf(value.getType()).isBF16(); };
   return function
       ->walk([&](Operation *op) {
-        bool converts =
-            isa<arith::ExtFOp, arith::TruncFOp>(op) && (isBf16(op->getOperand(0)) || isBf16(op->getResult(0)));
+        bool converts = isa<arith::ExtFOp, arith::TruncFOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op) &&
+                        (llvm::any_of(op->getOperands(), isBf16) || llvm::any_of(op->getResults(), isBf16));
         return converts ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

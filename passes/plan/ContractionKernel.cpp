@@ -1,0 +1,34 @@
+#include "passes/plan/ContractionKernel.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static std::optional<PackedTerms> termsOf(const TensorGraph &graph, const PartRoot &root,
+                                          const ContractionRoles &roles) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  const RootAccess &lanes = root.accesses[roles.laneInput];
+  return packedTerms(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
+                     [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
+}
+
+std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const PartRoot &root,
+                                                      const Target &target, bool strict) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
+    return std::nullopt;
+  std::optional<PackedTerms> terms = termsOf(graph, root, *roles);
+  return chooseMicroKernel(target, productTypes(expr, *roles), {terms ? terms->depth : 1}, strict);
+}
+
+/// The dim that an innermost index runs along, whole or within blocks.
+static int64_t blockedDim(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
+}
+
+bool tilewright::liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles) {
+  AffineMap lanes = root.accesses[roles.laneInput].map;
+  unsigned behind = termsOf(graph, root, roles) ? 2 : 1;
+  return blockedDim(lanes.getResult(lanes.getNumResults() - behind)) == roles.lane;
+}

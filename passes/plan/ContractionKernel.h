@@ -1,0 +1,18 @@
+// Which micro kernel computes a contraction of a part: the registry's choice for what it multiplies, as it lies.
+#ifndef TILEWRIGHT_PLAN_CONTRACTIONKERNEL_H
+#define TILEWRIGHT_PLAN_CONTRACTIONKERNEL_H
+
+#include "passes/plan/IndexSpace.h"
+
+namespace tilewright {
+
+/// Nothing if the root's accesses are none of a register block, or no micro kernel reads them.
+std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target,
+                                          bool strict);
+
+/// Whether the operand that a contraction loads by whole vectors lies along the lanes.
+bool liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles);
+
+} // namespace tilewright
+
+#endif

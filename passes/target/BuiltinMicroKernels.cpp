@@ -1,0 +1,189 @@
+// The micro kernels of the library. All that take bf16, and all that take i8, have one depth, so that a weight packed
+// for one processor is read by the variants for others.
+//
+// VPDPBUSD multiplies unsigned by signed bytes. An operand of the wrong sign has its top bit inverted, which adds or
+// takes off 128; where that happens to the rows, what it does to the sums does not depend on them and is taken off at
+// the end. VPMADDWD multiplies signed words: bytes are widened, those at even places apart from those at odd ones. Both
+// are exact: integers wrap as they do in the graph.
+#include "passes/target/BuiltinMicroKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+Value splat(ImplicitLocOpBuilder &builder, VectorType type, int64_t value) {
+  return arith::ConstantOp::create(builder,
+                                   DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value)));
+}
+
+/// The vector's bits as integers of another width.
+Value asIntegers(ImplicitLocOpBuilder &builder, Value vector, unsigned bits) {
+  auto type = cast<VectorType>(vector.getType());
+  int64_t all = type.getNumElements() * type.getElementTypeBitWidth();
+  return vector::BitCastOp::create(builder, VectorType::get({all / bits}, builder.getIntegerType(bits)), vector);
+}
+
+Value intrinsic(ImplicitLocOpBuilder &builder, Type result, StringRef name, ValueRange arguments) {
+  return LLVM::CallIntrinsicOp::create(builder, result, builder.getStringAttr(name), arguments).getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Value multiplyAddFloats(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+  return math::FmaOp::create(builder, row, lanes, sums);
+}
+
+Value multiplyAddIntegers(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+  return arith::AddIOp::create(builder, sums, arith::MulIOp::create(builder, row, lanes));
+}
+
+/// A bf16 is the upper half of an f32: the first of a pair is shifted there, the second is there.
+Value multiplyAddPairs(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+  auto wide = cast<VectorType>(sums.getType());
+  auto first = [&](Value pairs) -> Value {
+    Value bits = asIntegers(builder, pairs, 32);
+    Value upper = arith::ShLIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), 16));
+    return vector::BitCastOp::create(builder, wide, upper);
+  };
+  auto second = [&](Value pairs) -> Value {
+    Value bits = asIntegers(builder, pairs, 32);
+    Value upper = arith::AndIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), -65536));
+    return vector::BitCastOp::create(builder, wide, upper);
+  };
+  Value sum = math::FmaOp::create(builder, first(row), first(lanes), sums);
+  return math::FmaOp::create(builder, second(row), second(lanes), sum);
+}
+
+Value dotBf16(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+  bool wide = cast<VectorType>(sums.getType()).getNumElements() == 16;
+  return intrinsic(builder, sums.getType(),
+                   wide ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512bf16.dpbf16ps.256", {sums, row, lanes});
+}
+
+/// Every other byte of quads as words, beginning with the first or the second.
+Value words(ImplicitLocOpBuilder &builder, Value quads, bool isSigned, bool second) {
+  Value bits = asIntegers(builder, quads, 16);
+  auto type = cast<VectorType>(bits.getType());
+  Value eight = splat(builder, type, 8);
+  if (!second)
+    bits = arith::ShLIOp::create(builder, bits, eight);
+  return isSigned ? arith::ShRSIOp::create(builder, bits, eight).getResult()
+                  : arith::ShRUIOp::create(builder, bits, eight).getResult();
+}
+
+MicroKernelStep multiplyWords(StringRef name, bool signedRows, bool signedLanes) {
+  return [=](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+    for (bool second : {false, true}) {
+      Value products = intrinsic(builder, sums.getType(), name,
+                                 {words(builder, row, signedRows, second), words(builder, lanes, signedLanes, second)});
+      sums = arith::AddIOp::create(builder, sums, products);
+    }
+    return sums;
+  };
+}
+
+/// With the top bit of every byte inverted: unsigned x is x - 128 signed, signed x is x + 128 unsigned.
+Value otherSign(ImplicitLocOpBuilder &builder, Value bytes) {
+  Value bits = asIntegers(builder, bytes, 32);
+  bits = arith::XOrIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), int32_t(0x80808080)));
+  return vector::BitCastOp::create(builder, bytes.getType(), bits);
+}
+
+MicroKernelStep dotBytes(StringRef name, bool signedRows, bool signedLanes) {
+  return [=](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+    if (signedRows == signedLanes)
+      row = otherSign(builder, row);
+    Value isUnsigned = signedLanes ? row : lanes, isSigned = signedLanes ? lanes : row;
+    return intrinsic(builder, sums.getType(), name, {sums, isUnsigned, isSigned});
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+void addFloats(std::vector<MicroKernel> &kernels) {
+  MicroKernel fma;
+  fma.name = "fma";
+  fma.types = {"float", "float", "float"};
+  fma.step = multiplyAddFloats;
+  kernels.push_back(fma);
+
+  MicroKernel pairs;
+  pairs.name = "fma_pairs";
+  pairs.types = {"bf16", "bf16", "f32"};
+  pairs.depth = 2;
+  pairs.step = multiplyAddPairs;
+  kernels.push_back(pairs);
+
+  MicroKernel dot;
+  dot.name = "dpbf16";
+  dot.types = {"bf16", "bf16", "f32"};
+  dot.depth = 2;
+  dot.speed = 2;
+  dot.strict = false; // it flushes subnormal numbers
+  dot.step = dotBf16;
+  dot.vectorBytes = 32;
+  dot.features = {"avx512bf16", "avx512vl"};
+  kernels.push_back(dot);
+  dot.vectorBytes = 64;
+  dot.features = {"avx512bf16", "avx512bw"};
+  kernels.push_back(dot);
+}
+
+struct ByteKernel {
+  const char *name, *intrinsic;
+  int64_t vectorBytes;
+  std::vector<std::string> features;
+  double speed;
+  bool isDot;
+};
+
+void addBytes(std::vector<MicroKernel> &kernels) {
+  MicroKernel plain;
+  plain.name = "mul_add";
+  plain.types = {"integer", "integer", "integer"};
+  plain.speed = 0.5;
+  plain.step = multiplyAddIntegers;
+  kernels.push_back(plain);
+
+  const ByteKernel table[] = {
+      {"pmaddwd", "llvm.x86.sse2.pmadd.wd", 16, {}, 1.5, false},
+      {"pmaddwd", "llvm.x86.avx2.pmadd.wd", 32, {"avx2"}, 1.5, false},
+      {"pmaddwd", "llvm.x86.avx512.pmaddw.d.512", 64, {"avx512bw"}, 1.5, false},
+      {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.256", 32, {"avxvnni"}, 4, true},
+      {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", 64, {"avx512vnni", "avx512bw"}, 4, true},
+  };
+  for (const ByteKernel &entry : table)
+    for (bool signedRows : {false, true})
+      for (bool signedLanes : {false, true}) {
+        MicroKernel kernel;
+        kernel.name = entry.name;
+        kernel.types = {signedRows ? "si8" : "ui8", signedLanes ? "si8" : "ui8", "i32"};
+        kernel.depth = 4;
+        kernel.vectorBytes = entry.vectorBytes;
+        kernel.features = entry.features;
+        kernel.speed = entry.speed;
+        kernel.hasOffset = entry.isDot && signedRows == signedLanes;
+        kernel.besides = {kernel.hasOffset || !entry.isDot ? 2 : 1, 2};
+        kernel.step = entry.isDot ? dotBytes(entry.intrinsic, signedRows, signedLanes)
+                                  : multiplyWords(entry.intrinsic, signedRows, signedLanes);
+        kernels.push_back(kernel);
+      }
+}
+} // namespace
+
+std::vector<MicroKernel> tilewright::builtinMicroKernels() {
+  std::vector<MicroKernel> kernels;
+  addFloats(kernels);
+  addBytes(kernels);
+  return kernels;
+}

@@ -1,0 +1,131 @@
+// The registry of micro kernels: a list that others add to, and the choice, which is the same wherever it is asked.
+#include "passes/target/MicroKernel.h"
+
+#include "passes/target/BuiltinMicroKernels.h"
+#include "passes/target/MicroKernelBody.h"
+#include "passes/target/Target.h"
+#include "llvm/ADT/StringExtras.h"
+#include <mutex>
+
+using namespace llvm;
+using namespace tilewright;
+
+namespace {
+struct Registry {
+  std::mutex mutex;
+  std::vector<MicroKernel> kernels = builtinMicroKernels(); ///< later ones are preferred
+};
+
+Registry &registry() {
+  static Registry registry;
+  return registry;
+}
+
+bool isFloat(StringRef type) { return is_contained({"f16", "bf16", "f32", "f64"}, type); }
+bool isInteger(StringRef type) { return is_contained({"si8", "ui8", "i32"}, type); }
+
+/// "float" and "integer" stand for every such type.
+bool fits(StringRef wanted, StringRef type) {
+  return wanted == type || (wanted == "float" && isFloat(type)) || (wanted == "integer" && isInteger(type));
+}
+
+bool isSame(const MicroKernel &a, const MicroKernel &b) {
+  return a.name == b.name && a.types.rows == b.types.rows && a.types.lanes == b.types.lanes &&
+         a.types.sums == b.types.sums && a.vectorBytes == b.vectorBytes;
+}
+
+/// Rows of lanes are put side by side in registers where a step wants several; nothing takes them apart again.
+bool reads(const MicroKernel &kernel, LaneLayout layout) {
+  return layout.packedDepth <= 1 || kernel.depth == layout.packedDepth;
+}
+
+/// All that can compute the contraction on the target, the most preferred first.
+std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &types, LaneLayout layout) {
+  std::vector<MicroKernel> found;
+  auto add = [&](const std::vector<MicroKernel> &kernels) {
+    for (const MicroKernel &kernel : reverse(kernels))
+      if (kernel.takes(types) && kernel.runsOn(target) && reads(kernel, layout))
+        found.push_back(kernel);
+  };
+  add(target.microKernels);
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  add(registry().kernels);
+  return found;
+}
+} // namespace
+
+std::string MicroKernel::verify() const {
+  auto known = [](StringRef type) { return isFloat(type) || isInteger(type); };
+  if (name.empty() || !all_of(name, [](char c) { return isAlnum(c) || c == '_'; }))
+    return "name: expected letters, digits and underscores";
+  for (StringRef type : {StringRef(types.rows), StringRef(types.lanes), StringRef(types.sums)})
+    if (!known(type) && type != "float" && type != "integer")
+      return ("types: '" + type + "' is none of f16, bf16, f32, f64, si8, ui8, i32").str();
+  if (types.sums != "f32" && types.sums != "f64" && types.sums != "i32" && !isGeneric())
+    return "sums: expected f32, f64 or i32";
+  if (!is_contained({1, 2, 4}, depth))
+    return "depth: expected 1, 2 or 4";
+  if (speed <= 0)
+    return "speed: expected a positive number";
+  if (block.rows < 0 || block.vectors < 0 || (block.rows == 0) != (block.vectors == 0) ||
+      (block.vectors & (block.vectors - 1)))
+    return "block: expected rows and a power of two of vectors, or neither";
+  if (!step && body.empty())
+    return "body: missing";
+  if (!step && vectorBytes == 0)
+    return "vectorBytes: missing; a body is written for one width";
+  return step ? "" : verifyMicroKernelBody(*this);
+}
+
+bool MicroKernel::runsOn(const Target &target) const {
+  return (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
+         all_of(features, [&](const std::string &feature) { return target.has(feature); });
+}
+
+bool MicroKernel::takes(const ProductTypes &product) const {
+  return fits(types.rows, product.rows) && fits(types.lanes, product.lanes) && fits(types.sums, product.sums);
+}
+
+RegisterBlock MicroKernel::blockFor(const Target &target) const {
+  return block.rows > 0 ? block : registerBlock(target.vectorRegisters, besides);
+}
+
+int64_t MicroKernel::width(const Target &target, int64_t sumBytes) const {
+  return blockFor(target).vectors * (target.vectorBytes / sumBytes);
+}
+
+std::string MicroKernel::label(const Target &target) const {
+  RegisterBlock shape = blockFor(target);
+  return name + "-" + std::to_string(shape.rows) + "x" + std::to_string(shape.vectors);
+}
+
+std::string tilewright::registerMicroKernel(MicroKernel kernel) {
+  if (std::string wrong = kernel.verify(); !wrong.empty())
+    return "micro kernel '" + kernel.name + "': " + wrong;
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  erase_if(registry().kernels, [&](const MicroKernel &other) { return isSame(kernel, other); });
+  registry().kernels.push_back(std::move(kernel));
+  return "";
+}
+
+std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, const ProductTypes &types,
+                                                         LaneLayout layout, bool strict) {
+  std::optional<MicroKernel> best;
+  // Of two as quick, the one that takes the operand as it lies.
+  auto rank = [&](const MicroKernel &kernel) {
+    return std::pair(kernel.speed, layout.packedDepth == 0 ? !kernel.isGeneric() : kernel.depth == layout.packedDepth);
+  };
+  for (MicroKernel &kernel : candidates(target, types, layout))
+    if ((kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))
+      best = std::move(kernel);
+  return best;
+}
+
+std::optional<MicroKernel> tilewright::findMicroKernel(const Target &target, const ProductTypes &types,
+                                                       LaneLayout layout, StringRef label) {
+  StringRef name = label.rsplit('-').first;
+  for (MicroKernel &kernel : candidates(target, types, layout))
+    if (kernel.name == name)
+      return std::move(kernel);
+  return std::nullopt;
+}

@@ -1,0 +1,145 @@
+#include "passes/target/MicroKernelBody.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include <array>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+Type typeOf(MLIRContext *context, StringRef name) {
+  Builder builder(context);
+  if (name == "bf16")
+    return builder.getBF16Type();
+  if (name == "f16")
+    return builder.getF16Type();
+  if (name == "f32")
+    return builder.getF32Type();
+  if (name == "f64")
+    return builder.getF64Type();
+  return builder.getIntegerType(name == "i32" ? 32 : 8);
+}
+
+FunctionType signatureOf(const MicroKernel &kernel, MLIRContext *context) {
+  Type element = typeOf(context, kernel.types.sums);
+  int64_t lanes = kernel.vectorBytes * 8 / element.getIntOrFloatBitWidth();
+  Type sums = VectorType::get({lanes}, element);
+  auto terms = [&](StringRef type) { return VectorType::get({lanes * kernel.depth}, typeOf(context, type)); };
+  return FunctionType::get(context, {sums, terms(kernel.types.rows), terms(kernel.types.lanes)}, {sums});
+}
+
+std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// What may be inlined into a kernel: arithmetic on registers, and the instructions behind intrinsics and inline
+/// assembly.
+std::string whyNotInStep(Operation &op) {
+  StringRef dialect = op.getName().getDialectNamespace();
+  bool isRegister = dialect == "arith" || dialect == "math" || dialect == "vector" || isa<func::ReturnOp>(op) ||
+                    isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, LLVM::BitcastOp>(op);
+  if (!isRegister || op.getNumRegions() > 0)
+    return "body: " + op.getName().getStringRef().str() + " is no operation on registers";
+  return "";
+}
+
+OwningOpRef<ModuleOp> parseBody(const MicroKernel &kernel, MLIRContext *context) {
+  return parseSourceString<ModuleOp>(kernel.body, context, "micro kernel " + kernel.name);
+}
+
+std::string whyNoStep(const MicroKernel &kernel, ModuleOp module) {
+  SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+  if (functions.size() != 1 || functions[0].isExternal() || !functions[0].getBody().hasOneBlock())
+    return "body: expected one func.func of one block";
+  FunctionType wanted = signatureOf(kernel, module.getContext());
+  if (functions[0].getFunctionType() != wanted)
+    return "body: expected a function of type " + print(wanted) + ", not " + print(functions[0].getFunctionType());
+  for (Operation &op : functions[0].getBody().front())
+    if (std::string why = whyNotInStep(op); !why.empty())
+      return why;
+  return "";
+}
+} // namespace
+
+std::string tilewright::verifyMicroKernelBody(const MicroKernel &kernel) {
+  for (const std::string &type : {kernel.types.rows, kernel.types.lanes, kernel.types.sums})
+    if (type == "float" || type == "integer")
+      return "types: a body is written for one type, not for '" + type + "'";
+  MLIRContext context;
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                      vector::VectorDialect>();
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      message = diagnostic.str();
+  });
+  OwningOpRef<ModuleOp> module = parseBody(kernel, &context);
+  if (!module)
+    return "body: " + (message.empty() ? "not MLIR" : message);
+  return whyNoStep(kernel, *module);
+}
+
+Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &builder, Value sums, Value row,
+                           Value lanes) {
+  if (kernel.step)
+    return kernel.step(builder, sums, row, lanes);
+  OwningOpRef<ModuleOp> module = parseBody(kernel, builder.getContext());
+  assert(module && "a verified micro kernel");
+  func::FuncOp function = *module->getOps<func::FuncOp>().begin();
+  IRMapping values;
+  for (auto [argument, value] : llvm::zip(function.getArguments(), std::array{sums, row, lanes}))
+    values.map(argument, value);
+  for (Operation &op : function.getBody().front().without_terminator())
+    builder.clone(op, values);
+  return values.lookup(function.getBody().front().getTerminator()->getOperand(0));
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+llvm::json::Value tilewright::toJson(const MicroKernel &kernel) {
+  return llvm::json::Object{{"name", kernel.name},
+                            {"rows", kernel.types.rows},
+                            {"lanes", kernel.types.lanes},
+                            {"sums", kernel.types.sums},
+                            {"depth", kernel.depth},
+                            {"vectorBytes", kernel.vectorBytes},
+                            {"features", llvm::json::Array(kernel.features)},
+                            {"speed", kernel.speed},
+                            {"strict", kernel.strict},
+                            {"hasOffset", kernel.hasOffset},
+                            {"blockRows", kernel.block.rows},
+                            {"blockVectors", kernel.block.vectors},
+                            {"body", kernel.body}};
+}
+
+llvm::Expected<MicroKernel> tilewright::microKernelFromJson(const llvm::json::Value &value) {
+  MicroKernel kernel;
+  llvm::json::Path::Root root("micro kernel");
+  llvm::json::ObjectMapper fields(value, root);
+  bool read = fields && fields.map("name", kernel.name) && fields.map("rows", kernel.types.rows) &&
+              fields.map("lanes", kernel.types.lanes) && fields.map("sums", kernel.types.sums) &&
+              fields.map("depth", kernel.depth) && fields.map("vectorBytes", kernel.vectorBytes) &&
+              fields.map("body", kernel.body) && fields.mapOptional("features", kernel.features) &&
+              fields.mapOptional("speed", kernel.speed) && fields.mapOptional("strict", kernel.strict) &&
+              fields.mapOptional("hasOffset", kernel.hasOffset) && fields.mapOptional("blockRows", kernel.block.rows) &&
+              fields.mapOptional("blockVectors", kernel.block.vectors);
+  if (!read)
+    return root.getError();
+  if (std::string wrong = kernel.verify(); !wrong.empty())
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "micro kernel '" + kernel.name + "': " + wrong);
+  return kernel;
+}
