@@ -147,6 +147,9 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   if (packWeights) {
+    MergeContractionsOptions merge;
+    merge.target = options.target;
+    manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
     PackWeightsOptions pack;
     pack.target = options.target;
     manager.addNestedPass<func::FuncOp>(createPackWeights(pack));

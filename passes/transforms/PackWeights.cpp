@@ -2,9 +2,9 @@
 // have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/ParameterRecipe.h"
-#include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,37 +20,6 @@ namespace tilewright {
 
 namespace {
 
-/// A linalg op that copies every element from where a dim or a constant says.
-bool isPlainCopy(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
-    return false;
-  Block &body = op->getRegion(0).front();
-  return body.getTerminator()->getOperand(0) == body.getArgument(0) && op.getIndexingMapsArray()[1].isIdentity() &&
-         llvm::all_of(op.getIndexingMapsArray()[0].getResults(),
-                      [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
-}
-
-/// The access without transposes and broadcasts in front of it: what a batch repeats is packed once.
-TensorAccess throughCopies(TensorAccess access) {
-  for (;;) {
-    auto copy = access.tensor.getDefiningOp<linalg::LinalgOp>();
-    if (!copy || !isPlainCopy(copy))
-      return access;
-    access.tensor = copy.getDpsInputs()[0];
-    access.map = copy.getIndexingMapsArray()[0].compose(access.map);
-  }
-}
-
-/// Erases what made a value that nobody reads any more.
-void eraseUnused(Value value) {
-  while (auto op = value.getDefiningOp<linalg::LinalgOp>()) {
-    if (!op->use_empty() || op.getNumDpsInputs() != 1)
-      return;
-    value = op.getDpsInputs()[0];
-    op.erase();
-  }
-}
-
 /// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
 /// reduced ones, and the lanes of a block last.
 class Packing {
@@ -59,11 +28,7 @@ public:
       : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
-  bool isPossible() const {
-    return llvm::all_of(access.map.getResults(),
-                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
-           sourceOrder().lane >= 0 && fits();
-  }
+  bool isPossible() const { return isProjection(access.map) && sourceOrder().lane >= 0 && fits(); }
 
   Value pack(OpBuilder &builder) const {
     Location loc = expr.op->getLoc();
@@ -194,24 +159,15 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
     SmallVector<const TensorExpr *> chosen;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-      if (!atLoad[id] && hasConstantLanes(graph, atLoad, expr))
+      if (auto roles = blockRoles(graph, atLoad, id); roles && hasConstantLanes(graph, atLoad, id, *roles))
         chosen.push_back(&expr);
     for (const TensorExpr *expr : chosen)
       pack(*expr, *known);
   }
 
-  static bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, const TensorExpr &expr) {
-    if (expr.kind != ExprKind::contraction || !isa<linalg::LinalgOp>(expr.op) || !whyNotEligible(expr).empty())
-      return false;
-    ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    Value lanes = expr.inputs[roles.laneInput].tensor;
-    return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
-  }
-
   void pack(const TensorExpr &expr, const Target &known) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
-    Packing packing(expr, roles, registerBlock(known.vectorRegisters).vectors * known.vectorBytes / bytes);
+    Packing packing(expr, roles, blockLanes(known, expr));
     if (!packing.isPossible())
       return;
     OpBuilder builder(expr.op);
