@@ -103,12 +103,22 @@ private:
   // Growing parts
   //===--------------------------------------------------------------------===//
 
+  /// What follows a contraction comes before what it reads: after it, a tile is at hand; in front of it, every tile of
+  /// columns reads whole rows, so that a norm there may keep its own bias out.
   void mergeAlongEdges() {
+    mergeAlong([&](unsigned producer, unsigned consumer) {
+      return contracts(*decisions.parts[producer]) && !contracts(*decisions.parts[consumer]);
+    });
+    mergeAlong([](unsigned, unsigned) { return true; });
+  }
+
+  void mergeAlong(llvm::function_ref<bool(unsigned producer, unsigned consumer)> mayMerge) {
     for (bool changed = true; changed;) {
       changed = false;
       for (auto [index, edge] : llvm::enumerate(graph.edges())) {
         int64_t producer = decisions.partOf[edge.producer], consumer = decisions.partOf[edge.consumer];
-        if (producer < 0 || consumer < 0 || producer == consumer || !isNewPair(producer, consumer))
+        if (producer < 0 || consumer < 0 || producer == consumer || !mayMerge(producer, consumer) ||
+            !isNewPair(producer, consumer))
           continue;
         Declined why;
         if (tryMerge(producer, consumer, why))

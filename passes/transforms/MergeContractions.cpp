@@ -136,6 +136,8 @@ private:
         for (unsigned id : step)
           pieces.push_back(opOf(id)->getOperand(operand));
         value = sideBySide(pieces, axis - map.getResults().begin());
+        // What the contraction reads, tile-pack-weights lays out; this lies as its reader needs it.
+        value.getDefiningOp()->setAttr(kPackedWeightAttr, builder.getUnitAttr());
       } else {
         moveUp(value);
       }
@@ -153,9 +155,7 @@ private:
                                                      type.clone(split.shape(type.getShape(), axis, slots)), tensor,
                                                      split.reassociation(type.getRank(), axis)));
     }
-    auto concat = tensor::ConcatOp::create(builder, first.getLoc(), axis + split.slotDim(), pieces);
-    concat->setAttr(kPackedWeightAttr, builder.getUnitAttr());
-    return concat;
+    return tensor::ConcatOp::create(builder, first.getLoc(), axis + split.slotDim(), pieces);
   }
 
   /// The op with the columns at `loop` split, as a linalg.generic.
