@@ -1,7 +1,6 @@
 #include "passes/plan/ConstantOperand.h"
 
 #include "passes/plan/Eligibility.h"
-#include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -44,11 +43,6 @@ bool tilewright::hasConstantLanes(const TensorGraph &graph, const std::vector<bo
                                   const ContractionRoles &roles) {
   Value lanes = graph.exprs()[expr].inputs[roles.laneInput].tensor;
   return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
-}
-
-int64_t tilewright::blockLanes(const Target &target, const TensorExpr &contraction) {
-  unsigned bytes = cast<RankedTensorType>(contraction.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
-  return registerBlock(target.vectorRegisters).vectors * target.vectorBytes / bytes;
 }
 
 void tilewright::eraseUnused(Value value) {

@@ -4,7 +4,6 @@
 
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/TensorGraph.h"
-#include "passes/target/Target.h"
 #include <vector>
 
 namespace tilewright {
@@ -21,9 +20,6 @@ std::optional<ContractionRoles> blockRoles(const TensorGraph &graph, const std::
 /// Whether the operand that lies along the lanes is a weight, and no splat.
 bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                       const ContractionRoles &roles);
-
-/// Lanes of the register block in which weights of the contraction are packed.
-int64_t blockLanes(const Target &target, const TensorExpr &contraction);
 
 /// Erases what made a value that nobody reads any more.
 void eraseUnused(mlir::Value value);

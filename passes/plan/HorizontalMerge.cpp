@@ -3,6 +3,7 @@
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/IndexSpace.h"
+#include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -154,9 +155,7 @@ private:
   }
 
   const TensorExpr &exprOf(const Part &part) const { return graph.exprs()[part.id]; }
-  TensorAccess weightsOf(const Part &part) const {
-    return throughCopies(exprOf(part).inputs[part.roles.laneInput]);
-  }
+  TensorAccess weightsOf(const Part &part) const { return throughCopies(exprOf(part).inputs[part.roles.laneInput]); }
   int64_t columnsOf(const Part &part) const { return exprOf(part).domain[part.roles.lane]; }
 
   std::string whyNotTogether(const Part &first, const Part &second) const {
@@ -247,7 +246,7 @@ private:
   /// fill up register blocks. A sum of what is known for certain; how the merged contraction is tiled is the plan's.
   double savedSeconds(ArrayRef<Part> group, const ColumnLayout &layout) const {
     const TensorExpr &first = exprOf(group.front());
-    int64_t block = blockLanes(target, first), separate = 0;
+    int64_t block = lanesOfBlock(first), separate = 0;
     for (const Part &part : group)
       separate += llvm::alignTo(columnsOf(part), block);
     int64_t together = layout.heads * layout.allSlots() * llvm::alignTo(layout.width, block);
@@ -258,6 +257,11 @@ private:
     double column = points * 2 / target.flopsPerSecond + weightBytes / bandwidth;
     double shared = tensorBytes(first.inputs[group.front().roles.rowInput].tensor) / bandwidth;
     return (group.size() - 1) * (target.launchSeconds + shared) - (together - separate) * column;
+  }
+
+  int64_t lanesOfBlock(const TensorExpr &contraction) const {
+    int64_t bits = elementOf(contraction.op->getResult(0)).getIntOrFloatBitWidth();
+    return registerBlock(target.vectorRegisters).vectors * target.vectorBytes * 8 / bits;
   }
 
   //===--------------------------------------------------------------------===//

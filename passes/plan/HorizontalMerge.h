@@ -1,6 +1,7 @@
-// Which independent contractions become one (Souffle 6.1): those that multiply one tensor with weights, and agree in the
-// rest. Their columns lie side by side in blocks that every reader can address by dims of its own: heads, then the parts
-// that a head has, then columns of one part. A pure function of graph and target; MergeContractions carries it out.
+// Which independent contractions become one (Souffle 6.1): those that multiply one tensor with weights, and agree in
+// the rest. Their columns lie side by side in blocks that every reader can address by dims of its own: heads, then the
+// parts that a head has, then columns of one part. A pure function of graph and target; MergeContractions carries it
+// out.
 #ifndef TILEWRIGHT_PLAN_HORIZONTALMERGE_H
 #define TILEWRIGHT_PLAN_HORIZONTALMERGE_H
 
@@ -10,8 +11,8 @@
 
 namespace tilewright {
 
-/// How the columns of the parts are split and ordered: part i has `heads` x `slots[i]` x `width` of them, and the merged
-/// contraction `heads` x sum of `slots` x `width`.
+/// How the columns of the parts are split and ordered: part i has `heads` x `slots[i]` x `width` of them, and the
+/// merged contraction `heads` x sum of `slots` x `width`.
 struct ColumnLayout {
   int64_t heads = 1, width = 0;
   std::vector<int64_t> slots;

@@ -106,12 +106,22 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
   work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile));
 }
 
+/// The points of the grid among those of its tiles if none of them were cut at the border.
+static double filledShare(const IndexSpace &space) {
+  double share = 1;
+  for (int64_t place : space.grid)
+    share *= static_cast<double>(space.extents[place]) /
+             (llvm::divideCeil(space.extents[place], space.tiles[place]) * space.tiles[place]);
+  return share;
+}
+
 /// Tiles that differ in a dim of the grid along which an operand of a contraction does not change read it again.
 static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
+    work.filled = filledShare(space);
     addMultiplications(graph, space, root, work);
     for (const RootAccess &access : root.accesses) {
       if (access.producer >= 0)

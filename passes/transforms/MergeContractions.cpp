@@ -44,9 +44,7 @@ public:
   /// A map over a domain of which dim `loop` is split, into a tensor in which it is split wherever it stands.
   AffineMap map(AffineMap map, int64_t loop) const {
     MLIRContext *context = map.getContext();
-    auto place = [&](int64_t dim) {
-      return getAffineDimExpr(dim < loop ? dim : dim + numDims() - 1, context);
-    };
+    auto place = [&](int64_t dim) { return getAffineDimExpr(dim < loop ? dim : dim + numDims() - 1, context); };
     SmallVector<AffineExpr> indices;
     for (AffineExpr index : map.getResults()) {
       int64_t dim = pureDim(index);
@@ -112,8 +110,9 @@ private:
       weights.push_back(access.tensor);
       weightMap = access.map;
     }
-    int64_t axis = llvm::find_if(weightMap.getResults(), [&](AffineExpr index) { return pureDim(index) == roles.lane; }) -
-                   weightMap.getResults().begin();
+    int64_t axis =
+        llvm::find_if(weightMap.getResults(), [&](AffineExpr index) { return pureDim(index) == roles.lane; }) -
+        weightMap.getResults().begin();
     const TensorExpr &expr = graph.exprs()[merge.contractions.front()];
     SmallVector<Value> inputs = first.getDpsInputs();
     SmallVector<AffineMap> maps = first.getIndexingMapsArray();
@@ -162,8 +161,7 @@ private:
   Value rebuild(linalg::LinalgOp op, ArrayRef<Value> inputs, ArrayRef<AffineMap> maps, int64_t loop) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     auto shape = split.shape(type.getShape(), resultAxis(op, loop), merge.columns.allSlots());
-    SmallVector<AffineMap> splitMaps =
-        llvm::map_to_vector(maps, [&](AffineMap map) { return split.map(map, loop); });
+    SmallVector<AffineMap> splitMaps = llvm::map_to_vector(maps, [&](AffineMap map) { return split.map(map, loop); });
     SmallVector<utils::IteratorType> loops = op.getIteratorTypesArray();
     loops.insert(loops.begin() + loop, split.numDims() - 1, utils::IteratorType::parallel);
     Value init = tensor::EmptyOp::create(builder, op.getLoc(), shape, type.getElementType());
@@ -180,13 +178,17 @@ private:
   /// The columns of one part, as it had them.
   Value slice(Value merged, RankedTensorType type, int64_t axis, int64_t slot, int64_t slots) {
     auto from = cast<RankedTensorType>(merged.getType());
-    SmallVector<OpFoldResult> offsets(from.getRank(), builder.getIndexAttr(0)), strides(from.getRank(), builder.getIndexAttr(1)),
-        sizes = llvm::map_to_vector(from.getShape(), [&](int64_t size) -> OpFoldResult { return builder.getIndexAttr(size); });
+    SmallVector<OpFoldResult> offsets(from.getRank(), builder.getIndexAttr(0)),
+        strides(from.getRank(), builder.getIndexAttr(1)),
+        sizes = llvm::map_to_vector(from.getShape(),
+                                    [&](int64_t size) -> OpFoldResult { return builder.getIndexAttr(size); });
     offsets[axis + split.slotDim()] = builder.getIndexAttr(slot);
     sizes[axis + split.slotDim()] = builder.getIndexAttr(slots);
     SmallVector<int64_t> shape = split.shape(type.getShape(), axis, slots);
-    Value piece = tensor::ExtractSliceOp::create(builder, merged.getLoc(), from.clone(shape), merged, offsets, sizes, strides);
-    return tensor::CollapseShapeOp::create(builder, merged.getLoc(), type, piece, split.reassociation(type.getRank(), axis));
+    Value piece =
+        tensor::ExtractSliceOp::create(builder, merged.getLoc(), from.clone(shape), merged, offsets, sizes, strides);
+    return tensor::CollapseShapeOp::create(builder, merged.getLoc(), type, piece,
+                                           split.reassociation(type.getRank(), axis));
   }
 
   /// What is known at load stands before the first part, where the merged op does.

@@ -5,6 +5,7 @@
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/ParameterRecipe.h"
+#include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,7 +29,11 @@ public:
       : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
-  bool isPossible() const { return isProjection(access.map) && sourceOrder().lane >= 0 && fits(); }
+  bool isPossible() const {
+    return llvm::all_of(access.map.getResults(),
+                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
+           sourceOrder().lane >= 0 && fits();
+  }
 
   Value pack(OpBuilder &builder) const {
     Location loc = expr.op->getLoc();
@@ -167,7 +172,8 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
 
   void pack(const TensorExpr &expr, const Target &known) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    Packing packing(expr, roles, blockLanes(known, expr));
+    unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
+    Packing packing(expr, roles, registerBlock(known.vectorRegisters).vectors * known.vectorBytes / bytes);
     if (!packing.isPossible())
       return;
     OpBuilder builder(expr.op);
