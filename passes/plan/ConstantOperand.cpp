@@ -1,6 +1,7 @@
 #include "passes/plan/ConstantOperand.h"
 
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/ParameterRecipe.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -43,6 +44,30 @@ bool tilewright::hasConstantLanes(const TensorGraph &graph, const std::vector<bo
                                   const ContractionRoles &roles) {
   Value lanes = graph.exprs()[expr].inputs[roles.laneInput].tensor;
   return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
+}
+
+/// Any parameter: whether its file is at hand is another matter.
+static std::optional<ParameterRecipe> loadedParameter(Value tensor) {
+  Operation *load = tensor.getDefiningOp();
+  if (!load || load->getName().getStringRef() != "util.global.load")
+    return std::nullopt;
+  ParameterRecipe recipe;
+  recipe.kind = ParameterRecipe::Kind::parameter;
+  recipe.shape = cast<RankedTensorType>(tensor.getType()).getShape().vec();
+  return recipe;
+}
+
+std::vector<bool> tilewright::layOutWeights(const TensorGraph &graph) {
+  std::vector<bool> layOut(graph.exprs().size());
+  for (unsigned id = graph.exprs().size(); id-- > 0;) {
+    Operation *op = graph.exprs()[id].op;
+    auto isLaidOut = [&](unsigned edge) { return layOut[graph.edges()[edge].consumer]; };
+    if (op->hasAttr(kPackedWeightAttr))
+      layOut[id] = recipeOf(op->getResult(0), loadedParameter).has_value();
+    else
+      layOut[id] = !graph.outEdges(id).empty() && !graph.escapes(id) && llvm::all_of(graph.outEdges(id), isLaidOut);
+  }
+  return layOut;
 }
 
 void tilewright::eraseUnused(Value value) {

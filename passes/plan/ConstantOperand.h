@@ -21,6 +21,9 @@ std::optional<ContractionRoles> blockRoles(const TensorGraph &graph, const std::
 bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                       const ContractionRoles &roles);
 
+/// For every expression, whether it does nothing but lay parameters out as `tile-store-weights` has them stored.
+std::vector<bool> layOutWeights(const TensorGraph &graph);
+
 /// Erases what made a value that nobody reads any more.
 void eraseUnused(mlir::Value value);
 

@@ -1,5 +1,6 @@
 #include "passes/plan/GreedyPlanner.h"
 
+#include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/WritePlan.h"
@@ -54,7 +55,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void classify() {
-    std::vector<bool> atLoad = computedAtLoad(graph), irees(graph.exprs().size());
+    std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       decisions.reasons[id] = whyNotEligible(expr);
       if (expr.kind == ExprKind::contraction && target.backend == Backend::cuda)
@@ -69,7 +70,10 @@ private:
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       if (decisions.partOf[id] >= 0 || !decisions.reasons[id].empty())
         continue;
-      if (atLoad[id])
+      if (atLoad[id] && layOut[id])
+        decisions.reasons[id] = "lays a weight out for its kernel: done at compile time, in the parameter file (where "
+                                "there is none to write, once at load)";
+      else if (atLoad[id])
         decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
       else if (folded[id] >= 0)
         decisions.reasons[id] = "IREE folds it into its " + opName(folded[id]);
