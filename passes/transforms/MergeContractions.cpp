@@ -117,7 +117,7 @@ private:
     SmallVector<Value> inputs = first.getDpsInputs();
     SmallVector<AffineMap> maps = first.getIndexingMapsArray();
     unsigned operand = expr.inputs[roles.laneInput].operand;
-    inputs[operand] = sideBySide(weights, axis);
+    inputs[operand] = sideBySide(first.getLoc(), weights, axis);
     maps[operand] = weightMap;
     return rebuild(first, inputs, maps, roles.lane);
   }
@@ -134,7 +134,7 @@ private:
         SmallVector<Value> pieces;
         for (unsigned id : step)
           pieces.push_back(opOf(id)->getOperand(operand));
-        value = sideBySide(pieces, axis - map.getResults().begin());
+        value = sideBySide(op.getLoc(), pieces, axis - map.getResults().begin());
         // What the contraction reads, tile-pack-weights lays out; this lies as its reader needs it.
         value.getDefiningOp()->setAttr(kPackedWeightAttr, builder.getUnitAttr());
       } else {
@@ -145,7 +145,7 @@ private:
   }
 
   /// Tensors known at load, their columns along `axis` side by side.
-  Value sideBySide(ArrayRef<Value> tensors, int64_t axis) {
+  Value sideBySide(Location loc, ArrayRef<Value> tensors, int64_t axis) {
     SmallVector<Value> pieces;
     for (auto [tensor, slots] : llvm::zip(tensors, merge.columns.slots)) {
       moveUp(tensor);
@@ -154,7 +154,7 @@ private:
                                                      type.clone(split.shape(type.getShape(), axis, slots)), tensor,
                                                      split.reassociation(type.getRank(), axis)));
     }
-    return tensor::ConcatOp::create(builder, first.getLoc(), axis + split.slotDim(), pieces);
+    return tensor::ConcatOp::create(builder, loc, axis + split.slotDim(), pieces);
   }
 
   /// The op with the columns at `loop` split, as a linalg.generic.
