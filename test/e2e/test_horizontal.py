@@ -118,8 +118,8 @@ def test_gate_and_up_share_a_kernel() -> None:
     """Both halves of a gated MLP, and the product of what becomes of them."""
     g = GraphBuilder("gated")
     x = g.input("x", (37, _DEPTH))
-    gate, up = (g.op("MatMul", x, g.weight((_DEPTH, 130), fan_in=_DEPTH)) for _ in range(2))
-    g.output(g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), up), (37, 130))
+    gate, up = (g.op("MatMul", x, g.weight((_DEPTH, 128), fan_in=_DEPTH)) for _ in range(2))
+    g.output(g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), up), (37, 128))
     model = g.build()
     program = tilewright.compile(model, threads=2)
     assert len(program.kernels) == 1
