@@ -163,7 +163,7 @@ def test_one_parameter_may_be_made_of_several_files(tmp_path: Path) -> None:
         "yours": archive(tmp_path / "yours.irpa", {"w": yours}),
     }
     program = tilewright.compile(TWO_FILES, threads=1, parameters=paths)
-    (name,) = read(program.parameter_paths["mine"])
+    (name,) = read(program.parameter_paths["mine"]).keys() - {"splat"}
     assert name.startswith("w/packed-2x")
     for output, array in zip(program(x), (mine, yours), strict=True):
         np.testing.assert_allclose(output, x @ array, rtol=1e-4, atol=1e-4)
