@@ -526,6 +526,29 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
+def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Make independent contractions that share an input one, their weights side by side";
+  let description = [{
+    Arrives: expressions as the front end leaves them. Leaves: contractions that
+    multiply one tensor with weights or constants, and agree in all but their
+    numbers of columns, as one (Souffle 6.1: horizontal transformation), with
+    the columns split into heads, slots and width: one dim where each part has
+    one slot, so that a tile holds the same columns of every part. Elementwise
+    ops that follow each part alike, such as biases, are one as well. Readers
+    get their part as a slice. Nothing is added in another order.
+
+    Weights that are computed in each call, other dims, orders of elements or
+    types, and columns that would fill up more register blocks of `target` than
+    a launch is worth keep contractions apart; a missed remark says which.
+    See test/passes/merge-contractions.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let statistics = [Statistic<"numMerged", "merged", "contractions that became part of one">,
+                    Statistic<"numDeclined", "declined", "pairs that share an input and stay apart">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
 def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Lay constant operands of contractions out as the micro kernel reads them";
   let description = [{

@@ -161,6 +161,9 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   if (options.numerics != "strict" && !isGpu)
     manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
   if (!isGpu) {
+    MergeContractionsOptions merge;
+    merge.target = options.target;
+    manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
     PackWeightsOptions pack;
     pack.target = options.target;
     pack.numerics = options.numerics;

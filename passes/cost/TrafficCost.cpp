@@ -32,7 +32,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
   // Alone in its kernel, a part of few tiles leaves cores idle in its last round.
   if (parts.size() == 1 && parts[0].tiles > 0)
-    share = std::min(share, static_cast<double>(parts[0].tiles) /
+    share = std::min(share, parts[0].filled * static_cast<double>(parts[0].tiles) /
                                 (llvm::divideCeil(parts[0].tiles, target.cores) * target.cores));
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);

@@ -20,6 +20,7 @@ struct PartWork {
   double latencySeconds = 0;              ///< what waves of blocks take at least on a GPU (BlockLatency.h)
   int64_t workgroups = 1;
   int64_t tiles = 0; ///< of equal work that a core takes one after another; 0: so many that they share out evenly
+  double filled = 1; ///< of those tiles: some are cut at the border, and their core waits for the others
 
   double globalBytes() const { return inputBytes + outputBytes; }
 };

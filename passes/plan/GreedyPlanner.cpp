@@ -1,5 +1,6 @@
 #include "passes/plan/GreedyPlanner.h"
 
+#include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/WritePlan.h"
@@ -54,7 +55,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void classify() {
-    std::vector<bool> atLoad = computedAtLoad(graph), irees(graph.exprs().size());
+    std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       decisions.reasons[id] = whyNotEligible(expr);
       if (expr.kind == ExprKind::contraction && target.backend == Backend::cuda)
@@ -69,7 +70,10 @@ private:
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       if (decisions.partOf[id] >= 0 || !decisions.reasons[id].empty())
         continue;
-      if (atLoad[id])
+      if (atLoad[id] && layOut[id])
+        decisions.reasons[id] = "lays a weight out for its kernel: done at compile time, in the parameter file (where "
+                                "there is none to write, once at load)";
+      else if (atLoad[id])
         decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
       else if (folded[id] >= 0)
         decisions.reasons[id] = "IREE folds it into its " + opName(folded[id]);
@@ -103,12 +107,22 @@ private:
   // Growing parts
   //===--------------------------------------------------------------------===//
 
+  /// What follows a contraction comes before what it reads: after it, a tile is at hand; in front of it, every tile of
+  /// columns reads whole rows, so that a norm there may keep its own bias out.
   void mergeAlongEdges() {
+    mergeAlong([&](unsigned producer, unsigned consumer) {
+      return contracts(*decisions.parts[producer]) && !contracts(*decisions.parts[consumer]);
+    });
+    mergeAlong([](unsigned, unsigned) { return true; });
+  }
+
+  void mergeAlong(llvm::function_ref<bool(unsigned producer, unsigned consumer)> mayMerge) {
     for (bool changed = true; changed;) {
       changed = false;
       for (auto [index, edge] : llvm::enumerate(graph.edges())) {
         int64_t producer = decisions.partOf[edge.producer], consumer = decisions.partOf[edge.consumer];
-        if (producer < 0 || consumer < 0 || producer == consumer || !isNewPair(producer, consumer))
+        if (producer < 0 || consumer < 0 || producer == consumer || !mayMerge(producer, consumer) ||
+            !isNewPair(producer, consumer))
           continue;
         Declined why;
         if (tryMerge(producer, consumer, why))

@@ -129,11 +129,21 @@ static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, cons
   work.blockBytes += (reads - distant) * all;
 }
 
+/// The points of the grid among those of its tiles if none of them were cut at the border.
+static double filledShare(const IndexSpace &space) {
+  double share = 1;
+  for (int64_t place : space.grid)
+    share *= static_cast<double>(space.extents[place]) /
+             (llvm::divideCeil(space.extents[place], space.tiles[place]) * space.tiles[place]);
+  return share;
+}
+
 static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
+    work.filled = filledShare(space);
     addMultiplications(graph, space, root, work);
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     for (auto [input, access] : llvm::enumerate(root.accesses))

@@ -2,6 +2,7 @@
 // have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
@@ -19,37 +20,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-
-/// A linalg op that copies every element from where a dim or a constant says.
-bool isPlainCopy(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
-    return false;
-  Block &body = op->getRegion(0).front();
-  return body.getTerminator()->getOperand(0) == body.getArgument(0) && op.getIndexingMapsArray()[1].isIdentity() &&
-         llvm::all_of(op.getIndexingMapsArray()[0].getResults(),
-                      [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
-}
-
-/// The access without transposes and broadcasts in front of it: what a batch repeats is packed once.
-TensorAccess throughCopies(TensorAccess access) {
-  for (;;) {
-    auto copy = access.tensor.getDefiningOp<linalg::LinalgOp>();
-    if (!copy || !isPlainCopy(copy))
-      return access;
-    access.tensor = copy.getDpsInputs()[0];
-    access.map = copy.getIndexingMapsArray()[0].compose(access.map);
-  }
-}
-
-/// Erases what made a value that nobody reads any more.
-void eraseUnused(Value value) {
-  while (auto op = value.getDefiningOp<linalg::LinalgOp>()) {
-    if (!op->use_empty() || op.getNumDpsInputs() != 1)
-      return;
-    value = op.getDpsInputs()[0];
-    op.erase();
-  }
-}
 
 /// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
 /// reduced ones, and the lanes of a block last. A step of several terms has them side by side behind its lane.
@@ -249,20 +219,16 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
     SmallVector<const TensorExpr *> chosen;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-      if (!atLoad[id] && hasConstantLanes(graph, atLoad, expr))
+      if (auto roles = blockRoles(graph, atLoad, id); roles && hasConstantLanes(graph, atLoad, id, *roles))
         chosen.push_back(&expr);
     SmallVector<const TensorExpr *> across;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-      if (!atLoad[id] && !llvm::is_contained(chosen, &expr) && isOurs(expr))
+      if (blockRoles(graph, atLoad, id) && !llvm::is_contained(chosen, &expr))
         across.push_back(&expr);
     for (const TensorExpr *expr : chosen)
       pack(*expr, *known);
     for (const TensorExpr *expr : across)
       layAlongLanes(*expr);
-  }
-
-  static bool isOurs(const TensorExpr &expr) {
-    return expr.kind == ExprKind::contraction && isa<linalg::LinalgOp>(expr.op) && whyNotEligible(expr).empty();
   }
 
   /// What a contraction multiplies with and reads across its lanes, as a tensor of its own that lies along them.
@@ -280,14 +246,6 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
       index.push_back(access.map.getResult(position));
     replaceOperand(expr, roles.laneInput, transpose(builder, expr.op->getLoc(), access.tensor, order),
                    AffineMap::get(access.map.getNumDims(), 0, index, builder.getContext()));
-  }
-
-  static bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, const TensorExpr &expr) {
-    if (!isOurs(expr))
-      return false;
-    ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    Value lanes = expr.inputs[roles.laneInput].tensor;
-    return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
   }
 
   void pack(const TensorExpr &expr, const Target &known) {

@@ -62,12 +62,11 @@ class StoredWeights:
 
     def write(self, archives: Archives, directory: Path) -> dict[str, Path]:
         """Writes a file in `directory` for every scope that changes; gives all of the program's files."""
-        sources = {scope: _load(path) for scope, path in archives.items() if self._changes(scope)}
-        written = {scope: self._write_scope(scope, sources, archives, directory) for scope in sources}
+        changed = {weight.scope for weight in self.weights}
+        read = {scope for weight in self.weights for scope in _scopes(weight.recipe)}
+        sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | read}
+        written = {scope: self._write_scope(scope, sources, archives, directory) for scope in changed}
         return {**archives, **written}
-
-    def _changes(self, scope: str) -> bool:
-        return any(weight.scope == scope for weight in self.weights)
 
     def _write_scope(
         self, scope: str, sources: Mapping[str, dict[str, Any]], archives: Archives, directory: Path
@@ -110,6 +109,13 @@ class StoredWeights:
             path.unlink(missing_ok=True)
             raise
         return final
+
+
+def _scopes(recipe: Mapping[str, Any]) -> set[str]:
+    """The files that a recipe reads."""
+    if recipe["step"] == "parameter":
+        return {recipe["scope"]}
+    return {scope for part in recipe["of"] for scope in _scopes(part)}
 
 
 def _load(path: Path) -> dict[str, Any]:

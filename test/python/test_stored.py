@@ -146,6 +146,47 @@ def test_a_weight_that_is_read_as_it_is_stays_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(total, w + z)
 
 
+def test_weights_that_share_an_input_are_one_parameter(tmp_path: Path) -> None:
+    weights = {name: random(33, 71) for name in ("v", "w")}
+    path = tilewright.compile(product(weights), threads=1).save(tmp_path / "product.vmfb")
+    (name,) = read(tmp_path / "product.irpa")
+    assert name.startswith("v/packed-2x")
+    x = random(6, 33)
+    for output, array in zip(tilewright.load(path)(x), weights.values(), strict=True):
+        np.testing.assert_allclose(output, x @ array, rtol=1e-4, atol=1e-4)
+
+
+def test_one_parameter_may_be_made_of_several_files(tmp_path: Path) -> None:
+    mine, yours, x = random(33, 64), random(33, 64) + 1, random(6, 33)
+    paths = {
+        "mine": archive(tmp_path / "mine.irpa", {"w": mine}),
+        "yours": archive(tmp_path / "yours.irpa", {"w": yours}),
+    }
+    program = tilewright.compile(TWO_FILES, threads=1, parameters=paths)
+    (name,) = read(program.parameter_paths["mine"]).keys() - {"splat"}
+    assert name.startswith("w/packed-2x")
+    for output, array in zip(program(x), (mine, yours), strict=True):
+        np.testing.assert_allclose(output, x @ array, rtol=1e-4, atol=1e-4)
+
+
+TWO_FILES = """
+util.global private @w = #stream.parameter.named<"mine"::"w"> : tensor<33x64xf32>
+util.global private @v = #stream.parameter.named<"yours"::"w"> : tensor<33x64xf32>
+func.func @product(%x: tensor<6x33xf32>) -> (tensor<6x64xf32>, tensor<6x64xf32>) {
+  %w = util.global.load @w : tensor<33x64xf32>
+  %v = util.global.load @v : tensor<33x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x64xf32>) -> tensor<6x64xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<6x33xf32>, tensor<33x64xf32>)
+      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
+  %z = linalg.matmul ins(%x, %v : tensor<6x33xf32>, tensor<33x64xf32>)
+      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
+  return %y, %z : tensor<6x64xf32>, tensor<6x64xf32>
+}
+"""
+
+
 def test_the_parameter_file_of_the_user_is_left_alone(tmp_path: Path) -> None:
     w, x = random(33, 71), random(6, 33)
     path = archive(tmp_path / "mine.irpa", {"w": w})

@@ -90,4 +90,16 @@ TEST(TrafficCost, size_decides_the_level) {
   EXPECT_NEAR(seconds(small, target) - launch, 16e6 / target.levels[2].bandwidth, 1e-9);
   EXPECT_NEAR(seconds(large, target) - launch, 160e6 / target.levels[3].bandwidth, 1e-9);
 }
+// Four tiles of which the last is half as long take two cores as long as four whole ones.
+TEST(TrafficCost, a_tile_cut_at_the_border_leaves_its_core_waiting) {
+  Target target = *lookupTarget("x86-64-avx512");
+  PartWork whole, cut;
+  whole.arithmetic = 4e8;
+  whole.tiles = whole.workgroups = 2 * target.cores;
+  cut = whole;
+  cut.filled = 0.875;
+  cut.arithmetic = cut.filled * whole.arithmetic;
+  EXPECT_DOUBLE_EQ(seconds(cut, target), seconds(whole, target));
+}
+
 } // namespace
