@@ -58,6 +58,8 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<bool> traceAccesses{
       *this, "trace-accesses", llvm::cl::init(false),
       llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
+  Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
+                        llvm::cl::desc("join kernels by barriers of the grid, where the target has them")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -123,8 +125,13 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
+  manager.nest<ModuleOp>().addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  PartitionAtGridSyncOptions partition;
+  partition.target = options.target;
+  partition.gridSync = options.gridSync;
+  partition.byCost = false; // the plan has decided that; what is left is to prove
+  manager.addPass(createPartitionAtGridSync(partition));
   auto &kernels = manager.nest<ModuleOp>();
-  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToGpuOptions convert;
   convert.target = options.target;
@@ -151,6 +158,11 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  SplitReductionsOptions split;
+  split.target = options.target;
+  split.gridSync = options.gridSync;
+  if (options.numerics != "strict" && !packWeights)
+    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
   if (packWeights) {
     PackWeightsOptions pack;
     pack.target = options.target;
@@ -167,6 +179,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
   form.planIn = options.planIn;
   form.planOut = options.planOut;
   form.report = options.report;
+  form.gridSync = options.gridSync;
   manager.addPass(createFormSubprograms(form));
   // After the plan: it is the same whether weights are stored packed or packed at load.
   StoreWeightsOptions store;
@@ -235,8 +248,8 @@ void tilewright::registerAllPassesAndPipelines() {
                                           "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
                                           buildNormalized);
-  PassPipelineRegistration<KernelOptions>(
-      "tilewright-cpu-subprogram", "Compile a function of tile-print-subprograms to an object", buildSubprogram);
+  PassPipelineRegistration<KernelOptions>("tilewright-cpu-subprogram",
+                                          "Compile a function of tile-print-subprograms to an object", buildSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
                                           "Compile a kernel module's tile programs to an object", buildCodegen);
   PassPipelineRegistration<KernelOptions>(
