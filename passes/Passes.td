@@ -229,14 +229,40 @@ def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
     bindings in global memory, the block's shared memory and the block's index.
     Loops are shared out to threads: neighbours take neighbouring vectors of up
     to 16 bytes, reductions end in shuffles and then in shared memory, and loops
-    end where the extent does. More bindings than IREE's CUDA driver takes, more
-    shared memory or threads than the target has, and a target that is no GPU,
-    are errors.
+    end where the extent does. Between phases is a call of `tile_grid_barrier`,
+    which is put into the module with its counter. More bindings than IREE's CUDA
+    driver takes, more shared memory or threads than the target has, phases with
+    more blocks than are sure to be resident, and a target that is no GPU, are
+    errors.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
     "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect", "::mlir::affine::AffineDialect",
     "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
+  let summary = "Cut tile programs at barriers of the grid that are not safe or do not pay";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers, in a module of their own
+    next to their launches or alone, whose parts are phases with
+    `tile.sync <grid>` between them. Leaves: programs whose phases share a kernel
+    only where the blocks of all of them are sure to be resident at once on every
+    device that the target stands for, by threads, shared memory and registers
+    (`tile.registers` on a part, as `ptxas` says, else a bound that launch bounds
+    enforce), and, with `by-cost`, where the evaluator predicts no more time than
+    for two launches (Souffle 5.4: breadth first, greedily). Every other barrier
+    becomes a launch: a program of its own, with a missed remark that says why,
+    and what the phases hand over is a result of one and an input of the other.
+    Workgroups of phases that stay are no more than can be resident. Without
+    `grid-sync`, and on targets without a barrier, all barriers are cut.
+    See test/codegen/partition-at-grid-sync.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">,
+                 Option<"byCost", "by-cost", "bool", "true", "also cut where a barrier is predicted not to pay">];
+  let statistics = [Statistic<"numKept", "kept", "barriers kept">,
+                    Statistic<"numCut", "cut", "barriers that became launches, each with a missed remark">];
 }
 
 def WrapCudaAbi : Pass<"tile-wrap-cuda-abi", "::mlir::ModuleOp"> {
@@ -382,6 +408,29 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"numNamed", "named", "maxima named">];
+}
+
+def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Reduce in two phases where the results are too few to fill the GPU";
+  let description = [{
+    Arrives: any function. A reduction of few results keeps few blocks busy.
+    Leaves: where two phases are predicted to take clearly less time, a reduction
+    of parts of the reduced elements into partial results, from a neutral start,
+    and one of those into the results. Both have the form `two-phase reduction`;
+    sums are regrouped by it, and those of f16 and bf16 keep partial results in
+    f32. Which dims are cut into how many parts is predicted as the planner
+    predicts kernels, with a barrier of the grid between the phases (`grid-sync`)
+    or else a launch. Left alone are contractions, reductions whose body is not a
+    sum, product, extremum or bit operation per result, inits that are no
+    constants, and targets that are no GPUs; a missed remark says why.
+    See test/passes/split-reductions.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
+                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
+  let statistics = [Statistic<"numSplit", "split", "reductions in two phases">,
+                    Statistic<"numDeclined", "declined", "reductions of GPUs left in one, each with a missed remark">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
@@ -616,6 +665,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     Option<"policy", "policy", "std::string", "\"greedy\"", "how to plan: greedy">,
     Option<"takeSingles", "take-singles", "bool", "true", "take what IREE would run as one dispatch too">,
     Option<"pack", "pack", "bool", "true", "pack small independent parts into one kernel">,
+    Option<"gridSync", "grid-sync", "bool", "true",
+           "join kernels by barriers of the grid, where the target has them">,
     Option<"numerics", "numerics", "std::string", "\"default\"",
            "what kernels may do to numbers: default, or strict: every rounding as in the graph">,
     Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan to carry out instead of planning">,
@@ -639,7 +690,8 @@ def VerifyPrograms : Pass<"tile-verify-programs", "::tilewright::tile::ProgramOp
     error at the op: (R1) a write to an input; (R2) a read of a buffer that
     nothing wrote before the last `tile.sync`; (R3) an unguarded access that may
     leave its binding; (R4) buffers without a place, or two that overlap while
-    both are live. See test/passes/verify-programs-errors.mlir.
+    both are live; (R5) a read of what another part of the phase writes. See
+    test/passes/verify-programs-errors.mlir.
   }];
 }
 

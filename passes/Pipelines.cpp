@@ -58,6 +58,8 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<bool> traceAccesses{
       *this, "trace-accesses", llvm::cl::init(false),
       llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
+  Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
+                        llvm::cl::desc("join kernels by barriers of the grid, where the target has them")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -123,8 +125,13 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
+  manager.nest<ModuleOp>().addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  PartitionAtGridSyncOptions partition;
+  partition.target = options.target;
+  partition.gridSync = options.gridSync;
+  partition.byCost = false; // the plan has decided that; what is left is to prove
+  manager.addPass(createPartitionAtGridSync(partition));
   auto &kernels = manager.nest<ModuleOp>();
-  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToGpuOptions convert;
   convert.target = options.target;
@@ -154,6 +161,11 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   shift.target = options.target;
   if (options.numerics != "strict")
     manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  SplitReductionsOptions split;
+  split.target = options.target;
+  split.gridSync = options.gridSync;
+  if (options.numerics != "strict" && isGpu)
+    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
   if (options.numerics != "strict" && !isGpu)
     manager.addNestedPass<func::FuncOp>(createDelayDivisions());
   RunMaximaOptions run;
@@ -180,6 +192,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
   form.planIn = options.planIn;
   form.planOut = options.planOut;
   form.report = options.report;
+  form.gridSync = options.gridSync;
   manager.addPass(createFormSubprograms(form));
   // After the plan: it is the same whether weights are stored packed or packed at load.
   StoreWeightsOptions store;

@@ -1,3 +1,4 @@
+#include "dialects/tile/Phases.h"
 #include "dialects/tile/TileDialect.h"
 
 #include "mlir/IR/AffineExprVisitor.h"
@@ -259,8 +260,8 @@ LogicalResult WithinOp::verify() {
 
 int64_t ProgramOp::getWorkgroups() {
   int64_t workgroups = 0;
-  for (auto part : getBody().getOps<ParallelOp>())
-    workgroups += part.getWorkgroups();
+  for (ArrayRef<ParallelOp> phase : phasesOf(*this))
+    workgroups = std::max(workgroups, workgroupsOf(phase));
   return workgroups;
 }
 
@@ -296,9 +297,15 @@ LogicalResult ProgramOp::verify() {
   }
   if (getOutputs() > getBody().getNumArguments())
     return emitOpError("P2: more outputs than arguments");
-  for (Operation &op : getBody().front())
-    if (!isa<ParallelOp>(op))
-      return op.emitOpError("P3: a tile program holds only tile.parallel");
+  bool between = false; // a part and the next, so that a barrier has something to wait for
+  for (Operation &op : getBody().front()) {
+    auto sync = dyn_cast<SyncOp>(op);
+    if (!isa<ParallelOp>(op) && !(sync && sync.getScope() == Scope::grid))
+      return op.emitOpError("P3: a tile program holds only tile.parallel, and tile.sync <grid> between them");
+    if (sync && (!between || !op.getNextNode()))
+      return op.emitOpError("P3: a barrier of the grid stands between parts");
+    between = !sync;
+  }
   if (!getInPlace())
     return success();
   TypeRange bindings = getBody().getArgumentTypes();

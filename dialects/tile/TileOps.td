@@ -152,12 +152,13 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
   let summary = "one kernel as explicit data movement between memory spaces";
   let description = [{
     Block arguments are the bindings: dense `global` slices, inputs first, then
-    `outputs` outputs. Each `tile.parallel` directly inside runs on its own
-    range of workgroups; several of them are independent programs packed into
-    one kernel. `in_place` lists how launches let outputs take the memory of
-    inputs: bindings that are one memory then.
-    Constraints: (P1) arguments are dense global slices; (P2) outputs is at
-    most the number of arguments; (P3) the body holds only `tile.parallel`;
+    `outputs` outputs. A `tile.parallel` runs on its own range of workgroups, side
+    by side with those of its phase; phases, with a `tile.sync <grid>` between two
+    of them, run one after another: later ones may read outputs of earlier ones.
+    `in_place` lists how launches let outputs take the memory of inputs: bindings
+    that are one memory then.
+    Constraints: (P1) arguments are dense global slices; (P2) outputs is at most
+    their number; (P3) the body holds `tile.parallel`, and `tile.sync <grid>` between;
     (P4) each entry of `in_place` is as H2 says of `tied`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target,
@@ -166,7 +167,7 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
   let assemblyFormat = "$sym_name `outputs` $outputs (`target` $target^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Workgroups of all parallel parts together.
+    /// Workgroups of the widest phase: those of its parts together.
     int64_t getWorkgroups();
     /// Bytes of the block-space buffers of one workgroup, after allocation.
     int64_t getBlockBytes();

@@ -38,6 +38,8 @@ BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &targe
   const GpuLimits &gpu = target.gpu;
   BlockLatency latency;
   latency.residentBlocks = residentBlocks(gpu, work.threads, work.sharedBytes, work.registers);
+  if (work.mostResident > 0)
+    latency.residentBlocks = std::min(latency.residentBlocks, work.mostResident);
   if (latency.residentBlocks == 0) {
     latency.seconds = std::numeric_limits<double>::infinity();
     return latency;

@@ -27,6 +27,7 @@ struct BlockWork {
   bool warpPrivate = false;                ///< nests hand over inside a warp
   double bytes = 0;                        ///< of global memory, all blocks
   int64_t accessBytes = 16;                ///< of a thread's access
+  int64_t mostResident = 0;                ///< per SM, where other work of the kernel bounds it; 0: nothing does
   std::vector<NestWork> nests;
 };
 

@@ -68,3 +68,26 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
     prediction.terms.push_back({"latency", "s", all.latencySeconds});
   return prediction;
 }
+
+Prediction tilewright::predictPhases(ArrayRef<std::vector<PartWork>> phases, const Target &target) {
+  Prediction all = predictKernel(phases.front(), target);
+  if (phases.size() == 1)
+    return all;
+  double barriers = (phases.size() - 1) * target.gpu.gridBarrierSeconds;
+  auto add = [&](StringRef name, StringRef unit, double value) {
+    auto known = find_if(all.terms, [&](const CostTerm &term) { return term.name == name; });
+    if (known == all.terms.end())
+      all.terms.push_back({name.str(), unit.str(), value});
+    else
+      known->value = name == "workgroups" ? std::max(known->value, value) : known->value + value;
+  };
+  for (ArrayRef<PartWork> phase : phases.drop_front())
+    for (const CostTerm &term : predictKernel(phase, target).terms)
+      if (term.name != "launch")
+        add(term.name, term.unit, term.name == "seconds" ? term.value - target.launchSeconds : term.value);
+  add("seconds", "s", barriers);
+  add("grid barriers", "s", barriers);
+  all.bytes = all.terms[0].value; // these two come first
+  all.seconds = all.terms[1].value;
+  return all;
+}

@@ -2,6 +2,7 @@
 
 #include "passes/cost/BlockLatency.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/Work.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -10,6 +11,7 @@ namespace {
 constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 20; ///< of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
+constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
 
 /// What a nest does at each of its points.
@@ -27,6 +29,7 @@ public:
       : graph(graph), target(target), space(space), footprint(footprint) {
     collect();
     lanes = chooseLanes();
+    globalBytes = workOf(graph, space).globalBytes();
   }
 
   void choose() {
@@ -204,8 +207,7 @@ private:
     work.registers = std::min<int64_t>(work.registers, target.gpu.registersPerThread);
     work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
     work.accessBytes = lanes * widest;
-    for (Value tensor : llvm::concat<Value>(space.inputs, space.outputs))
-      work.bytes += static_cast<double>(tensorBytes(tensor));
+    work.bytes = globalBytes;
     for (const NestPoints &nest : nests) {
       Share share = shareOf(nest);
       NestWork own{share.turns, nest.globalLoads, nest.sharedLoads, nest.instructions * lanes};
@@ -221,6 +223,9 @@ private:
       return;
     quickest = seconds;
     space.latencySeconds = seconds;
+    space.blockWork = work;
+    if (llvm::any_of(work.nests, [](const NestWork &nest) { return nest.combinedWarps > 1; }))
+      space.blockWork.sharedBytes += work.threads * kMostLanes * kScratchBytes;
     best = space;
   }
 
@@ -231,6 +236,7 @@ private:
   IndexSpace &space;
   llvm::function_ref<int64_t()> footprint;
   std::vector<NestPoints> nests;
+  double globalBytes = 0;        ///< that the part touches, each once
   int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
   bool contiguous = true;
   double quickest = std::numeric_limits<double>::infinity();

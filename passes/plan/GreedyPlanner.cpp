@@ -2,6 +2,7 @@
 
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/KernelPhases.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/WritePlan.h"
 #include "llvm/Support/Format.h"
@@ -44,6 +45,7 @@ public:
     dropSlow();
     regroup();
     pack();
+    joinAtGrid(graph, target, partition, decisions, options.gridSync);
     leaveLoneDispatches();
     orderKernels();
     return writePlan(graph, target, options.policy, options.numerics, decisions);

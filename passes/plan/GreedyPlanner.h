@@ -16,6 +16,8 @@ struct PlanOptions {
   bool takeSingles = true;
   /// Put small independent parts into one kernel.
   bool pack = true;
+  /// Join kernels that depend on each other by barriers of the grid, where the target has them.
+  bool gridSync = true;
 };
 
 /// How an edge inside a part is carried out, and why.

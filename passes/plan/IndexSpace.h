@@ -9,6 +9,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/TensorGraph.h"
+#include "passes/cost/BlockLatency.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 #include "llvm/ADT/BitVector.h"
@@ -64,6 +65,7 @@ struct IndexSpace {
   int64_t workgroups = 1;
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
+  BlockWork blockWork;            ///< and what those blocks do
   RegisterBlock block{1, 1};      ///< of contractions
   double speed = 1;               ///< of their micro kernel: multiply-adds in the time of one in f32
   double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes

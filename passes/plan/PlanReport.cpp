@@ -4,6 +4,7 @@
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/IndexSpace.h"
+#include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
 
 using namespace mlir;
@@ -102,8 +103,9 @@ private:
   json::Value kernel(unsigned k) const {
     const KernelPlan &entry = plan.kernels[k];
     json::Array ops, parts, edges, predicted;
-    int64_t workgroups = 0;
-    for (const PartPlan &part : entry.parts) {
+    Phases phases = phasesOf(plan, entry);
+    for (auto [p, part] : llvm::enumerate(entry.parts)) {
+      auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
       for (const OpPlan &op : part.ops) {
         ids.push_back(op.id);
@@ -122,8 +124,8 @@ private:
                                    {"vector", part.vector},
                                    {"workgroups", part.workgroups},
                                    {"threads", part.threads},
-                                   {"group", part.group}});
-      workgroups += part.workgroups;
+                                   {"group", part.group},
+                                   {"phase", llvm::find_if(phases, holds) - phases.begin()}});
     }
     for (const EdgePlan &edge : plan.edges)
       if (edge.scope < tile::Scope::launch && kernelOf[edge.consumer] == static_cast<int64_t>(k))
@@ -144,7 +146,7 @@ private:
                         {"tiles", json::Array(first.tiles)},
                         {"grid", json::Array(first.grid)},
                         {"vector", first.vector},
-                        {"workgroups", workgroups},
+                        {"workgroups", workgroupsOf(plan, entry)},
                         {"predicted", std::move(predicted)}};
   }
 

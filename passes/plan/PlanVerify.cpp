@@ -103,7 +103,7 @@ private:
     bool inside = from != places.end() && to != places.end() && from->second == to->second;
     std::string scope = tile::stringifyScope(edge.scope).str();
     if (from != places.end() && to != places.end() && !inside && from->second.kernel == to->second.kernel)
-      return "parts of one kernel must not depend on each other";
+      return checkBetweenParts(edge, from->second, to->second);
     if (!inside && edge.scope < tile::Scope::launch)
       return "scope " + scope + " needs both ends in one part of one kernel";
     if (inside && edge.scope >= tile::Scope::launch)
@@ -117,6 +117,15 @@ private:
     if (edge.unrounded)
       return checkUnrounded(edge);
     return "";
+  }
+
+  /// Parts of one kernel that depend on each other are its phases.
+  static std::string checkBetweenParts(const EdgePlan &edge, Place from, Place to) {
+    if (edge.scope != tile::Scope::grid)
+      return "parts of one kernel depend on each other at scope grid only";
+    if (from.part > to.part)
+      return "its producer's part stands behind its consumer's";
+    return edge.recompute || edge.unrounded ? "a grid edge neither recomputes nor hands over unrounded values" : "";
   }
 
   std::string checkUnrounded(const EdgePlan &edge) const {

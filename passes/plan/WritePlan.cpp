@@ -3,6 +3,7 @@
 
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -43,8 +44,17 @@ private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
   std::vector<CostTerm> predict(ArrayRef<unsigned> members) const {
-    auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
-    return predictKernel(llvm::map_to_vector(members, workOf), target).terms;
+    Phases phases = splitIntoPhases(members.size(), [&](unsigned reader, unsigned producer) {
+      return readsResultsOf(graph, decisions.parts[members[reader]]->choice,
+                            decisions.parts[members[producer]]->choice);
+    });
+    std::vector<std::vector<PartWork>> works;
+    for (ArrayRef<unsigned> phase : phases) {
+      std::vector<PartWork> &own = works.emplace_back();
+      for (unsigned part : phase)
+        own.push_back(decisions.parts[members[part]]->work);
+    }
+    return predictPhases(works, target).terms;
   }
 
   KernelPlan emitKernel(ArrayRef<unsigned> members) const {
@@ -202,10 +212,22 @@ private:
     }
     plan.bytes = 2 * bytes;
     plan.seconds = plan.bytes / target.level(tile::Space::global).bandwidth;
+    if (from >= 0 && to >= 0 && kernelOf(from) == kernelOf(to)) {
+      plan.scope = tile::Scope::grid;
+      plan.seconds = target.gpu.gridBarrierSeconds;
+      plan.reason = "all blocks are resident at once, and a barrier is predicted to take less time than a launch";
+      plan.wouldChange = "tiles of the two that agree";
+      return plan;
+    }
     Declined why = whyLaunch(edge, from, to);
     plan.reason = why.reason;
     plan.wouldChange = why.wouldChange;
     return plan;
+  }
+
+  unsigned kernelOf(unsigned part) const {
+    auto holds = [&](ArrayRef<unsigned> members) { return llvm::is_contained(members, part); };
+    return llvm::find_if(decisions.kernels, holds) - decisions.kernels.begin();
   }
 
   std::string wouldChangeBlock(unsigned producer) const {

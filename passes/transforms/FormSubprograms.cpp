@@ -5,6 +5,7 @@
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/GreedyPlanner.h"
+#include "passes/plan/KernelPhases.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
@@ -300,6 +301,7 @@ private:
     options.policy = policy;
     options.takeSingles = takeSingles;
     options.pack = pack;
+    options.gridSync = gridSync;
     options.numerics = *symbolizeNumericsMode(numerics);
     FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options) : readPlan(function);
     if (failed(plan))
@@ -308,6 +310,8 @@ private:
       return function.emitError("illegal plan: made with numerics '")
              << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
     if (std::string why = plan->verify(graph); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    if (std::string why = whyNotCoResident(*plan, planned); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
   }

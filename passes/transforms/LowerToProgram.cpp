@@ -603,6 +603,11 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return known->second.getValue();
   }
 
+  static bool isMadeBy(ArrayRef<SubprogramOp> parts, Value value) {
+    return llvm::is_contained(parts, value.getDefiningOp<SubprogramOp>());
+  }
+
+  /// A part that reads what parts before it made waits for them: at a barrier of the grid (scope grid).
   void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
     SubprogramOp first = parts.front(), last = parts.back();
@@ -610,7 +615,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     SmallVector<Value> inputs;
     SmallVector<Type> results, bindings;
     for (SubprogramOp part : parts) {
-      llvm::append_range(inputs, part.getInputs());
+      llvm::copy_if(part.getInputs(), std::back_inserter(inputs), [&](Value input) { return !isMadeBy(parts, input); });
       llvm::append_range(results, part.getResultTypes());
     }
     for (Type type : llvm::concat<Type>(SmallVector<Type>(TypeRange(ValueRange(inputs))), results)) {
@@ -623,13 +628,20 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     for (Type type : bindings)
       body.addArgument(type, loc);
     OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
-    unsigned firstInput = 0, firstResult = inputs.size();
-    for (SubprogramOp part : parts) {
+    unsigned firstInput = 0, firstResult = inputs.size(), phase = 0;
+    DenseMap<Value, Value> made; // bindings of results
+    for (unsigned i = 0; i < parts.size(); ++i) {
+      SubprogramOp part = parts[i];
+      auto waitsFor = [&](Value input) { return isMadeBy(parts.slice(phase, i - phase), input); };
+      if (llvm::any_of(part.getInputs(), waitsFor)) {
+        SyncOp::create(bodyBuilder, part.getLoc(), Scope::grid);
+        phase = i;
+      }
       SmallVector<Value> own;
-      for (size_t i = 0; i < part.getInputs().size(); ++i)
-        own.push_back(body.getArgument(firstInput++));
-      for (size_t i = 0; i < part.getNumResults(); ++i)
-        own.push_back(body.getArgument(firstResult++));
+      for (Value input : part.getInputs())
+        own.push_back(isMadeBy(parts, input) ? made.lookup(input) : Value(body.getArgument(firstInput++)));
+      for (Value result : part.getResults())
+        own.push_back(made[result] = body.getArgument(firstResult++));
       PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
     }
     name = shareEqual(program);

@@ -1,6 +1,6 @@
 // Ends level 3: what the code generator takes for granted of a tile program is checked here, where the ops still say
 // what they mean.
-#include "dialects/tile/TileDialect.h"
+#include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
 
@@ -174,10 +174,34 @@ private:
   llvm::DenseSet<Value> visible, pending; ///< block slices written before the last sync, and since
 };
 
+/// Parts of a phase do not wait for each other, so none reads what another writes.
+LogicalResult verifyPhase(ArrayRef<ParallelOp> phase) {
+  llvm::DenseMap<Value, ParallelOp> writers;
+  auto each = [](ParallelOp part, llvm::function_ref<void(Operation &, const Touched &)> see) {
+    part.walk([&](Operation *op) { see(*op, touchedBy(*op)); });
+  };
+  for (ParallelOp part : phase)
+    each(part, [&](Operation &, const Touched &touched) {
+      for (Value slice : touched.writes)
+        writers[slice] = part;
+    });
+  LogicalResult result = success();
+  for (ParallelOp part : phase)
+    each(part, [&](Operation &op, const Touched &touched) {
+      for (Value slice : touched.reads)
+        if (ParallelOp writer = writers.lookup(slice); writer && writer != part && succeeded(result))
+          result = op.emitError("R5: reads a binding that another part writes; a tile.sync <grid> is missing between");
+    });
+  return result;
+}
+
 struct VerifyPrograms : tilewright::impl::VerifyProgramsBase<VerifyPrograms> {
   void runOnOperation() override {
     for (auto part : getOperation().getBody().getOps<ParallelOp>())
       if (failed(PartVerifier(getOperation(), part).verify()))
+        return signalPassFailure();
+    for (ArrayRef<ParallelOp> phase : phasesOf(getOperation()))
+      if (failed(verifyPhase(phase)))
         return signalPassFailure();
   }
 };

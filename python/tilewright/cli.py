@@ -106,6 +106,11 @@ def _compiling(command: Command) -> Command:
             help="What kernels may do to numbers; strict: round and accumulate exactly as the model says.",
         ),
         click.option(
+            "--no-grid-sync",
+            is_flag=True,
+            help="Launch kernels for GPUs where they would wait for each other at barriers of the grid.",
+        ),
+        click.option(
             "--tuning",
             type=click.Path(path_type=Path),
             help="Take measured plans from this database.  [default: the one that `tilewright tune` fills]",
@@ -130,6 +135,7 @@ def _compiling(command: Command) -> Command:
         dump_dir: Path | None,
         strict: bool,
         numerics: NumericsMode,
+        no_grid_sync: bool,
         tuning: Path | None,
         no_tuning: bool,
         entry: str | None,
@@ -145,6 +151,7 @@ def _compiling(command: Command) -> Command:
             dump_dir=dump_dir,
             strict=strict,
             numerics=numerics,
+            grid_sync=not no_grid_sync,
             tuning=None if no_tuning else tuning or default_path(),
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),

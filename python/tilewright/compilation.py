@@ -61,6 +61,7 @@ def compile(
     plan: Plan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     numerics: NumericsMode = "default",
+    grid_sync: bool = True,
     tuning: str | os.PathLike[str] | bool = True,
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -81,6 +82,8 @@ def compile(
         strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
         numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
             f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
+        grid_sync: Whether kernels for GPUs may have barriers of the grid in place of launches. They need the device
+            for themselves while they run; see docs/cuda.md.
         tuning: The database of measured plans to take decisions from: True for the user's own, which `tilewright.tune`
             fills, False for none.
         entry: Which function is the program, for MLIR with several.
@@ -94,6 +97,7 @@ def compile(
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
         strict=strict,
         numerics=numerics,
+        grid_sync=grid_sync,
         tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
@@ -228,6 +232,7 @@ def _stitch(
             directory=folder,
             plan=options.plan,
             numerics=options.numerics,
+            grid_sync=options.grid_sync,
             scopes=scopes,
             tuning=options.tuning,
             dump_dir=options.dump_dir,

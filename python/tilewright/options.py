@@ -33,6 +33,8 @@ class CompileOptions:
     """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
     numerics: NumericsMode = "default"
     """What kernels may do to numbers; see docs/numerics.md."""
+    grid_sync: bool = True
+    """Whether kernels for GPUs may wait at barriers of the grid; see docs/cuda.md for what that asks of the device."""
     tuning: Path | None = field(default_factory=default_path)
     """The database of measured plans; None: no measurements are used."""
     entry: str | None = None

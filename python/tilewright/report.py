@@ -79,10 +79,13 @@ class PartReport:
     """On a GPU: of a block."""
     group: int = 0
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
+    phase: int = 0
+    """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
 
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
-        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}"
+        behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
+        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{behind}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of ours: one part, or several independent ones side by side."""
+    """One kernel of ours: one part, or several, side by side or in phases."""
 
     name: str
     ops: tuple[OpReport, ...]
@@ -131,7 +134,8 @@ class Kernel:
 
     @property
     def workgroups(self) -> int:
-        return sum(part.workgroups for part in self.parts)
+        phases = {part.phase for part in self.parts}
+        return max(sum(part.workgroups for part in self.parts if part.phase == phase) for phase in phases)
 
     @property
     def predicted_bytes(self) -> float:
@@ -235,6 +239,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p["workgroups"],
                 p.get("threads", 0),
                 p.get("group", 0),
+                p.get("phase", 0),
             )
             for p in raw["parts"]
         ),

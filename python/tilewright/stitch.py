@@ -53,6 +53,7 @@ def stitch(
     directory: Path,
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
+    grid_sync: bool = True,
     scopes: Sequence[str] = (),
     tuning: Path | None = None,
     dump_dir: Path | None = None,
@@ -89,6 +90,8 @@ def stitch(
     options["numerics"] = numerics
     options["scopes"] = list(scopes)
     options["variants"] = [str(file) for file in files[1:]]
+    if not grid_sync:
+        options["grid-sync"] = "false"
     if dump_dir is not None and targets[0].backend == "cpu":
         options["dump-assembly"] = str(dump_dir / "kernels.s")
     passes = pipeline(pass_text(f"tilewright-{targets[0].backend}", options))

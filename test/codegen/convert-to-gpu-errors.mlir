@@ -41,3 +41,33 @@ tile.program @too_many_bindings outputs 1 {
   }
   }
 }
+
+// -----
+
+#id = affine_map<(d0)[s0] -> (d0)>
+
+tile.program @more_than_are_resident outputs 2 {
+^bb0(%x: !tile.slice<524288xf32, global>, %p: !tile.slice<524288xf32, global>, %y: !tile.slice<524288xf32, global>):
+  tile.parallel [524288] tiles [1024] workgroups 512 attributes {tile.threads = 256 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [524288] sizes [1024] offsets [0] (%i) vector 0 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<524288xf32, global> -> f32
+      tile.store %v, %p at #id : f32, !tile.slice<524288xf32, global>
+      tile.yield
+    }
+  }
+  }
+  // expected-error @below {{in 'more_than_are_resident' 512 blocks of 256 threads and 0 bytes of shared memory wait for each other; target 'sm_86' is sure to have 40 resident: plan fewer workgroups, or scope launch}}
+  tile.sync <grid>
+  tile.parallel [524288] tiles [1024] workgroups 512 attributes {tile.threads = 256 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [524288] sizes [1024] offsets [0] (%i) vector 0 reduce [] {
+      %v = tile.load %p at #id : !tile.slice<524288xf32, global> -> f32
+      tile.store %v, %y at #id : f32, !tile.slice<524288xf32, global>
+      tile.yield
+    }
+  }
+  }
+}

@@ -23,8 +23,21 @@ tile.program @p2_outputs outputs 2 {
 
 tile.program @p3_body outputs 0 {
 ^bb0(%x: !tile.slice<4xf32, global>):
-  // expected-error @+1 {{P3: a tile program holds only tile.parallel}}
+  // expected-error @+1 {{P3: a tile program holds only tile.parallel, and tile.sync <grid> between them}}
   tile.sync <block>
+}
+
+// -----
+
+tile.program @p3_nothing_to_wait_for outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  // expected-error @+1 {{P3: a barrier of the grid stands between parts}}
+  tile.sync <grid>
+  tile.parallel [4] tiles [4] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
 }
 
 // -----

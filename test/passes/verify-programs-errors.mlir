@@ -91,3 +91,22 @@ tile.program @r2_goes_on_from_nothing outputs 1 {
     }
   }
 }
+
+// -----
+
+tile.program @r5_waits_for_no_one outputs 2 {
+^bb0(%x: !tile.slice<8xf32, global>, %y: !tile.slice<8xf32, global>, %z: !tile.slice<8xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      tile.move %x, %y : !tile.slice<8xf32, global>, !tile.slice<8xf32, global>
+    }
+  }
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{R5: reads a binding that another part writes; a tile.sync <grid> is missing between}}
+      tile.move %y, %z : !tile.slice<8xf32, global>, !tile.slice<8xf32, global>
+    }
+  }
+}

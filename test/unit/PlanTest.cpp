@@ -1,4 +1,5 @@
 // The plan as data: JSON both ways with errors that name the field, and a verifier that finds each way to be illegal.
+#include "passes/plan/KernelPhases.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;
@@ -301,7 +302,33 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   Plan packed;
   packed.kernels = {{"k", {first, second}, {}}};
   packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
-  EXPECT_NE(packed.verify(two).find("parts of one kernel must not depend on each other"), std::string::npos);
+  EXPECT_NE(packed.verify(two).find("parts of one kernel depend on each other at scope grid only"), std::string::npos);
+
+  // As phases, with a barrier of the grid between them, they are a kernel, in this order alone.
+  packed.edges[0].scope = tile::Scope::grid;
+  EXPECT_EQ(packed.verify(two), "");
+  EXPECT_EQ(phasesOf(packed, packed.kernels[0]).size(), 2u);
+  EXPECT_EQ(workgroupsOf(packed, packed.kernels[0]), 1);
+  packed.kernels[0].parts = {second, first};
+  EXPECT_NE(packed.verify(two).find("its producer's part stands behind its consumer's"), std::string::npos);
+}
+
+TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
+  PartPlan first{{rootOp(0)}, {4096, 64}, {1, 64}, {0}, 1, 4096, {}}, second = first;
+  first.threads = second.threads = 256;
+  second.ops[0].id = 1;
+  Plan plan;
+  plan.kernels = {{"k", {first, second}, {}}};
+  plan.edges.push_back({0, 0, 1, 0, tile::Scope::grid, false, false, "", 0, 0, ""});
+  Target h200 = *lookupTarget("cuda:h200");
+  EXPECT_EQ(whyNotCoResident(plan, h200),
+            "kernel 'k' has 4096 workgroups of 256 threads that wait for each other at scope grid; target 'cuda:h200' "
+            "is sure to have 528 resident");
+  for (PartPlan &part : plan.kernels[0].parts)
+    part.workgroups = 528;
+  EXPECT_EQ(whyNotCoResident(plan, h200), "");
+  EXPECT_EQ(whyNotCoResident(plan, target),
+            "kernel 'k' has edges at scope grid, which target 'x86-64-avx512' does not have");
 }
 
 // x + x^T through a buffer: a tile of rows needs elements of other rows' tiles.

@@ -1,5 +1,6 @@
 #include "passes/codegen/cpu/ProgramConverter.h"
 
+#include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/Slices.h"
 
@@ -58,12 +59,33 @@ FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
     values.map(argument, memref);
   memory = placeMemory(body, entry->getArgument(types.size() - 2));
   Value workgroup = entry->getArgument(types.size() - 1);
-  convertParts(body, SmallVector<ParallelOp>(source.getOps<ParallelOp>()), workgroup, values);
+  convertPhases(body, workgroup, values);
   finish(body);
   func::ReturnOp::create(body, loc);
   if (!isConverted)
     return failure();
   return function;
+}
+
+/// Phase after phase; a workgroup beyond those of a phase waits for the others.
+void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapping &values) {
+  SmallVector<SyncOp> syncs(gridSyncsOf(program));
+  int64_t workgroups = program.getWorkgroups();
+  for (auto [i, phase] : llvm::enumerate(phasesOf(program))) {
+    if (i > 0)
+      isConverted &= succeeded(emitGridSync(builder, syncs[i - 1]));
+    int64_t own = workgroupsOf(phase);
+    if (own == workgroups) {
+      convertParts(builder, phase, workgroup, values);
+      continue;
+    }
+    Location loc = phase.front().getLoc();
+    Value count = arith::ConstantIndexOp::create(builder, loc, own);
+    Value takesPart = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, workgroup, count);
+    auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/false);
+    OpBuilder then = OpBuilder::atBlockTerminator(branch.thenBlock());
+    convertParts(then, phase, workgroup, values);
+  }
 }
 
 /// Part after part, each on its own range of workgroups.

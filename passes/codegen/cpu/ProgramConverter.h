@@ -23,6 +23,10 @@ protected:
   virtual llvm::LogicalResult emitCompute(mlir::OpBuilder &builder, tile::ComputeOp compute,
                                           mlir::IRMapping &values) = 0;
   virtual void emitSync(mlir::OpBuilder &builder, tile::SyncOp sync) = 0;
+  /// Between two phases; where workgroups cannot wait for each other, which is so by default, an error.
+  virtual llvm::LogicalResult emitGridSync(mlir::OpBuilder &, tile::SyncOp sync) {
+    return sync.emitError("the target has no barrier of the grid; run tile-partition-at-grid-sync before");
+  }
   /// Before the first op of a part, and after the last op of each of its tiles if there are several.
   virtual void beginPart(mlir::OpBuilder &, tile::ParallelOp) {}
   virtual void endTile(mlir::OpBuilder &, tile::ParallelOp) {}
@@ -40,6 +44,7 @@ protected:
   mlir::Value memory; ///< block-space memory of the workgroup
 
 private:
+  void convertPhases(mlir::OpBuilder &builder, mlir::Value workgroup, mlir::IRMapping &values);
   void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts, mlir::Value workgroup,
                     mlir::IRMapping &values);
   void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);

@@ -1,9 +1,13 @@
 // Level 3 to target code on a GPU: each tile program becomes one function over memrefs that every thread of a block
 // runs. The nests are emitted as on a CPU, with loops shared out to threads (ThreadMapping); a hand-over between nests
 // is a buffer in shared memory and a barrier, of the block or, where rows stay with their warp, of the warp.
+#include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/GridBarrier.h"
+#include "passes/codegen/gpu/PartWork.h"
+#include "passes/cost/GridPartition.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -23,14 +27,10 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kAlignment = 64; ///< of the scratch behind the buffers
-
 class GpuConverter : public ProgramConverter {
 public:
-  explicit GpuConverter(ProgramOp program) : ProgramConverter(program), context(program.getContext()) {
-    for (auto part : program.getBody().getOps<ParallelOp>())
-      threads = std::max(threads, blockShapeOf(part).threads);
-  }
+  explicit GpuConverter(ProgramOp program)
+      : ProgramConverter(program), context(program.getContext()), threads(threadsOf(program)) {}
 
   int64_t numThreads() const { return threads; }
 
@@ -42,21 +42,14 @@ private:
   /// Parts that are packed side by side run in blocks of one size.
   BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
 
-  int64_t blockBytes() override {
-    int64_t bytes = llvm::alignTo(program.getBlockBytes(), kAlignment), most = 0;
-    program.walk([&](ComputeOp compute) {
-      BlockShape shape = shapeOf(compute->getParentOfType<ParallelOp>());
-      most = std::max(most, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
-    });
-    return most > 0 ? bytes + most : program.getBlockBytes();
-  }
+  int64_t blockBytes() override { return sharedBytesOf(program); }
 
   void beginPart(OpBuilder &builder, ParallelOp part) override {
     Location loc = part.getLoc();
     shape = shapeOf(part);
     warpPrivate = isWarpPrivate(part, shape);
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
-    int64_t buffers = llvm::alignTo(program.getBlockBytes(), kAlignment);
+    int64_t buffers = scratchOffset(program);
     int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
     scratch = Value();
     if (bytes <= 0)
@@ -78,6 +71,11 @@ private:
 
   void emitSync(OpBuilder &builder, SyncOp sync) override { emitBarrier(builder, sync.getLoc()); }
 
+  LogicalResult emitGridSync(OpBuilder &builder, SyncOp sync) override {
+    callGridBarrier(builder, sync.getLoc(), program->getParentOfType<ModuleOp>(), program.getWorkgroups());
+    return success();
+  }
+
   /// The next tile's nests write buffers that slower threads still read.
   void endTile(OpBuilder &builder, ParallelOp part) override {
     if (!part.getWalk().getBody().getOps<AllocOp>().empty())
@@ -92,7 +90,7 @@ private:
   }
 
   MLIRContext *context;
-  int64_t threads = 1;
+  int64_t threads;
   BlockShape shape; ///< of the current part
   bool warpPrivate = false;
   Value thread, scratch;
@@ -118,7 +116,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       if (failed(function))
         return signalPassFailure();
       (*function)->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
-      if (failed(checkMemory(*function, *known)))
+      if (failed(checkMemory(*function, *known)) || failed(provePresence(program, *function, *known)))
         return signalPassFailure();
       program.erase();
     }
@@ -142,6 +140,27 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
                << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
                << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
     }
+    return success();
+  }
+
+  /// All blocks of a kernel with a barrier of the grid are resident at once on the smallest device of the target: so
+  /// many on each SM as launch bounds will force the registers to allow.
+  static LogicalResult provePresence(ProgramOp program, func::FuncOp function, const Target &target) {
+    if (!hasGridSync(program))
+      return success();
+    auto integer = [&](StringRef name) { return function->getAttrOfType<IntegerAttr>(name).getInt(); };
+    int64_t blocks = integer(kWorkgroupsAttr), threads = integer(kThreadsAttr), bytes = integer(kBlockBytesAttr);
+    int64_t resident = residentBlocks(target.gpu, threads, bytes, kUnknownRegisters);
+    int64_t most = coResidentBlocks(target, resident);
+    SyncOp sync = *gridSyncsOf(program).begin();
+    if (blocks > most)
+      return sync.emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
+                                    << " threads and " << bytes
+                                    << " bytes of shared memory wait for each other; target '" << target.name
+                                    << "' is sure to have " << most
+                                    << " resident: plan fewer workgroups, or scope launch";
+    int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
+    function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
     return success();
   }
 

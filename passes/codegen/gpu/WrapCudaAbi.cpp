@@ -1,6 +1,7 @@
 // IREE's ABI for CUDA kernels: the bindings as 64-bit pointers, then constants, of which static shapes need none. The
 // driver sizes blocks and dynamic shared memory as the export says (SpliceIree.cpp).
 #include "passes/Passes.h"
+#include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -53,6 +54,13 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     kernel.setAllArgAttrs(attributes);
   }
 
+  /// What one block writes others read behind a barrier of the grid, so an output is not this thread's alone.
+  static void shareOutputs(LLVM::LLVMFuncOp kernel, unsigned bindings) {
+    unsigned outputs = kernel->getAttrOfType<IntegerAttr>(kOutputsAttr).getInt();
+    for (unsigned i = bindings - outputs; i < bindings; ++i)
+      kernel.removeArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName());
+  }
+
   static void wrap(gpu::GPUModuleOp module, LLVM::LLVMFuncOp kernel) {
     Location loc = kernel.getLoc();
     Block &entry = kernel.getBody().front();
@@ -71,7 +79,11 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     kernel->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(), builder.getDenseI32ArrayAttr({threads, 1, 1}));
-    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+    auto resident = kernel->getAttrOfType<IntegerAttr>(kResidentBlocksAttr);
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    builder.getI32IntegerAttr(resident ? resident.getInt() : 1));
+    if (resident)
+      shareOutputs(kernel, bindings);
     kernel.setLinkage(LLVM::Linkage::External);
   }
 
@@ -81,6 +93,8 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
       return;
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto module = gpu::GPUModuleOp::create(builder, getOperation().getLoc(), kGpuModule);
+    for (LLVM::GlobalOp global : llvm::make_early_inc_range(getOperation().getOps<LLVM::GlobalOp>()))
+      global->moveBefore(module.getBody(), module.getBody()->end());
     for (LLVM::LLVMFuncOp function : functions) {
       function->moveBefore(module.getBody(), module.getBody()->end());
       if (function->hasAttr(kThreadsAttr))

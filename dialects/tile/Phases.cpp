@@ -1,0 +1,22 @@
+#include "dialects/tile/Phases.h"
+
+using namespace mlir;
+using namespace tilewright::tile;
+
+SmallVector<SmallVector<ParallelOp>> tilewright::tile::phasesOf(ProgramOp program) {
+  SmallVector<SmallVector<ParallelOp>> phases(1);
+  for (Operation &op : program.getBody().front()) {
+    if (auto part = dyn_cast<ParallelOp>(op))
+      phases.back().push_back(part);
+    else
+      phases.emplace_back();
+  }
+  return phases;
+}
+
+int64_t tilewright::tile::workgroupsOf(ArrayRef<ParallelOp> phase) {
+  int64_t workgroups = 0;
+  for (ParallelOp part : phase)
+    workgroups += part.getWorkgroups();
+  return workgroups;
+}

@@ -1,0 +1,22 @@
+// The software barrier of all blocks of a kernel: IREE's CUDA driver has no cooperative launch. It is safe where all
+// blocks are resident at once, which launch bounds and the size of the grid see to (ConvertToGpu.cpp).
+#ifndef TILEWRIGHT_CODEGEN_GPU_GRIDBARRIER_H
+#define TILEWRIGHT_CODEGEN_GPU_GRIDBARRIER_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tilewright {
+
+/// What simulated devices know the barrier by.
+inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
+
+/// On a kernel function with barriers of the grid: the blocks of it that are sure to be resident on an SM.
+inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks";
+
+/// Calls the barrier of `blocks` blocks; it and its counter are put into the module where they are not there yet.
+void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, int64_t blocks);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,79 @@
+#include "passes/codegen/gpu/PartWork.h"
+
+#include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/cost/GridPartition.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static constexpr int64_t kAlignment = 64; ///< of the scratch
+
+int64_t tilewright::threadsOf(ProgramOp program) {
+  int64_t threads = 1;
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    threads = std::max(threads, blockShapeOf(part).threads);
+  return threads;
+}
+
+int64_t tilewright::scratchOffset(ProgramOp program) { return llvm::alignTo(program.getBlockBytes(), kAlignment); }
+
+int64_t tilewright::sharedBytesOf(ProgramOp program) {
+  int64_t threads = threadsOf(program), scratch = 0;
+  program.walk([&](ComputeOp compute) {
+    BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
+    scratch = std::max(scratch, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
+  });
+  return scratch > 0 ? scratchOffset(program) + scratch : program.getBlockBytes();
+}
+
+static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
+  NestMapping mapping = mapNest(compute, shape);
+  NestWork nest;
+  for (auto [dim, size] : llvm::enumerate(compute.getSizes())) {
+    int64_t step = (int64_t(1) << mapping.bits[dim].count) *
+                   (static_cast<int64_t>(dim) == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+    nest.turns *= llvm::divideCeil(size, step);
+  }
+  for (Operation &op : compute.getBodyBlock().without_terminator()) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      (load.getSlice().getType().getSpace() == Space::global ? nest.globalLoads : nest.sharedLoads) += 1;
+    else if (!op.hasTrait<OpTrait::ConstantLike>())
+      nest.instructions += mapping.lanes;
+  }
+  nest.accumulators = compute.getAccs().size();
+  nest.combinedLanes = int64_t(1) << llvm::popcount(mapping.reduced & ((1u << kWarpBits) - 1));
+  nest.combinedWarps = int64_t(1) << llvm::popcount(mapping.reduced >> kWarpBits);
+  return nest;
+}
+
+BlockWork tilewright::blockWorkOf(ParallelOp part) {
+  BlockShape shape = blockShapeOf(part);
+  BlockWork work;
+  work.blocks = part.getNumTiles();
+  work.threads = shape.threads;
+  work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>());
+  auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
+  work.registers = registers ? registers.getInt() : kUnknownRegisters;
+  work.warpPrivate = isWarpPrivate(part, shape);
+  work.accessBytes = 1;
+  llvm::SetVector<Value> touched;
+  auto touch = [&](Value slice, int64_t lanes) {
+    auto type = cast<SliceType>(slice.getType());
+    if (type.getSpace() != Space::global)
+      return;
+    work.accessBytes = std::max(work.accessBytes, lanes * elementBytes(type.getElementType()));
+    if (touched.insert(slice))
+      work.bytes += static_cast<double>(type.getNumBytes());
+  };
+  part.walk([&](ComputeOp compute) {
+    work.nests.push_back(nestWorkOf(compute, shape));
+    int64_t lanes = mapNest(compute, shape).lanes;
+    compute.walk([&](LoadOp load) { touch(load.getSlice(), lanes); });
+    compute.walk([&](StoreOp store) { touch(store.getSlice(), lanes); });
+    for (Value slice : compute.getAccs())
+      touch(slice, 1);
+  });
+  return work;
+}

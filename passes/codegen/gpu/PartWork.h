@@ -1,0 +1,25 @@
+// What a part of a tile program asks of a GPU, for the latency evaluator and for proofs that blocks are resident.
+#ifndef TILEWRIGHT_CODEGEN_GPU_PARTWORK_H
+#define TILEWRIGHT_CODEGEN_GPU_PARTWORK_H
+
+#include "passes/codegen/gpu/ThreadMapping.h"
+#include "passes/cost/BlockLatency.h"
+
+namespace tilewright {
+
+/// On a part, as ptxas says: registers of a thread.
+inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
+
+/// Parts of one program run in blocks of one size.
+int64_t threadsOf(tile::ProgramOp program);
+
+/// Shared memory of a block: the buffers, which have places, and from `scratchOffset` on the scratch behind them.
+int64_t sharedBytesOf(tile::ProgramOp program);
+int64_t scratchOffset(tile::ProgramOp program);
+
+/// For blocks that the part alone would have; its shared memory is the program's.
+BlockWork blockWorkOf(tile::ParallelOp part);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,206 @@
+#include "passes/cost/GridPartition.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <deque>
+
+using namespace llvm;
+using namespace tilewright;
+
+int64_t tilewright::coResidentBlocks(const Target &target, int64_t residentBlocks) {
+  return residentBlocks * target.gpu.guaranteedSms;
+}
+
+namespace {
+class Partitioner {
+public:
+  Partitioner(ArrayRef<GridStage> stages, const Target &target, GridRules rules)
+      : stages(stages), target(target), guaranteed(target), rules(rules) {
+    guaranteed.cores = target.gpu.guaranteedSms;
+  }
+
+  GridPartition run() {
+    for (unsigned stage : breadthFirst()) {
+      std::string reason = partition.kernels.empty() ? "it is the first" : tryJoin(stage);
+      if (reason.empty())
+        continue;
+      if (!partition.kernels.empty())
+        partition.cuts.push_back({stage, reason});
+      partition.kernels.push_back(alone(stage));
+    }
+    return std::move(partition);
+  }
+
+private:
+  /// Producers before consumers, level by level.
+  SmallVector<unsigned> breadthFirst() const {
+    SmallVector<unsigned> order, waiting(stages.size());
+    std::deque<unsigned> ready;
+    for (auto [i, stage] : enumerate(stages))
+      if ((waiting[i] = stage.producers.size()) == 0)
+        ready.push_back(i);
+    while (!ready.empty()) {
+      unsigned stage = ready.front();
+      ready.pop_front();
+      order.push_back(stage);
+      for (auto [i, reader] : enumerate(stages))
+        for (unsigned producer : reader.producers)
+          if (producer == stage && --waiting[i] == 0)
+            ready.push_back(i);
+    }
+    assert(order.size() == stages.size() && "stages do not depend on themselves");
+    return order;
+  }
+
+  GridKernel alone(unsigned stage) const {
+    const BlockWork &work = stages[stage].work;
+    GridKernel kernel;
+    kernel.phases = {{{stage, work.blocks}}};
+    kernel.blocks = work.blocks;
+    kernel.threads = work.threads;
+    kernel.sharedBytes = work.sharedBytes;
+    kernel.registers = work.registers;
+    if (target.gpu.guaranteedSms == 0)
+      return kernel; // no GPU: nothing is predicted
+    kernel.residentBlocks = residentBlocks(target.gpu, work.threads, work.sharedBytes, work.registers);
+    kernel.seconds = target.launchSeconds + blockLatency(work, target).seconds;
+    return kernel;
+  }
+
+  /// Empty, or why the stage begins another kernel.
+  std::string tryJoin(unsigned stage) {
+    if (!rules.allowed)
+      return "grid scope is forbidden";
+    if (target.gpu.guaranteedSms == 0)
+      return "the target has no barrier of the grid";
+    GridKernel &current = partition.kernels.back();
+    GridKernel joined = withStage(current, stage);
+    if (std::string why = shareOut(joined); !why.empty())
+      return why;
+    predict(joined);
+    double apart = current.seconds + alone(stage).seconds;
+    if (rules.byCost && joined.seconds > apart)
+      return formatv("a barrier does not pay: one kernel is predicted to take {0:f2} us, two take {1:f2} us",
+                     joined.seconds * 1e6, apart * 1e6);
+    current = std::move(joined);
+    return "";
+  }
+
+  GridKernel withStage(GridKernel kernel, unsigned stage) const {
+    size_t phase = 0;
+    for (auto [i, shares] : enumerate(kernel.phases))
+      for (const GridShare &share : shares)
+        if (is_contained(stages[stage].producers, share.stage))
+          phase = i + 1;
+    kernel.phases.resize(std::max(kernel.phases.size(), phase + 1));
+    kernel.phases[phase].push_back({stage, 0});
+    const BlockWork &work = stages[stage].work;
+    kernel.threads = std::max(kernel.threads, work.threads);
+    kernel.sharedBytes = std::max(kernel.sharedBytes, work.sharedBytes);
+    kernel.registers = std::max(kernel.registers, work.registers);
+    kernel.residentBlocks = residentBlocks(target.gpu, kernel.threads, kernel.sharedBytes, kernel.registers);
+    return kernel;
+  }
+
+  /// Gives every stage of every phase its blocks; empty, or why they cannot all be resident.
+  std::string shareOut(GridKernel &kernel) const {
+    int64_t slots = coResidentBlocks(target, kernel.residentBlocks);
+    auto tooMany = [&](const std::string &name, int64_t blocks) -> std::string {
+      return formatv("the {0} blocks of {1} cannot all be resident: the target guarantees {2} SMs with {3} blocks each "
+                     "of {4} threads, {5} registers a thread and {6} bytes of shared memory",
+                     blocks, name, target.gpu.guaranteedSms, kernel.residentBlocks, kernel.threads, kernel.registers,
+                     kernel.sharedBytes);
+    };
+    kernel.blocks = 0;
+    for (std::vector<GridShare> &phase : kernel.phases) {
+      int64_t wanted = 0, given = 0;
+      for (const GridShare &share : phase)
+        wanted += stages[share.stage].work.blocks;
+      for (GridShare &share : phase) {
+        const GridStage &stage = stages[share.stage];
+        share.blocks = stage.work.blocks;
+        if (wanted > slots && stage.walks)
+          share.blocks = std::max<int64_t>(1, static_cast<double>(share.blocks) * slots / wanted);
+        given += share.blocks;
+        if (given > slots)
+          return tooMany(stage.name, stage.work.blocks);
+      }
+      kernel.blocks = std::max(kernel.blocks, given);
+    }
+    return "";
+  }
+
+  /// The stages of a phase run side by side, and every phase waits for its slowest.
+  void predict(GridKernel &kernel) const {
+    kernel.seconds = target.launchSeconds + (kernel.phases.size() - 1) * target.gpu.gridBarrierSeconds;
+    for (const std::vector<GridShare> &phase : kernel.phases) {
+      double slowest = 0, all = 0;
+      int64_t wanted = 0;
+      for (const GridShare &share : phase) {
+        BlockWork work = stages[share.stage].work;
+        work.mostResident = kernel.residentBlocks;
+        double seconds = blockLatency(work, guaranteed).seconds;
+        slowest = std::max(slowest, seconds);
+        all += seconds;
+        wanted += work.blocks;
+      }
+      kernel.seconds += wanted > coResidentBlocks(target, kernel.residentBlocks) ? all : slowest;
+    }
+  }
+
+  ArrayRef<GridStage> stages;
+  const Target &target;
+  Target guaranteed; ///< as the smallest device that it stands for
+  GridRules rules;
+  GridPartition partition;
+};
+} // namespace
+
+GridPartition tilewright::partitionAtGridSync(ArrayRef<GridStage> stages, const Target &target, GridRules rules) {
+  return Partitioner(stages, target, rules).run();
+}
+
+double GridPartition::seconds() const {
+  double sum = 0;
+  for (const GridKernel &kernel : kernels)
+    sum += kernel.seconds;
+  return sum;
+}
+
+std::string GridPartition::verify(ArrayRef<GridStage> stages, const Target &target) const {
+  std::vector<int64_t> place(stages.size(), -1); // phases, those of all kernels one after another
+  int64_t next = 0;
+  for (const GridKernel &kernel : kernels) {
+    for (const std::vector<GridShare> &phase : kernel.phases) {
+      for (const GridShare &share : phase) {
+        if (place[share.stage] >= 0)
+          return stages[share.stage].name + " stands in two places";
+        for (unsigned producer : stages[share.stage].producers)
+          if (place[producer] < 0 || place[producer] == next)
+            return stages[share.stage].name + " does not stand behind " + stages[producer].name + ", which it reads";
+        place[share.stage] = next;
+      }
+      ++next;
+    }
+    if (kernel.phases.size() > 1 && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
+      return formatv("{0} blocks wait for each other, {1} are sure to be resident", kernel.blocks,
+                     coResidentBlocks(target, kernel.residentBlocks));
+  }
+  auto missing = find(place, -1);
+  return missing == place.end() ? "" : stages[missing - place.begin()].name + " stands nowhere";
+}
+
+void GridPartition::print(ArrayRef<GridStage> stages, raw_ostream &os) const {
+  for (const GridKernel &kernel : kernels) {
+    os << "kernel of " << kernel.blocks << " blocks, " << kernel.residentBlocks << " an SM, of " << kernel.threads
+       << " threads, " << kernel.registers << " registers, " << kernel.sharedBytes << " bytes of shared memory"
+       << format(", %.3g us\n", kernel.seconds * 1e6);
+    for (auto [i, phase] : enumerate(kernel.phases)) {
+      os << (i > 0 ? "  barrier\n" : "");
+      for (const GridShare &share : phase)
+        os << "  " << stages[share.stage].name << " on " << share.blocks << "\n";
+    }
+  }
+  for (const GridCut &cut : cuts)
+    os << "cut before " << stages[cut.stage].name << ": " << cut.reason << "\n";
+}

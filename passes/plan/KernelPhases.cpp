@@ -1,0 +1,186 @@
+#include "passes/plan/KernelPhases.h"
+
+#include "passes/cost/GridPartition.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+Phases tilewright::splitIntoPhases(unsigned count, llvm::function_ref<bool(unsigned, unsigned)> reads) {
+  Phases phases(1);
+  for (unsigned part = 0; part < count; ++part) {
+    if (llvm::any_of(phases.back(), [&](unsigned before) { return reads(part, before); }))
+      phases.emplace_back();
+    phases.back().push_back(part);
+  }
+  return phases;
+}
+
+Phases tilewright::phasesOf(const Plan &plan, const KernelPlan &kernel) {
+  auto holds = [&](unsigned part, unsigned op) {
+    return llvm::any_of(kernel.parts[part].ops, [&](const OpPlan &entry) { return entry.id == op; });
+  };
+  return splitIntoPhases(kernel.parts.size(), [&](unsigned reader, unsigned producer) {
+    return llvm::any_of(plan.edges, [&](const EdgePlan &edge) {
+      return edge.scope == tile::Scope::grid && holds(producer, edge.producer) && holds(reader, edge.consumer);
+    });
+  });
+}
+
+int64_t tilewright::workgroupsOf(const Plan &plan, const KernelPlan &kernel) {
+  int64_t most = 0;
+  for (ArrayRef<unsigned> phase : phasesOf(plan, kernel)) {
+    int64_t workgroups = 0;
+    for (unsigned part : phase)
+      workgroups += kernel.parts[part].workgroups;
+    most = std::max(most, workgroups);
+  }
+  return most;
+}
+
+bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer) {
+  return llvm::any_of(reader.exprs, [&](unsigned expr) {
+    return llvm::any_of(graph.inEdges(expr),
+                        [&](unsigned edge) { return producer.contains(graph.edges()[edge].producer); });
+  });
+}
+
+namespace {
+class GridJoiner {
+public:
+  GridJoiner(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions, bool allowed)
+      : graph(graph), target(target), partition(partition), decisions(decisions), allowed(allowed) {}
+
+  void run() {
+    llvm::sort(decisions.kernels, [&](ArrayRef<unsigned> a, ArrayRef<unsigned> b) { return first(a) < first(b); });
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      while (joinOneTo(kernel))
+        ;
+  }
+
+private:
+  const PlannedPart &part(unsigned index) const { return *decisions.parts[index]; }
+  unsigned first(ArrayRef<unsigned> kernel) const { return part(kernel.front()).choice.exprs.front(); }
+  unsigned groupOf(ArrayRef<unsigned> kernel) const { return partition.groupOf(first(kernel)); }
+
+  bool joinOneTo(size_t kernel) {
+    for (size_t reader = kernel + 1; reader < decisions.kernels.size(); ++reader)
+      if (reads(decisions.kernels[reader], decisions.kernels[kernel]) && tryJoin(kernel, reader))
+        return true;
+    return false;
+  }
+
+  bool reads(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
+    for (unsigned a : reader)
+      for (unsigned b : producer)
+        if (readsResultsOf(graph, part(a).choice, part(b).choice))
+          return true;
+    return false;
+  }
+
+  bool tryJoin(size_t kernel, size_t reader) {
+    SmallVector<unsigned> producers = decisions.kernels[kernel], both = producers;
+    llvm::append_range(both, decisions.kernels[reader]);
+    Declined why = {"", "scope grid allowed"};
+    if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
+      return false; // the reason that stands there already says more
+    if (countBindings(both) > target.maxBindings) {
+      why = {llvm::formatv("one kernel at scope grid has {0} bindings; the target has {1}", countBindings(both),
+                           target.maxBindings),
+             "a target with more bindings"};
+      return decline(producers, decisions.kernels[reader], why);
+    }
+    GridPartition cut = partitionAtGridSync(stagesOf(both), target, {allowed, /*byCost=*/true});
+    if (cut.kernels.size() > 1) {
+      if (allowed)
+        why.wouldChange = "a launch that costs more, or blocks that take less";
+      why.reason = "scope launch and not grid: " + cut.cuts.front().reason;
+      return decline(producers, decisions.kernels[reader], why);
+    }
+    carryOut(both, cut.kernels.front(), kernel, reader);
+    return true;
+  }
+
+  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why) {
+    for (unsigned a : producers)
+      for (unsigned b : readers)
+        if (readsResultsOf(graph, part(b).choice, part(a).choice))
+          decisions.declined[{a, b}] = why;
+    return false;
+  }
+
+  /// What the parts of a kernel hand to each other is bound once.
+  int64_t countBindings(ArrayRef<unsigned> parts) const {
+    int64_t count = 0;
+    for (unsigned own : parts) {
+      count += part(own).space.outputs.size();
+      count += llvm::count_if(part(own).space.inputs, [&](Value input) {
+        return llvm::none_of(parts,
+                             [&](unsigned other) { return llvm::is_contained(part(other).space.outputs, input); });
+      });
+    }
+    return count;
+  }
+
+  std::vector<GridStage> stagesOf(ArrayRef<unsigned> parts) const {
+    std::vector<GridStage> stages;
+    for (unsigned own : parts) {
+      GridStage &stage = stages.emplace_back();
+      const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
+      stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
+      stage.work = part(own).space.blockWork;
+      stage.work.registers = std::max(stage.work.registers, kUnknownRegisters);
+      for (auto [i, other] : llvm::enumerate(parts))
+        if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
+          stage.producers.push_back(i);
+    }
+    return stages;
+  }
+
+  void carryOut(ArrayRef<unsigned> parts, const GridKernel &joined, size_t kernel, size_t reader) {
+    partition.merge(groupOf(decisions.kernels[kernel]), groupOf(decisions.kernels[reader]));
+    decisions.kernels.erase(decisions.kernels.begin() + reader);
+    SmallVector<unsigned> &order = decisions.kernels[kernel];
+    order.clear();
+    for (const std::vector<GridShare> &phase : joined.phases)
+      for (const GridShare &share : phase) {
+        PlannedPart &own = *decisions.parts[parts[share.stage]];
+        order.push_back(parts[share.stage]);
+        own.space.workgroups = own.work.workgroups = share.blocks;
+        BlockWork work = own.space.blockWork;
+        work.mostResident = joined.residentBlocks;
+        own.work.latencySeconds = blockLatency(work, target).seconds;
+      }
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  Partition &partition;
+  Decisions &decisions;
+  bool allowed;
+};
+} // namespace
+
+void tilewright::joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
+                            bool allowed) {
+  if (target.gpu.guaranteedSms > 0)
+    GridJoiner(graph, target, partition, decisions, allowed).run();
+}
+
+std::string tilewright::whyNotCoResident(const Plan &plan, const Target &target) {
+  for (const KernelPlan &kernel : plan.kernels) {
+    if (phasesOf(plan, kernel).size() == 1)
+      continue;
+    if (target.gpu.guaranteedSms == 0)
+      return "kernel '" + kernel.name + "' has edges at scope grid, which target '" + target.name + "' does not have";
+    int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
+    for (const PartPlan &part : kernel.parts)
+      threads = std::max(threads, part.threads);
+    int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, kUnknownRegisters));
+    if (blocks > most)
+      return llvm::formatv("kernel '{0}' has {1} workgroups of {2} threads that wait for each other at scope grid; "
+                           "target '{3}' is sure to have {4} resident",
+                           kernel.name, blocks, threads, target.name, most);
+  }
+  return "";
+}

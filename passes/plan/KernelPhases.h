@@ -1,0 +1,36 @@
+// Kernels whose parts depend on each other run them in phases, with a barrier of the grid between two: edges at scope
+// grid. Which parts share a phase follows from those edges and the order of the parts, so no plan states it.
+#ifndef TILEWRIGHT_PLAN_KERNELPHASES_H
+#define TILEWRIGHT_PLAN_KERNELPHASES_H
+
+#include "passes/plan/Partition.h"
+#include "passes/plan/WritePlan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace tilewright {
+
+using Phases = llvm::SmallVector<llvm::SmallVector<unsigned>>;
+
+/// A sequence of parts, cut before each that reads what another of its phase makes.
+Phases splitIntoPhases(unsigned count, llvm::function_ref<bool(unsigned reader, unsigned producer)> reads);
+
+/// Of a kernel of a plan: indices into its parts.
+Phases phasesOf(const Plan &plan, const KernelPlan &kernel);
+/// Of the widest phase.
+int64_t workgroupsOf(const Plan &plan, const KernelPlan &kernel);
+
+/// Whether the part `reader` reads what the part `producer` makes.
+bool readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer);
+
+/// Joins kernels that depend on each other at scope grid where the target is sure to have all blocks resident and the
+/// evaluator says that a barrier costs less than a launch (partitionAtGridSync); the reasons against it are noted in
+/// `decisions.declined`.
+void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
+                bool allowed);
+
+/// Empty, or why the workgroups of a kernel with edges at scope grid cannot all be resident at once.
+std::string whyNotCoResident(const Plan &plan, const Target &target);
+
+} // namespace tilewright
+
+#endif

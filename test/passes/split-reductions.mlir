@@ -1,0 +1,142 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-split-reductions{target=cuda:h200}))' | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-split-reductions{target=cuda:h200}))' \
+// RUN:   --remarks-filter-missed=tile-split-reductions --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=WHY
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-split-reductions{target=x86-64-avx512}))' | FileCheck %s --check-prefix=CPU
+
+#row = affine_map<(i, j) -> (i, j)>
+#sum = affine_map<(i, j) -> (i)>
+#nhwc = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#channel = affine_map<(n, h, w, c) -> (c)>
+
+// One long row: its elements are cut into parts by a view, and the sums of the parts are summed. Nothing else is on CPUs.
+// CHECK-LABEL: func @one_long_row
+// CHECK: %[[PARTS:.*]] = tensor.expand_shape %{{.*}} {{\[\[}}0], [1, 2]] output_shape [1, [[P:[0-9]+]], {{[0-9]+}}]
+// CHECK: %[[PARTIAL:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[PARTS]]
+// CHECK-SAME: outs(%{{.*}} : tensor<[[P]]x1xf32>) attrs = {tile.form = "two-phase reduction"}
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%[[PARTIAL]]
+// CHECK-SAME: outs(%{{.*}} : tensor<1xf32>)
+// CHECK: return %[[SUM]]
+// CPU-LABEL: func @one_long_row
+// CPU-NOT: expand_shape
+func.func @one_long_row(%x: tensor<1x50000000xf32>) -> tensor<1xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x50000000xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  return %s : tensor<1xf32>
+}
+
+// Statistics over images, two at once: whole outer dims become parts, no view is needed, and both results are combined
+// in one second phase, each its own way and from its own start.
+// CHECK-LABEL: func @channels_of_images
+// CHECK: %[[PARTIAL:.*]]:2 = linalg.generic
+// CHECK:   arith.addf
+// CHECK:   arith.maximumf
+// CHECK: %[[ALL:.*]]:2 = linalg.generic {{.*}} ins(%[[PARTIAL]]#0, %[[PARTIAL]]#1
+// CHECK-SAME: outs({{.*}} : tensor<64xf32>, tensor<64xf32>)
+// CHECK:   arith.addf
+// CHECK:   arith.maximumf
+// CHECK: return %[[ALL]]#0, %[[ALL]]#1
+func.func @channels_of_images(%x: tensor<32x56x56x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %c0 = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %s:2 = linalg.generic {indexing_maps = [#nhwc, #channel, #channel], iterator_types = ["reduction", "reduction", "reduction", "parallel"]}
+      ins(%x : tensor<32x56x56x64xf32>) outs(%z, %i : tensor<64xf32>, tensor<64xf32>) {
+  ^bb0(%a: f32, %acc: f32, %most: f32):
+    %n = arith.addf %a, %acc : f32
+    %m = arith.maximumf %a, %most : f32
+    linalg.yield %n, %m : f32, f32
+  } -> (tensor<64xf32>, tensor<64xf32>)
+  return %s#0, %s#1 : tensor<64xf32>, tensor<64xf32>
+}
+
+// Sums of narrow floats keep partial results in f32, and are rounded once, at the end.
+// CHECK-LABEL: func @narrow_sums_stay_wide_between
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<{{[0-9]+}}x1xf32>)
+// CHECK:   ^bb0(%[[A:.*]]: bf16, %[[ACC:.*]]: f32)
+// CHECK:   %[[W:.*]] = arith.extf %[[A]]
+// CHECK:   arith.addf %[[W]], %[[ACC]] : f32
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1xf32>)
+// CHECK: arith.truncf
+func.func @narrow_sums_stay_wide_between(%x: tensor<1x8388608xbf16>) -> tensor<1xbf16> {
+  %c0 = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<1xbf16>
+  %z = linalg.fill ins(%c0 : bf16) outs(%e : tensor<1xbf16>) -> tensor<1xbf16>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x8388608xbf16>) outs(%z : tensor<1xbf16>) {
+  ^bb0(%a: bf16, %acc: bf16):
+    %n = arith.addf %a, %acc : bf16
+    linalg.yield %n : bf16
+  } -> tensor<1xbf16>
+  return %s : tensor<1xbf16>
+}
+
+// The index of an element is that of its part and its place there (an argmax keeps the least index of the extremum).
+// CHECK-LABEL: func @index_of_the_first_extremum
+// CHECK: linalg.generic
+// CHECK:   %[[INNER:.*]] = linalg.index 2
+// CHECK:   %[[PART:.*]] = linalg.index 1
+// CHECK:   %[[START:.*]] = arith.muli %[[PART]]
+// CHECK:   arith.addi %[[START]], %[[INNER]]
+// CHECK: linalg.generic
+// CHECK:   arith.minsi
+func.func @index_of_the_first_extremum(%x: tensor<1x8388608xf32>, %best: tensor<1xf32>) -> tensor<1xi64> {
+  %none = arith.constant 9223372036854775807 : i64
+  %e = tensor.empty() : tensor<1xi64>
+  %z = linalg.fill ins(%none : i64) outs(%e : tensor<1xi64>) -> tensor<1xi64>
+  %s = linalg.generic {indexing_maps = [#row, #sum, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %best : tensor<1x8388608xf32>, tensor<1xf32>) outs(%z : tensor<1xi64>) {
+  ^bb0(%a: f32, %b: f32, %acc: i64):
+    %is = arith.cmpf oeq, %a, %b : f32
+    %i = linalg.index 1 : index
+    %at = arith.index_cast %i : index to i64
+    %candidate = arith.select %is, %at, %none : i64
+    %n = arith.minsi %candidate, %acc : i64
+    linalg.yield %n : i64
+  } -> tensor<1xi64>
+  return %s : tensor<1xi64>
+}
+
+// Many rows fill the device as they are.
+// CHECK-LABEL: func @many_rows
+// CHECK-NOT: two-phase
+// WHY: remark: {{.*}}one phase: it takes too little time
+func.func @many_rows(%x: tensor<4096x256xf32>) -> tensor<4096xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4096xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<4096xf32>) -> tensor<4096xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4096x256xf32>) outs(%z : tensor<4096xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<4096xf32>
+  return %s : tensor<4096xf32>
+}
+
+// What is combined in a way that nobody vouches for stays in its order.
+// CHECK-LABEL: func @unknown_combination
+// CHECK-NOT: two-phase
+// WHY: remark: {{.*}}one phase: how it combines result 0 is not known to be associative
+func.func @unknown_combination(%x: tensor<1x8388608xf32>) -> tensor<1xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x8388608xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %d = arith.mulf %half, %acc : f32
+    %n = arith.addf %a, %d : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  return %s : tensor<1xf32>
+}

@@ -1,0 +1,84 @@
+"""When reductions of few results choose scope grid on GPUs, what forbidding it costs, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from conftest import make_model, value
+from onnx import helper, numpy_helper
+from tilewright.errors import PlanError
+
+TARGET = "cuda:h200"
+
+
+def one_long_row() -> onnx.ModelProto:
+    nodes = [axes(1), helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
+    return make_model(nodes, [value("x", [1, 50_000_000])], [value("y", [1])])
+
+
+def batch_statistics() -> onnx.ModelProto:
+    """Mean and variance of every channel."""
+    nodes = [
+        axes(0, 1, 2),
+        helper.make_node("ReduceMean", ["x", "axes"], ["m"], keepdims=1),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node("Mul", ["d", "d"], ["s"]),
+        helper.make_node("ReduceMean", ["s", "axes"], ["v"], keepdims=1),
+    ]
+    outputs = [value("m", [1, 1, 1, 64]), value("v", [1, 1, 1, 64])]
+    return make_model(nodes, [value("x", [32, 56, 56, 64])], outputs)
+
+
+def axes(*dims: int) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], ["axes"], value=numpy_helper.from_array(np.array(dims)))
+
+
+MODELS = {"one row of 50 M elements": one_long_row, "batch statistics": batch_statistics}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_few_results_choose_grid_scope_and_forbidding_it_costs_time(name: str) -> None:
+    model = MODELS[name]()
+    joined = tilewright.compile(model, target=TARGET, strict=True)
+    (kernel,) = joined.kernels
+    assert "grid" in {edge.scope for edge in kernel.edges}
+    assert max(part.phase for part in kernel.parts) == 1
+    assert kernel.workgroups >= 100
+    code = joined.module_path.read_bytes()
+    assert b"tile_grid_counter" in code
+    assert b".minnctapersm" in code
+    apart = tilewright.compile(model, target=TARGET, strict=True, grid_sync=False)
+    assert len(apart.kernels) == 2
+    assert b"tile_grid_counter" not in apart.module_path.read_bytes()
+    assert sum(own.predicted_seconds for own in apart.kernels) > kernel.predicted_seconds
+    reasons = [edge.reason for edge in apart.metadata.report.edges_at_launch]
+    assert "scope launch and not grid: grid scope is forbidden" in reasons
+
+
+def test_the_form_is_declared() -> None:
+    text = tilewright.compile(one_long_row(), target=TARGET).explain()
+    assert "two-phase reduction instead of the model's algebra" in text
+    assert "at grid" in text
+
+
+def test_strict_numerics_keep_one_phase() -> None:
+    program = tilewright.compile(one_long_row(), target=TARGET, numerics="strict")
+    assert all(op.numerics.form == "as-is" for kernel in program.kernels for op in kernel.ops)
+
+
+def test_a_plan_whose_blocks_cannot_all_be_resident_is_refused() -> None:
+    plan = tilewright.compile(one_long_row(), target=TARGET).plan
+    assert plan is not None
+    parts = plan.kernels[0].parts
+    tiles = int(
+        np.prod([-(-extent // tile) for extent, tile in zip(parts[0].extents, parts[0].tiles, strict=True)])
+    )
+    parts[0] = replace(parts[0], workgroups=tiles, threads=1024, group=1024)
+    with pytest.raises(
+        PlanError, match=r"of 1024 threads that wait for each other at scope grid; target 'cuda:h200'"
+    ):
+        tilewright.compile(one_long_row(), target=TARGET, plan=plan)
