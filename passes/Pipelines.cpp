@@ -150,37 +150,42 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitPtx(emit));
 }
 
-/// A module's functions to what is planned. On GPUs contractions stay with IREE, so that no weights are packed for
-/// kernels of ours, and the threads of a block would wait for each other wherever a reference moves.
+/// Algebra that adds and divides in another order than the graph. On GPUs contractions stay with IREE, and the threads of
+/// a block would wait for each other wherever a reference moves.
+void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
+  ShiftMomentsOptions shift;
+  shift.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  if (isGpu) {
+    SplitReductionsOptions split;
+    split.target = options.target;
+    split.gridSync = options.gridSync;
+    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
+    return;
+  }
+  manager.addNestedPass<func::FuncOp>(createDelayDivisions());
+  RunMaximaOptions run;
+  run.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
+}
+
+/// A module's functions to what is planned. On GPUs no weights are packed for kernels of ours.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   if (!isGpu)
     manager.addNestedPass<func::FuncOp>(createNarrowProducts());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
-  ShiftMomentsOptions shift;
-  shift.target = options.target;
   if (options.numerics != "strict")
-    manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
-  SplitReductionsOptions split;
-  split.target = options.target;
-  split.gridSync = options.gridSync;
-  if (options.numerics != "strict" && isGpu)
-    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
-  if (options.numerics != "strict" && !isGpu)
-    manager.addNestedPass<func::FuncOp>(createDelayDivisions());
-  RunMaximaOptions run;
-  run.target = options.target;
-  if (options.numerics != "strict" && !isGpu)
-    manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
-  if (!isGpu) {
-    MergeContractionsOptions merge;
-    merge.target = options.target;
-    manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
-    PackWeightsOptions pack;
-    pack.target = options.target;
-    pack.numerics = options.numerics;
-    manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
-  }
+    buildRegrouping(manager, options, isGpu);
+  if (isGpu)
+    return;
+  MergeContractionsOptions merge;
+  merge.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
+  PackWeightsOptions pack;
+  pack.target = options.target;
+  pack.numerics = options.numerics;
+  manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
 }
 
 /// Normalized functions to planned graphs with composed expressions.

@@ -7,11 +7,11 @@
 // RUN:   --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=x86-64-avx512}),tile-store-weights{scopes=model})' \
 // RUN:   | FileCheck %s --check-prefix=PLAIN
 
-// Columns that are no whole number of blocks are filled up, split into blocks, and the reduced dim is put inside them. The
-// plain weight is read no more.
-// REMARK: stored as model::w/packed-2x5x64: transpose(reshape(pad(model::w : 5x70, low 0x0) : 5x128) : 5x2x64, order 1x0x2) : 2x5x64
+// Columns that are no whole number of blocks are filled up, split into blocks, and the reduced dim is put inside them; pairs
+// of bf16 lie side by side. The plain weight is read no more.
+// REMARK: stored as model::w/packed-2x3x64x2: transpose(reshape(pad(model::w : 5x70, low 0x0) : 6x128) : 3x2x2x64, order 2x0x3x1) : 2x3x64x2
 // CHECK: "element_bytes": 2
-// CHECK: "name": "w/packed-2x5x64"
+// CHECK: "name": "w/packed-2x3x64x2"
 // CHECK: "low": [
 // CHECK: "name": "w"
 // CHECK: "step": "parameter"
@@ -23,7 +23,7 @@
 // CHECK: "unused": [
 // CHECK: "name": "w"
 // CHECK-NOT: sym_name = "w"
-// CHECK: "util.global"() <{initial_value = #stream.parameter.named<"model"::"w/packed-2x5x64"> : tensor<2x5x64xbf16>, sym_name = "w_packed", sym_visibility = "private", type = tensor<2x5x64xbf16>}>
+// CHECK: "util.global"() <{initial_value = #stream.parameter.named<"model"::"w/packed-2x3x64x2"> : tensor<2x3x64x2xbf16>, sym_name = "w_packed", sym_visibility = "private", type = tensor<2x3x64x2xbf16>}>
 // CHECK-LABEL: func.func @pads
 // CHECK: %[[W:.*]] = "util.global.load"() <{global = @w_packed}>
 // CHECK: linalg.generic {{.*}} ins(%arg0, %[[W]]
