@@ -44,8 +44,10 @@ public:
     size_t cuts = std::min<size_t>(cut.size(), std::max(1u, count / kCutShare));
     add({{*own}});
     addVaried(fused, count - cuts);
-    for (size_t i = 0; i < cuts; ++i)
-      add(cut[i]);
+    size_t most = plans.size() + cuts;
+    for (const Candidate &candidate : cut)
+      if (plans.size() < most)
+        add(candidate);
     return std::move(plans);
   }
 
@@ -204,7 +206,34 @@ private:
       candidate.seconds += secondsOf(*part);
       candidate.kernels.push_back(std::move(*part));
     }
+    candidate.kernels = launchOrder(candidate.kernels);
     return candidate;
+  }
+
+  /// Each kernel after those that it reads from. (Where kernels wait for each other some are left out: no plan.)
+  std::vector<PlannedPart> launchOrder(ArrayRef<PlannedPart> kernels) const {
+    llvm::DenseMap<unsigned, size_t> kernelOf;
+    for (auto [index, kernel] : llvm::enumerate(kernels))
+      for (unsigned expr : kernel.choice.exprs)
+        kernelOf[expr] = index;
+    std::vector<llvm::SmallDenseSet<size_t>> waitsFor(kernels.size());
+    for (const TensorEdge &edge : graph.edges()) {
+      auto from = kernelOf.find(edge.producer), to = kernelOf.find(edge.consumer);
+      if (from != kernelOf.end() && to != kernelOf.end() && from->second != to->second)
+        waitsFor[to->second].insert(from->second);
+    }
+    std::vector<PlannedPart> ordered;
+    llvm::SmallDenseSet<size_t> done;
+    auto isReady = [&](size_t index) {
+      return !done.contains(index) && llvm::all_of(waitsFor[index], [&](size_t from) { return done.contains(from); });
+    };
+    for (auto all = llvm::seq<size_t>(0, kernels.size()); true;) {
+      auto next = llvm::find_if(all, isReady);
+      if (next == all.end())
+        return ordered;
+      ordered.push_back(kernels[*next]);
+      done.insert(*next);
+    }
   }
 
   //===--------------------------------------------------------------------===//

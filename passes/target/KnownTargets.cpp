@@ -86,19 +86,12 @@ const CpuCore avx512 = {"x86-64-avx512",
                         240 * giga,
                         7 * giga,
                         "measured on a Zen 5 / Sapphire Rapids class server: FMA loop 241 GFLOP/s a core"};
-const CpuCore avx512bf16 = {"x86-64-avx512bf16",
-                            "x86-64-v4",
-                            "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+fma,+f16c,"
-                            "+bmi2",
-                            64,
-                            32,
-                            48 * KiB,
-                            1 * MiB,
-                            190 * giga,
-                            110 * giga,
-                            240 * giga,
-                            7 * giga,
-                            "measured on a Zen 5 server: FMA loop 241 GFLOP/s a core"};
+const CpuCore avx512bf16 = [] {
+  CpuCore core = avx512;
+  core.name = "x86-64-avx512bf16";
+  core.features = "+avx2,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+fma,+f16c,+bmi2";
+  return core;
+}();
 const CpuCore amx = {
     "x86-64-amx",
     "sapphirerapids",

@@ -178,7 +178,7 @@ def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path
 
     from benchmarks.workloads import BertOptions, bert
 
-    model = bert(BertOptions(layers=2, hidden=32, heads=2, sequence=8, intermediate=64))
+    model = bert(BertOptions(layers=3, hidden=32, heads=2, sequence=8, intermediate=64))
     onnx.save(model, tmp_path / "bert.onnx")
     tuning = _tune(tmp_path / "bert.onnx", tmp_path / "db", StubTimer(cut), candidates=2)
     assert max(one.count for one in tuning.subprograms) >= 2

@@ -61,7 +61,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
       kernel.removeArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName());
   }
 
-  static void wrap(gpu::GPUModuleOp module, LLVM::LLVMFuncOp kernel) {
+  static LogicalResult wrap(gpu::GPUModuleOp module, LLVM::LLVMFuncOp kernel) {
     Location loc = kernel.getLoc();
     Block &entry = kernel.getBody().front();
     OpBuilder builder = OpBuilder::atBlockBegin(&entry);
@@ -70,7 +70,9 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     Value block = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
     workgroup.replaceAllUsesWith(LLVM::ZExtOp::create(builder, loc, workgroup.getType(), block));
     int64_t bytes = kernel->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
-    if (!memory.use_empty() && bytes > 0)
+    if (!memory.use_empty() && bytes <= 0)
+      return kernel.emitError("uses memory of its block, of which it has ") << bytes << " bytes";
+    if (!memory.use_empty())
       memory.replaceAllUsesWith(LLVM::AddressOfOp::create(builder, loc, sharedMemory(module, kernel, bytes)));
     keepArguments(kernel, bindings);
     for (unsigned i = 0; i < bindings; ++i)
@@ -85,6 +87,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     if (resident)
       shareOutputs(kernel, bindings);
     kernel.setLinkage(LLVM::Linkage::External);
+    return success();
   }
 
   void runOnOperation() override {
@@ -97,8 +100,8 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
       global->moveBefore(module.getBody(), module.getBody()->end());
     for (LLVM::LLVMFuncOp function : functions) {
       function->moveBefore(module.getBody(), module.getBody()->end());
-      if (function->hasAttr(kThreadsAttr))
-        wrap(module, function);
+      if (function->hasAttr(kThreadsAttr) && failed(wrap(module, function)))
+        return signalPassFailure();
     }
   }
 };
