@@ -232,13 +232,13 @@ def _cuda_device() -> Any:
 
 
 def _make_driver(threads: int) -> tuple[Any, Any]:
+    _keep_freed_memory()
     if threads == 1:
         driver = _binding.create_hal_driver("local-sync")
     else:
         # Flags are the only way to say these, and they are global; another driver in the process keeps its
         # own.
         runtime.flags.parse_flags(*_topology(threads), f"--task_worker_local_memory={WORKER_MEMORY_BYTES}")
-        _keep_freed_memory()
         try:
             driver = _binding.create_hal_driver("local-task")
         finally:
@@ -247,10 +247,11 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
 
 
 def _keep_freed_memory() -> None:
-    """Has glibc keep large blocks that are freed, as IREE's caching allocator does on `local-sync`.
+    """Has glibc keep large blocks that are freed.
 
-    IREE's queues of `local-task` take results and transients past that allocator from malloc, which maps and unmaps
-    blocks of more than 32 MB: every call then touches fresh pages, which for a copy of 256 MB is 80 ms instead of 15.
+    IREE's queues of `local-task` take results and transients past the caching allocator from malloc, and so does
+    `local-sync` once programs of many sizes have filled its cache. malloc maps and unmaps blocks of more than 32 MB:
+    every call then touches fresh pages, which for a copy of 256 MB is 80 ms instead of 15.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return  # the user knows better
