@@ -317,6 +317,10 @@ private:
         left.getIndexingMapsArray() != right.getIndexingMapsArray() || !sameBodies(left, right) ||
         elementOf(left->getResult(0)) != elementOf(right->getResult(0)))
       return false;
+    SmallVector<int64_t> ranges = left.getStaticLoopRanges(), others = right.getStaticLoopRanges();
+    others[into.loop] = ranges[into.loop]; // columns may differ in number
+    if (ranges != others)
+      return false;
     for (auto [x, y] : llvm::zip(left.getDpsInputOperands(), right.getDpsInputOperands()))
       if (x->getOperandNumber() != into.operand && !mayLieBeside(left, *x, *y, into.loop, beforeA, beforeB))
         return false;

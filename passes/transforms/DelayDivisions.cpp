@@ -1,11 +1,12 @@
 // Divide after a contraction instead of before it (Chimera section 4: the division of a softmax, swapped past the
 // second matmul): where every row of a contraction's operand was divided by one number, so can be the row of its
-// result, which most often is the smaller. Only where the divisor is the sum of what it divides, all of it
-// exponentials: then no term is larger than the divisor, so nothing overflows that would not have, and a row whose sum
-// is zero, infinite or NaN gives NaN, or zeros, either way.
+// result, which most often is the smaller. Only where the divisor is the sum of what it divides, all of it exponentials
+// of differences to a maximum: then the terms are one at the most and the divisor at least one, so products neither
+// overflow nor vanish that would not have, and a row whose sum is NaN gives NaN either way.
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/analysis/OwnMaximum.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/plan/PlanNumerics.h"
 
@@ -40,27 +41,24 @@ linalg::GenericOp elementwiseOp(Value value) {
 
 Value yielded(linalg::GenericOp generic) { return generic.getBody()->getTerminator()->getOperand(0); }
 
+/// The generic that computes `value`, an element of its own or of one of its inputs, and how it does.
+std::pair<linalg::GenericOp, Operation *> madeBy(linalg::GenericOp generic, Value value) {
+  if (OpOperand *input = inputOf(generic, value)) {
+    generic = elementwiseOp(input->get());
+    value = generic ? yielded(generic) : Value();
+  }
+  return {generic, value ? value.getDefiningOp() : nullptr};
+}
+
+/// Whether a tensor holds exponentials of differences to a maximum: one at the most.
 bool isExponential(Value tensor) {
   linalg::GenericOp generic = elementwiseOp(tensor);
-  return generic && isa_and_nonnull<math::ExpOp, math::Exp2Op>(yielded(generic).getDefiningOp());
-}
-
-/// The operand that a value of the body is an element of, or null.
-OpOperand *inputOf(linalg::GenericOp generic, Value element) {
-  auto argument = dyn_cast<BlockArgument>(element);
-  bool isInput = argument && argument.getOwner() == generic.getBody() &&
-                 static_cast<int64_t>(argument.getArgNumber()) < generic.getNumDpsInputs();
-  return isInput ? generic.getDpsInputOperand(argument.getArgNumber()) : nullptr;
-}
-
-/// What `value` shows of, without reshapes.
-Value behindViews(Value value) {
-  while (Operation *view = value.getDefiningOp()) {
-    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view))
-      break;
-    value = view->getOperand(0);
-  }
-  return value;
+  Operation *exponential = generic ? yielded(generic).getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(exponential))
+    return false;
+  auto [of, argument] = madeBy(generic, exponential->getOperand(0));
+  auto difference = dyn_cast_or_null<arith::SubFOp>(argument);
+  return difference && isBelowOwnMaximum(of, difference);
 }
 
 /// Whether `sum` adds up elements of `terms` alone, each once.
@@ -110,6 +108,9 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   if (!divided || !divisor || !division.getMatchingIndexingMap(divided).isIdentity() ||
       divided->get().getType() != division.getResult(0).getType() || !isExponential(divided->get()) ||
       !isSumOf(divisor->get(), divided->get()))
+    return std::nullopt;
+  auto init = dyn_cast_or_null<FloatAttr>(constantElement(cast<linalg::LinalgOp>(contraction.op).getDpsInits()[0]));
+  if (!init || !init.getValue().isZero())
     return std::nullopt;
   auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
   if (type.getElementType() != cast<RankedTensorType>(divisor->get().getType()).getElementType())

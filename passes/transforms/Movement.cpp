@@ -150,9 +150,9 @@ private:
     for (unsigned i = 0; i < root.getInputs().size(); ++i)
       if (auto producer = lookThroughConnects(root.getInputs()[i]).getDefiningOp<ExprOp>()) {
         unsigned result = cast<OpResult>(lookThroughConnects(root.getInputs()[i])).getResultNumber();
-        bool shared = dims == sortedDims(producer) && (readsSamePoint(root, i, producer, result)
-                                                           ? sharesReference(root, producer, reference)
-                                                           : takesReference(root, i, producer, reference));
+        bool shared = dims == sortedDims(producer) &&
+                      (readsSamePoint(root, i, producer, result) ? sharesReference(root, producer, reference)
+                                                                 : takesReference(root, i, producer, reference));
         earliest = std::max(earliest, movement.nestOf.lookup(producer) + (shared ? 0 : 1));
       }
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
@@ -205,6 +205,11 @@ private:
           if (producer && movement.nestOf.lookup(producer) != n)
             buffer(tensor, producer);
         }
+    // A maximum that its own nest alone reads, from a register, is accumulated somewhere, too.
+    auto yield = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+    for (Nest &nest : movement.nests)
+      if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
+        movement.buffered.insert(nest.running.getResult(0));
   }
 
   /// What is stored relative to a reference is corrected when the maximum is known, which is kept for that.

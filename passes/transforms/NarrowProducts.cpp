@@ -74,7 +74,8 @@ std::optional<NarrowFactor> widened(Value tensor) {
     return std::nullopt;
   factor.bytes = widenedFrom(op, yieldedBy(op), factor.isSigned);
   factor.map = op.getIndexingMapsArray().back();
-  return factor.bytes ? std::optional(factor) : std::nullopt;
+  bool inPlace = factor.bytes && cast<ShapedType>(factor.bytes.getType()).getRank() == factor.map.getNumResults();
+  return inPlace ? std::optional(factor) : std::nullopt;
 }
 
 /// Where a broadcast or a transpose has its elements from; null if the op is neither.
@@ -171,6 +172,12 @@ std::optional<Product> matchProduct(linalg::LinalgOp op) {
     return std::nullopt;
   left->map = left->map.compose(op.getIndexingMapsArray()[0]);
   right->map = right->map.compose(op.getIndexingMapsArray()[1]);
+  // What is summed for a zero point has to have every reduced dim.
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
+  if (llvm::any_of(reduced,
+                   [&](unsigned dim) { return !left->map.isFunctionOfDim(dim) || !right->map.isFunctionOfDim(dim); }))
+    return std::nullopt;
   int64_t terms = 1;
   for (auto [size, kind] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::reduction && llvm::MulOverflow(terms, size, terms))

@@ -2,6 +2,7 @@
 // RunningMaximum's; here it is only said to be wanted, because strict numerics and GPUs do without it. Whether a kernel
 // uses it is seen from its loop nests.
 #include "passes/Passes.h"
+#include "passes/analysis/OwnMaximum.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/analysis/TensorGraph.h"
 #include "passes/plan/PlanNumerics.h"
@@ -24,19 +25,44 @@ bool reducesInnermost(const TensorExpr &expr) {
   });
 }
 
-/// Whether some sum over the same points is proportional to exp(-maximum).
+/// Whether everything that the maximum is subtracted from is what it is the maximum of.
+bool isSubtractedFromOwn(const TensorExpr &expr) {
+  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+  return op && llvm::all_of(op.getBlock()->getOps<arith::SubFOp>(),
+                            [&](arith::SubFOp difference) { return isBelowOwnMaximum(op, difference); });
+}
+
+bool startsAtZero(const TensorExpr &sum) {
+  auto op = dyn_cast<linalg::LinalgOp>(sum.op);
+  auto init = op ? dyn_cast_or_null<FloatAttr>(constantElement(op.getDpsInits()[0])) : FloatAttr();
+  return init && init.getValue().isZero();
+}
+
+/// Whether some sum over the same points is proportional to exp(-maximum), and no exponent is above zero.
 bool isSummedOver(const TensorGraph &graph, unsigned maximum) {
   ArrayRef<TensorExpr> exprs = graph.exprs();
-  SmallVector<Relation> relations = relateTo(exprs, maximum, [&](unsigned expr, unsigned input) -> int64_t {
+  auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
     for (unsigned edge : graph.inEdges(expr))
       if (graph.edges()[edge].input == input)
         return graph.edges()[edge].producer;
     return -1;
-  });
-  return llvm::any_of(llvm::zip(exprs, relations), [&](auto pair) {
-    auto &[expr, relation] = pair;
-    return relation == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
-  });
+  };
+  SmallVector<Relation> relations = relateTo(exprs, maximum, producerOf);
+  bool summed = false;
+  for (auto [id, expr] : llvm::enumerate(exprs)) {
+    bool follows =
+        relations[id] == Relation::shifted || relations[id] == Relation::proportional || relations[id] == Relation::sum;
+    bool readsMaximum = llvm::any_of(llvm::seq<unsigned>(0, expr.inputs.size()), [&](unsigned input) {
+      int64_t producer = producerOf(id, input);
+      return producer >= 0 && relations[producer] == Relation::maximum;
+    });
+    if (follows && readsMaximum && !isSubtractedFromOwn(expr))
+      return false;
+    if (relations[id] == Relation::sum && !startsAtZero(expr))
+      return false;
+    summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
+  }
+  return summed;
 }
 
 struct RunMaxima : impl::RunMaximaBase<RunMaxima> {

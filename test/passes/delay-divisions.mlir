@@ -6,6 +6,7 @@
 // The second matmul of an attention, between reshapes: it multiplies with the exponentials, and its smaller result is
 // divided by their sum.
 // CHECK-LABEL: func @second_matmul_of_an_attention
+// CHECK: arith.subf
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<6x29x53xf32>)
 // CHECK:   math.exp
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<6x29x53xf32>)
@@ -17,10 +18,24 @@
 // CHECK-SAME: attrs = {tile.form = "division after its contraction"}
 // CHECK:   arith.divf
 // CHECK: return %[[Q]]
-func.func @second_matmul_of_an_attention(%d: tensor<6x29x53xf32>, %v: tensor<2x3x53x17xf32>) -> tensor<2x3x29x17xf32> {
+func.func @second_matmul_of_an_attention(%x: tensor<6x29x53xf32>, %v: tensor<2x3x53x17xf32>) -> tensor<2x3x29x17xf32> {
   %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
   %full = tensor.empty() : tensor<6x29x53xf32>
   %rows = tensor.empty() : tensor<6x29xf32>
+  %lowest = linalg.fill ins(%low : f32) outs(%rows : tensor<6x29xf32>) -> tensor<6x29xf32>
+  %most = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<6x29x53xf32>) outs(%lowest : tensor<6x29xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.maximumf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %most : tensor<6x29x53xf32>, tensor<6x29xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.subf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
   %rows0 = linalg.fill ins(%zero : f32) outs(%rows : tensor<6x29xf32>) -> tensor<6x29xf32>
   %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%d : tensor<6x29x53xf32>) outs(%full : tensor<6x29x53xf32>) {
@@ -70,6 +85,40 @@ func.func @any_other_divisor_is_left(%d: tensor<6x29x53xf32>, %s: tensor<6x29xf3
     %r = math.exp %a : f32
     linalg.yield %r : f32
   } -> tensor<6x29x53xf32>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e, %s : tensor<6x29x53xf32>, tensor<6x29xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %out = tensor.empty() : tensor<6x29x17xf32>
+  %out0 = linalg.fill ins(%zero : f32) outs(%out : tensor<6x29x17xf32>) -> tensor<6x29x17xf32>
+  %c = linalg.batch_matmul ins(%p, %v : tensor<6x29x53xf32>, tensor<6x53x17xf32>) outs(%out0 : tensor<6x29x17xf32>) -> tensor<6x29x17xf32>
+  return %c : tensor<6x29x17xf32>
+}
+
+// Exponentials of anything else may be so large that their products are infinite, or so small that these are zero.
+// CHECK-LABEL: func @exponentials_without_a_maximum_are_left
+// CHECK: arith.divf
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: arith.divf
+func.func @exponentials_without_a_maximum_are_left(%d: tensor<6x29x53xf32>, %v: tensor<6x53x17xf32>) -> tensor<6x29x17xf32> {
+  %zero = arith.constant 0.0 : f32
+  %full = tensor.empty() : tensor<6x29x53xf32>
+  %rows = tensor.empty() : tensor<6x29xf32>
+  %rows0 = linalg.fill ins(%zero : f32) outs(%rows : tensor<6x29xf32>) -> tensor<6x29xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d : tensor<6x29x53xf32>) outs(%full : tensor<6x29x53xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29x53xf32>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%e : tensor<6x29x53xf32>) outs(%rows0 : tensor<6x29xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<6x29xf32>
   %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%e, %s : tensor<6x29x53xf32>, tensor<6x29xf32>) outs(%full : tensor<6x29x53xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
