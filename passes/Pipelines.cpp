@@ -150,8 +150,8 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitPtx(emit));
 }
 
-/// Algebra that adds and divides in another order than the graph. On GPUs contractions stay with IREE, and the threads of
-/// a block would wait for each other wherever a reference moves.
+/// Algebra that adds and divides in another order than the graph. On GPUs contractions stay with IREE, and the threads
+/// of a block would wait for each other wherever a reference moves.
 void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   ShiftMomentsOptions shift;
   shift.target = options.target;

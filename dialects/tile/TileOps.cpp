@@ -393,9 +393,8 @@ llvm::SetVector<Operation *> ComputeOp::getRelativeOps() {
     return relative;
   Value maximum = cast<YieldOp>(getBodyBlock().getTerminator()).getValues()[getRunning()->getAccumulator()];
   for (Operation &op : getBodyBlock().without_terminator())
-    if (llvm::any_of(op.getOperands(), [&](Value operand) {
-          return operand == maximum || relative.contains(operand.getDefiningOp());
-        }))
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return operand == maximum || relative.contains(operand.getDefiningOp()); }))
       relative.insert(&op);
   return relative;
 }
@@ -403,8 +402,8 @@ llvm::SetVector<Operation *> ComputeOp::getRelativeOps() {
 static LogicalResult verifyRunning(ComputeOp op, RunningAttr running) {
   int64_t accumulator = running.getAccumulator(), numAccs = op.getAccs().size();
   auto kindOf = [&](int64_t i) { return cast<StringAttr>(op.getKinds()[i]).getValue(); };
-  if (accumulator < 0 || accumulator >= numAccs || running.getBlock() <= 0 ||
-      kindOf(accumulator) != "maximumf" || !op.getBodyBlock().getArgument(accumulator).getType().isF32())
+  if (accumulator < 0 || accumulator >= numAccs || running.getBlock() <= 0 || kindOf(accumulator) != "maximumf" ||
+      !op.getBodyBlock().getArgument(accumulator).getType().isF32())
     return op.emitOpError("K6: a running accumulator is a maximum of f32, with a block of points");
   if (op.getReductions().size() != 1 || op.getReductions()[0] != static_cast<int64_t>(op.getVector()))
     return op.emitOpError("K6: a nest with a running maximum reduces the vector dim alone");

@@ -51,8 +51,7 @@ Relation relationOf(const TensorExpr &expr, ArrayRef<Relation> inputs) {
     auto &[access, input] = pair;
     return input != Relation::independent && access.guard != IntegerSet();
   });
-  if (guarded || expr.op->getNumResults() != 1 ||
-      !getElementTypeOrSelf(expr.op->getResult(0).getType()).isF32())
+  if (guarded || expr.op->getNumResults() != 1 || !getElementTypeOrSelf(expr.op->getResult(0).getType()).isF32())
     return Relation::other;
   if (expr.op->getNumRegions() == 0)
     return inputs.size() == 1 ? inputs.front() : Relation::other;

@@ -109,9 +109,9 @@ private:
     for (const RootAccess &access : root.accesses)
       if (access.producer >= 0) {
         const PartRoot &producer = space.root(access.producer);
-        bool shared = placed(producer) == dims && (readsSamePoint(root, access, producer)
-                                                       ? sharesReference(root, producer)
-                                                       : takesReference(root, access, producer));
+        bool shared = placed(producer) == dims &&
+                      (readsSamePoint(root, access, producer) ? sharesReference(root, producer)
+                                                              : takesReference(root, access, producer));
         first = std::max(first, producer.nest + (shared ? 0 : 1));
       }
     for (root.nest = first; root.nest < nests.size(); ++root.nest) {
@@ -164,8 +164,7 @@ private:
       });
     Relation relation = known->second[root.expr];
     return relation == Relation::sum ||
-           (relation == Relation::proportional &&
-            !leavesPart(graph, part, graph.exprs()[root.expr].op->getResult(0)));
+           (relation == Relation::proportional && !leavesPart(graph, part, graph.exprs()[root.expr].op->getResult(0)));
   }
 
   static SmallVector<int64_t> placed(const PartRoot &root) {

@@ -3,10 +3,10 @@
 #ifndef TILEWRIGHT_PLAN_PARAMETERRECIPE_H
 #define TILEWRIGHT_PLAN_PARAMETERRECIPE_H
 
+#include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/JSON.h"
-#include "mlir/IR/Value.h"
 #include <optional>
 #include <string>
 #include <vector>

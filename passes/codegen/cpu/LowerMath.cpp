@@ -83,10 +83,9 @@ struct ExpandExpOfSmall : OpRewritePattern<math::ExpOp> {
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
       ExpandOnePlusTanh, ExpandExpOfSmall, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
-      Expand<math::ExpM1Op, vecmath::expm1>,
-      Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>,
-      Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>,
-      Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
+      Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>,
+      Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>,
+      Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
       Expand<math::AsinhOp, vecmath::asinh>, Expand<math::AcoshOp, vecmath::acosh>,
       Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
       Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,

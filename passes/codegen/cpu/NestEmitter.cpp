@@ -483,8 +483,8 @@ private:
 
   /// In two chains, each half as long.
   Value largestOf(ArrayRef<Vector> vectors, Value before) {
-    const Extremum &extremum = *llvm::find_if(
-        nest.extrema, [&](const Extremum &e) { return e.accumulator.getArgNumber() == nest.running; });
+    const Extremum &extremum =
+        *llvm::find_if(nest.extrema, [&](const Extremum &e) { return e.accumulator.getArgNumber() == nest.running; });
     Value largest[2] = {before, before};
     for (auto [i, vector] : llvm::enumerate(vectors))
       largest[i % 2] = larger(valueOf(extremum, vector), largest[i % 2]);

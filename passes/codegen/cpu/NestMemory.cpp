@@ -28,9 +28,8 @@ NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
     return Lanes::uniform;
   // A dim that is whole in every tile is walked from zero in whole vectors.
   bool whole = !llvm::is_contained(compute.getOffsetDims(), vectorDim);
-  if (whole && !threads && llvm::all_of(map.getResults(), [&](AffineExpr index) {
-        return isBlockwise(index, vectorDim, lanes);
-      }))
+  if (whole && !threads &&
+      llvm::all_of(map.getResults(), [&](AffineExpr index) { return isBlockwise(index, vectorDim, lanes); }))
     return Lanes::uniform;
   std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
   if (stride && *stride == 0 && !map.isFunctionOfDim(vectorDim))

@@ -1,5 +1,5 @@
-// Emits a tile.compute that only moves elements from along one dim to along another as squares of vectors, transposed in
-// registers: a gather takes the time of an element for each lane, this that of a few shuffles for each vector.
+// Emits a tile.compute that only moves elements from along one dim to along another as squares of vectors, transposed
+// in registers: a gather takes the time of an element for each lane, this that of a few shuffles for each vector.
 #ifndef TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 #define TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 
