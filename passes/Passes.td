@@ -388,8 +388,9 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
     Arrives: any function. Leaves: where a contraction reads exponentials divided
     by their own sum (a softmax), at most moved about and read by it alone, and
     its result is smaller than they are, it reads the exponentials, and its
-    result is divided. All others, and contractions that round their sums, are
-    left alone. See test/passes/delay-divisions.mlir.
+    result is divided. All others, exponentials of what its own maximum was not
+    taken off, and contractions that round their sums or do not start from zero,
+    are left alone. See test/passes/delay-divisions.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -403,7 +404,8 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     summed over the same rows reads each row twice: x again when m is known.
     Leaves: the form `running maximum` on such a maximum, by which planning and
     lowering find both in one pass. All others are left alone: short rows,
-    maxima across rows, narrow floats, maxima that nothing is taken relative to.
+    maxima across rows, narrow floats, maxima that nothing is taken relative to,
+    or something else than what they are the maximum of.
     See test/passes/run-maxima.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
