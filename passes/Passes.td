@@ -163,8 +163,9 @@ def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncO
   let description = [{
     Arrives: kernels over `arith` and `math`. Leaves: without `fma`, `math.fma`
     in f32 as a product and a sum in f64; without `f16c`, conversions between
-    f16 and f32 as integer arithmetic; for every target bf16, which is only moved
-    by then, as i16. All else is left alone.
+    f16 and f32 as integer arithmetic; without `avx512bf16`, conversions between
+    bf16 and f32 so too, and bf16, which is only moved then, as i16. All else is
+    left alone.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"",
                         "target name or JSON file, of kernels that do not say theirs">];
@@ -177,7 +178,7 @@ def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
     Arrives: `math` ops on f32 scalars and vectors. Leaves: `arith`, and those
     `math` ops that are instructions on every CPU target (abs, floor, ceil,
     trunc, roundeven, sqrt, fma, copysign); an `scf.if` around what only huge
-    arguments of sine and cosine need; and, where the target has AVX-512, its
+    arguments of sine and cosine need; and, where the target has AVX-512 VL, its
     scaling by a power of two as an `llvm.call_intrinsic`. Anything else that
     remains is an error at the op. docs/math.md has the error of each function.
   }];

@@ -75,11 +75,8 @@ void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) 
   widen.sourceTypeStrs = {"bf16", "f16"};
   widen.targetTypeStr = "f32";
   kernels.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(widen));
-  if (!isGpu) {
-    arith::ArithExpandOpsPassOptions expand;
-    expand.includeBf16 = true;
-    kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
-  }
+  if (!isGpu)
+    kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass());
   EmulateInstructionsOptions emulate;
   emulate.target = target;
   kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));

@@ -111,7 +111,7 @@ static bool toleratesUnrounded(OpOperand &use) {
                          [&](Value operand) { return llvm::is_contained(accumulators(*op->getBlock()), operand); });
   if (isa<math::MathDialect>(op->getDialect()))
     return !isa<math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp>(op);
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp>(op);
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::TruncFOp>(op);
 }
 
 bool tilewright::toleratesUnrounded(Value value) {

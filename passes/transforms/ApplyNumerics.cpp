@@ -24,12 +24,15 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
   }
 
-  /// Reciprocals for divisions, and a function fused with what its result goes to.
+  /// Reciprocals for divisions, and functions fused with what their results go to.
   static void allowFastMath(Block &body) {
-    for (auto division : body.getOps<arith::DivFOp>())
-      division.setFastmath(division.getFastmath() | arith::FastMathFlags::arcp);
-    for (auto tanh : body.getOps<math::TanhOp>())
-      tanh.setFastmath(tanh.getFastmath() | arith::FastMathFlags::afn);
+    auto allow = [](auto ops, arith::FastMathFlags flag) {
+      for (auto op : ops)
+        op.setFastmath(op.getFastmath() | flag);
+    };
+    allow(body.getOps<arith::DivFOp>(), arith::FastMathFlags::arcp);
+    allow(body.getOps<math::TanhOp>(), arith::FastMathFlags::afn);
+    allow(body.getOps<math::ExpOp>(), arith::FastMathFlags::afn);
   }
 
   void runOnOperation() override {

@@ -44,7 +44,7 @@ def _pair(name: str, op: str, exact: str, bound: float) -> Function:
 _ONE = "%one = arith.constant 1.0 : f32"
 _SIGMOID = f"""{_ONE}
     %n = arith.negf %a : f32
-    %e = math.exp %n : f32
+    %e = math.exp %n fastmath<afn> : f32
     %d = arith.addf %e, %one : f32
     %s = arith.divf %one, %d : f32"""
 _GELU = f"""{_ONE}

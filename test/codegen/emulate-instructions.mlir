@@ -2,6 +2,8 @@
 // RUN:   | FileCheck %s
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-emulate-instructions{target=x86-64-avx2}))' \
 // RUN:   | FileCheck %s --check-prefix=HAS
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-emulate-instructions{target=x86-64-avx512bf16}))' \
+// RUN:   | FileCheck %s --check-prefix=BF16
 
 // A product in f64 is exact.
 // CHECK-LABEL: func.func @fma
@@ -33,6 +35,18 @@ func.func @widens_half(%a: vector<5xf16>) -> vector<5xf32> {
 func.func @narrows_a_scalar(%a: f32) -> f16 {
   %0 = arith.truncf %a : f32 to f16
   return %0 : f16
+}
+
+// HAS-LABEL: func.func @narrows_to_bf16
+// HAS: arith.shrui
+// HAS-NOT: arith.truncf
+// HAS: return
+// BF16-LABEL: func.func @narrows_to_bf16
+// BF16-NEXT: arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+// BF16-NEXT: return
+func.func @narrows_to_bf16(%a: vector<16xf32>) -> vector<16xbf16> {
+  %0 = arith.truncf %a : vector<16xf32> to vector<16xbf16>
+  return %0 : vector<16xbf16>
 }
 
 // After its arithmetic has been expanded bf16 is only moved, as i16.

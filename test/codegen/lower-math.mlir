@@ -31,6 +31,68 @@ func.func @tanh_and_its_sum(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf3
 
 // -----
 
+// What 1 + tanh x is multiplied by is divided; its factor of a half, and tanh's argument's, take the powers of two.
+// CHECK-LABEL: func.func @gelu
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>, %[[U:[a-z0-9]*]]: vector<16xf32>)
+// CHECK-DAG: %[[MINUS:.*]] = arith.constant dense<-1.500000e+00>
+// CHECK: arith.mulf %[[U]], %[[MINUS]]
+// CHECK-NOT: arith.mulf %[[X]]
+// CHECK: %[[R:.*]] = arith.divf %[[X]], %{{.*}}
+// CHECK-NEXT: return %[[R]]
+func.func @gelu(%x: vector<16xf32>, %u: vector<16xf32>) -> vector<16xf32> {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %half = arith.constant dense<0.5> : vector<16xf32>
+  %scale = arith.constant dense<0.75> : vector<16xf32>
+  %v = arith.mulf %u, %scale : vector<16xf32>
+  %y = math.tanh %v fastmath<afn> : vector<16xf32>
+  %z = arith.addf %y, %one : vector<16xf32>
+  %h = arith.mulf %x, %half : vector<16xf32>
+  %g = arith.mulf %h, %z : vector<16xf32>
+  return %g : vector<16xf32>
+}
+
+// -----
+
+// A product with a sigmoid is a quotient, where functions may be fused; a sigmoid that is also read otherwise stays one.
+// CHECK-LABEL: func.func @silu
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>
+// CHECK: arith.divf %[[X]], %{{.*}}
+// CHECK-NEXT: return
+// CHECK-LABEL: func.func @strict_silu
+// CHECK: arith.divf
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: return
+// CHECK-LABEL: func.func @silu_and_sigmoid
+// CHECK: arith.divf
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: return
+func.func @silu(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16xf32> {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %e = math.exp %y fastmath<afn> : vector<16xf32>
+  %d = arith.addf %e, %one : vector<16xf32>
+  %s = arith.divf %one, %d : vector<16xf32>
+  %r = arith.mulf %s, %x : vector<16xf32>
+  return %r : vector<16xf32>
+}
+func.func @strict_silu(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16xf32> {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %e = math.exp %y : vector<16xf32>
+  %d = arith.addf %e, %one : vector<16xf32>
+  %s = arith.divf %one, %d : vector<16xf32>
+  %r = arith.mulf %s, %x : vector<16xf32>
+  return %r : vector<16xf32>
+}
+func.func @silu_and_sigmoid(%x: vector<16xf32>, %y: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %e = math.exp %y fastmath<afn> : vector<16xf32>
+  %d = arith.addf %e, %one : vector<16xf32>
+  %s = arith.divf %one, %d : vector<16xf32>
+  %r = arith.mulf %s, %x : vector<16xf32>
+  return %r, %s : vector<16xf32>, vector<16xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @keeps_instructions
 // CHECK: math.sqrt
 // CHECK: math.floor

@@ -33,6 +33,32 @@ func.func @rounds_after_each_operation(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -
 
 #id = affine_map<(i) -> (i)>
 
+// A conversion to another narrow type rounds what was not rounded before.
+// CHECK-LABEL: func @converts
+// CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: %[[R:.*]] = arith.truncf %[[M]] : f32 to f16
+// CHECK-NEXT: tile.yield %[[R]] : f16
+func.func @converts(%x: tensor<7xbf16>) -> tensor<7xf16> {
+  %r = tile.subprogram "k" (%x) extents [7] tiles [7] grid [0] vector 0 workgroups 1 numerics <relaxed, fast>
+      : (tensor<7xbf16>) -> tensor<7xf16> {
+  ^bb0(%s: tensor<7xbf16>):
+    %e = tile.expr domain [7] reduce [] (%s) maps [#id] guards [unit] into [#id] inits [] dims [0]
+        : (tensor<7xbf16>) -> tensor<7xf16> {
+    ^bb0(%a: bf16):
+      %m = arith.mulf %a, %a : bf16
+      %w = arith.extf %m : bf16 to f32
+      %h = arith.truncf %w : f32 to f16
+      tile.yield %h : f16
+    }
+    tile.yield %e : tensor<7xf16>
+  }
+  return %r : tensor<7xf16>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
 // Relaxed, only what is stored is rounded. Fast math may divide by a reciprocal.
 // CHECK-LABEL: func @rounds_once
 // CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32

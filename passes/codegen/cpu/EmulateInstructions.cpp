@@ -4,9 +4,9 @@
 // A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs
 // from rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum:
 // our functions use it where they have bits to spare. f16 is widened and narrowed on its bits, in whole numbers where
-// it is subnormal, and never through a subnormal f32, which a runtime may flush to zero. bf16 has been widened and
-// narrowed by arithmetic on bits before. What is left of it is only moved, which LLVM does without calls only where it
-// has registers for it; as i16 it needs none.
+// it is subnormal, and never through a subnormal f32, which a runtime may flush to zero. bf16 is widened and
+// narrowed by upstream's arithmetic on bits, but where there are instructions. What is left of it is only moved, which
+// LLVM does without calls only where it has registers for it; as i16 it needs none.
 #include "passes/Passes.h"
 #include "passes/target/Target.h"
 
@@ -200,11 +200,11 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
       patterns.add<EmulateFma>(&getContext());
     if (!isGpu && !known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
-    if (isGpu) {
-      // Not all of upstream's expansions: the larger of two floats, with either treatment of NaN, is an instruction.
+    if (isGpu) // not all of upstream's expansions: the larger of two floats, with either treatment of NaN, is an
+               // instruction
       arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    if (!known->has("avx512bf16"))
       arith::populateExpandBFloat16Patterns(patterns);
-    }
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     if (!convertsBf16(getOperation()))
       carryBf16AsBits(getOperation());

@@ -45,20 +45,78 @@ template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
   bool scalef;
 };
 
-/// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel.
-struct ExpandOnePlusTanh : OpRewritePattern<math::TanhOp> {
-  ExpandOnePlusTanh(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
+/// The op of a kind that is all that reads a value, or null.
+template <typename Op> Op onlyReader(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+arith::AddFOp onlySumWithOne(Value value) {
+  auto sum = onlyReader<arith::AddFOp>(value);
+  bool addsOne = sum && llvm::any_of(sum->getOperands(), [](Value term) { return matchPattern(term, m_OneFloat()); });
+  return addsOne ? sum : nullptr;
+}
+
+/// The other factor of the product that alone reads a value, or null.
+Value onlyCofactor(Value value) {
+  auto product = onlyReader<arith::MulFOp>(value);
+  return product ? (product.getLhs() == value ? product.getRhs() : product.getLhs()) : Value();
+}
+
+/// Whether an f32 function may be fused with what its result goes to.
+template <typename Op> bool mayBeFused(Op op) {
+  return bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) && getElementTypeOrSelf(op.getType()).isF32();
+}
+
+/// x 2^n, where x may be a product with a constant, which then takes the power.
+Num timesPowerOfTwo(Num x, double power) {
+  APFloat factor(0.0f);
+  auto product = x.get().getDefiningOp<arith::MulFOp>();
+  if (!product || !matchPattern(product.getRhs(), m_ConstantFloat(&factor)))
+    return x * power;
+  double both = factor.convertToFloat() * power;
+  Num rest(x.where(), product.getLhs());
+  return both == 1.0 ? rest : rest * both;
+}
+
+/// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel. What
+/// it is multiplied by is divided instead.
+struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
+  FuseOnePlusTanh(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
 
   LogicalResult matchAndRewrite(math::TanhOp op, PatternRewriter &rewriter) const override {
-    if (!bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) || !op->hasOneUse() ||
-        !getElementTypeOrSelf(op.getType()).isF32())
+    auto sum = onlySumWithOne(op.getResult());
+    if (!mayBeFused(op) || !sum)
       return failure();
-    auto sum = dyn_cast<arith::AddFOp>(*op->user_begin());
-    if (!sum || !llvm::any_of(sum->getOperands(), [](Value value) { return matchPattern(value, m_OneFloat()); }))
-      return failure();
+    Value cofactor = onlyCofactor(sum.getResult());
+    Operation *last = cofactor ? *sum->user_begin() : sum;
+    rewriter.setInsertionPoint(last);
     vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
-    rewriter.replaceOp(sum, vecmath::onePlusTanh({emitter, op.getOperand()}).get());
-    rewriter.eraseOp(op);
+    Num negated = timesPowerOfTwo({emitter, op.getOperand()}, -2.0);
+    Num factor = cofactor ? timesPowerOfTwo({emitter, cofactor}, 2.0) : negated.like(2.0);
+    rewriter.replaceOp(last, vecmath::timesSigmoid(factor, negated).get());
+    return success();
+  }
+
+  bool scalef;
+};
+
+/// A product with a sigmoid, x (1 / (1 + exp -y)), as silu has it, is a quotient.
+struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
+  FuseTimesSigmoid(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/4), scalef(scalef) {}
+
+  LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
+    auto sum = onlySumWithOne(op.getResult());
+    auto quotient = mayBeFused(op) && sum ? onlyReader<arith::DivFOp>(sum.getResult()) : arith::DivFOp();
+    if (!quotient || !matchPattern(quotient.getLhs(), m_OneFloat()))
+      return failure();
+    Value cofactor = onlyCofactor(quotient.getResult());
+    if (!cofactor)
+      return failure();
+    Operation *product = *quotient->user_begin();
+    rewriter.setInsertionPoint(product);
+    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    Num result = vecmath::timesSigmoid({emitter, cofactor}, {emitter, op.getOperand()});
+    rewriter.replaceOp(product, result.get());
     return success();
   }
 
@@ -82,15 +140,16 @@ struct ExpandExpOfSmall : OpRewritePattern<math::ExpOp> {
 
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
-      ExpandOnePlusTanh, ExpandExpOfSmall, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
-      Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>,
-      Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>,
-      Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
-      Expand<math::AsinhOp, vecmath::asinh>, Expand<math::AcoshOp, vecmath::acosh>,
-      Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
-      Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
-      Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
-      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+      FuseOnePlusTanh, FuseTimesSigmoid, ExpandExpOfSmall, Expand<math::ExpOp, vecmath::exp>,
+      Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>,
+      Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>,
+      Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>,
+      Expand<math::Log1pOp, vecmath::log1p>, Expand<math::AsinhOp, vecmath::asinh>,
+      Expand<math::AcoshOp, vecmath::acosh>, Expand<math::AtanhOp, vecmath::atanh>,
+      Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>, Expand<math::CosOp, vecmath::cos>,
+      Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>, Expand<math::AcosOp, vecmath::acos>,
+      Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>, Expand<math::CbrtOp, vecmath::cbrt>,
+      Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
 }
 
 bool isInstruction(Operation *op) {
@@ -106,7 +165,7 @@ struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
     if (!known)
       return function.emitError(llvm::toString(known.takeError()));
     RewritePatternSet patterns(&getContext());
-    addOwnFunctions(patterns, StringRef(known->features).contains("+avx512f"));
+    addOwnFunctions(patterns, StringRef(known->features).contains("+avx512vl"));
     populateMathAlgebraicSimplificationPatterns(patterns);
     math::populateExpansionPatterns(patterns, {"round", "rsqrt", "fpowi", "ctlz"});
     populatePolynomialApproximateErfcPattern(patterns);

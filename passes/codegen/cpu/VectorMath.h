@@ -13,7 +13,7 @@ namespace tilewright::vecmath {
 struct Emitter {
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  bool scalef = false; ///< AVX-512: 2^n x in one instruction, with gradual underflow
+  bool scalef = false; ///< AVX-512 with VL: 2^n x in one instruction, with gradual underflow
 };
 
 /// A scalar or vector of floats, of integers or of truth values, and where ops on it are inserted.
@@ -110,7 +110,7 @@ Num expm1(Num x);
 Num sinh(Num x);
 Num cosh(Num x);
 Num tanh(Num x);
-Num onePlusTanh(Num x);
+Num timesSigmoid(Num factor, Num negated); ///< factor / (1 + exp negated)
 Num erf(Num x);
 Num log(Num x);
 Num log2(Num x);

@@ -86,7 +86,7 @@ Num tanh(Num x) {
 }
 
 /// Where exp overflows, the result is below the smallest normal float, and becomes zero.
-Num onePlusTanh(Num x) { return x.like(2.0) / (exp(x * -2.0) + 1.0); }
+Num timesSigmoid(Num factor, Num negated) { return factor / (exp(negated) + 1.0); }
 
 /// The root of erfc is flat enough for a short polynomial, and the powers damp its error.
 Num erf(Num x) {

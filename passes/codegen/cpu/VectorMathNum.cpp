@@ -132,27 +132,36 @@ Whole wholeOf(Num n) { return {n, (n + kRounder).bits()}; }
 namespace {
 constexpr int64_t kScalefLanes = 16;
 
-/// vscalefps on one register: p 2^n, with gradual underflow, whatever p and n are.
-Value scalefRegister(const Emitter &at, Value p, Value n) {
-  Value none = arith::ConstantOp::create(at.builder, at.loc, at.builder.getZeroAttr(p.getType()));
-  Value all = arith::ConstantOp::create(at.builder, at.loc, at.builder.getI16IntegerAttr(-1));
-  Value rounding = arith::ConstantOp::create(at.builder, at.loc, at.builder.getI32IntegerAttr(4)); // the current one
-  return LLVM::CallIntrinsicOp::create(at.builder, at.loc, p.getType(),
-                                       at.builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-                                       ValueRange{p, n, none, all, rounding})
-      .getResult(0);
+int64_t lanesOf(Num x) {
+  auto type = dyn_cast<VectorType>(x.get().getType());
+  return type && type.getRank() == 1 ? type.getNumElements() : 0;
 }
 
 /// Whether vscalefps exists and the lanes are whole registers of it.
-bool hasScalef(Num p) {
-  auto type = dyn_cast<VectorType>(p.get().getType());
-  return p.where().scalef && type && type.getRank() == 1 && type.getNumElements() % kScalefLanes == 0;
+bool hasScalef(Num x) {
+  int64_t lanes = lanesOf(x);
+  return x.where().scalef && (lanes == 4 || lanes == 8 || (lanes > 0 && lanes % kScalefLanes == 0));
 }
 
+/// vscalefps on one register.
+Value scalefRegister(const Emitter &at, Value p, Value n) {
+  int64_t lanes = cast<VectorType>(p.getType()).getNumElements();
+  bool isWidest = lanes == kScalefLanes;
+  auto constant = [&](TypedAttr value) -> Value { return arith::ConstantOp::create(at.builder, at.loc, value); };
+  SmallVector<Value> operands{p, n, constant(at.builder.getZeroAttr(p.getType()))};
+  operands.push_back(
+      constant(at.builder.getIntegerAttr(at.builder.getIntegerType(isWidest ? 16 : 8), -1))); // all lanes
+  if (isWidest) // rounded as the thread does
+    operands.push_back(constant(at.builder.getI32IntegerAttr(4)));
+  StringAttr name = at.builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps." + Twine(lanes * 32));
+  return LLVM::CallIntrinsicOp::create(at.builder, at.loc, p.getType(), name, operands).getResult(0);
+}
+
+/// p 2^n, with gradual underflow, whatever p and n are; quick too where the result is subnormal, unlike a product.
 Num scalef(Num p, Num n) {
   const Emitter &at = p.where();
-  int64_t lanes = cast<VectorType>(p.get().getType()).getNumElements();
-  if (lanes == kScalefLanes)
+  int64_t lanes = lanesOf(p);
+  if (lanes <= kScalefLanes)
     return {at, scalefRegister(at, p.get(), n.get())};
   Value whole = p.get();
   for (int64_t lane = 0; lane < lanes; lane += kScalefLanes) {
