@@ -97,6 +97,9 @@ void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) 
 /// Tile programs to an object.
 void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   auto &kernels = manager.nest<ModuleOp>();
+  StageTransposesOptions stage;
+  stage.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createStageTransposes(stage));
   kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   MakeVariantsOptions variants;

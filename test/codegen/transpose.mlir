@@ -27,6 +27,29 @@ tile.program @turns outputs 1 {
   }
 }
 
+// Tiles that reach past the end: what is there of the last square is counted as the kernel runs.
+// CHECK-LABEL: func.func @turns_what_is_there
+// CHECK: arith.minui
+// CHECK: arith.remui
+// CHECK: vector.shuffle
+// CHECK: scf.if
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload
+// CHECK-NOT: vector.gather
+tile.program @turns_what_is_there outputs 1 {
+^bb0(%x: !tile.slice<100x70xf32, global>, %y: !tile.slice<70x100xf32, global>):
+  tile.parallel [70, 100] tiles [16, 64] workgroups 1 {
+    tile.walk {
+    ^bb0(%a: index, %b: index):
+      tile.compute [70, 100] sizes [16, 64] offsets [0, 1](%a, %b) vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<100x70xf32, global> -> f32
+        tile.store %v, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<70x100xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
 // What computes is a nest like any other.
 // CHECK-LABEL: func.func @leaves_arithmetic
 // CHECK-NOT: vector.shuffle

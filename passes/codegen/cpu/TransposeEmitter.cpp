@@ -49,9 +49,6 @@ std::optional<Transpose> matchTranspose(ComputeOp compute) {
                   innermostDim(store.getSlice().getType(), store.getMap())};
   if (found.from < 0 || found.to < 0 || found.from == found.to)
     return std::nullopt;
-  for (int64_t dim : {found.from, found.to})
-    if (compute.getExtents()[dim] % compute.getSizes()[dim] != 0)
-      return std::nullopt;
   return found;
 }
 
@@ -75,8 +72,8 @@ private:
   void emitDim(int64_t dim) {
     int64_t size = dim < rank() ? compute.getSizes()[dim] : 0, extent = dim < rank() ? compute.getExtents()[dim] : 0;
     if (dim == rank())
-      return forBlocks(
-          what.to, [&](int64_t rows) { forBlocks(what.from, [&](int64_t columns) { emitSquare(rows, columns); }); });
+      return forBlocks(what.to,
+                       [&](Count rows) { forBlocks(what.from, [&](Count columns) { emitSquare(rows, columns); }); });
     if (dim == what.from || dim == what.to)
       return emitDim(dim + 1);
     Value end = add(offsets[dim], size);
@@ -88,29 +85,72 @@ private:
     });
   }
 
+  /// Rows or columns of a square that are there: all lanes, fewer, or as many as turn out.
+  struct Count {
+    int64_t known;
+    Value computed;
+    bool isKnown() const { return !computed; }
+  };
+
   /// Whole vectors along a dim in a loop, and the rest.
-  void forBlocks(int64_t dim, llvm::function_ref<void(int64_t count)> body) {
+  void forBlocks(int64_t dim, llvm::function_ref<void(Count count)> body) {
     int64_t size = compute.getSizes()[dim], whole = size / lanes * lanes;
+    if (compute.getExtents()[dim] % size != 0)
+      return forBlocksWithin(dim, body);
     if (whole > 0)
       loop(offsets[dim], add(offsets[dim], whole), lanes, [&](Value at) {
         indices[dim] = at;
-        body(lanes);
+        body({lanes, Value()});
       });
     if (whole == size)
       return;
     indices[dim] = add(offsets[dim], whole);
-    body(size - whole);
+    body({size - whole, Value()});
   }
 
-  void emitSquare(int64_t rows, int64_t columns) {
+  /// The same in a tile that may reach past the end of the dim.
+  void forBlocksWithin(int64_t dim, llvm::function_ref<void(Count count)> body) {
+    Value end = arith::MinUIOp::create(builder, loc, add(offsets[dim], compute.getSizes()[dim]),
+                                       constant(compute.getExtents()[dim]));
+    Value size = arith::SubIOp::create(builder, loc, end, offsets[dim]);
+    Value rest = arith::RemUIOp::create(builder, loc, size, constant(lanes));
+    Value whole = arith::SubIOp::create(builder, loc, end, rest);
+    loop(offsets[dim], whole, lanes, [&](Value at) {
+      indices[dim] = at;
+      body({lanes, Value()});
+    });
+    Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, rest, constant(0));
+    auto branch = scf::IfOp::create(builder, loc, some);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    indices[dim] = whole;
+    body({lanes, rest});
+  }
+
+  void emitSquare(Count rows, Count columns) {
     auto type = VectorType::get({lanes}, element);
     Value zero = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)));
     SmallVector<Value> square;
     for (int64_t row = 0; row < lanes; ++row)
-      square.push_back(row < rows ? read(type, zero, row, columns) : zero);
+      square.push_back(row < rows.known ? read(type, zero, row, maskOf(row, rows, columns)) : zero);
     square = transpose(square);
-    for (int64_t column = 0; column < columns; ++column)
-      write(square[column], column, rows);
+    for (int64_t column = 0; column < columns.known; ++column)
+      write(square[column], column, maskOf(column, columns, rows));
+  }
+
+  /// The lanes of line `number` of `lines` that are there, if it is there itself; null: all.
+  Value maskOf(int64_t number, Count lines, Count filled) {
+    auto type = VectorType::get({lanes}, builder.getI1Type());
+    if (lines.isKnown() && filled.isKnown())
+      return filled.known == lanes
+                 ? Value()
+                 : vector::ConstantMaskOp::create(builder, loc, type, ArrayRef<int64_t>{filled.known}).getResult();
+    Value count = filled.isKnown() ? constant(filled.known) : filled.computed;
+    if (!lines.isKnown()) {
+      Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, constant(number), lines.computed);
+      count = arith::SelectOp::create(builder, loc, exists, count, constant(0));
+    }
+    return vector::CreateMaskOp::create(builder, loc, type, count);
   }
 
   /// Each round interleaves the rows of both halves; after as many rounds as a row's number has bits they are columns.
@@ -130,23 +170,23 @@ private:
     return rows;
   }
 
-  Value read(VectorType type, Value zero, int64_t row, int64_t columns) {
+  Value read(VectorType type, Value zero, int64_t row, Value mask) {
     LoadOp load = what.load;
     Value memory = values.lookup(load.getSlice());
     SmallVector<Value> index = at(load.getMap(), what.to, row);
-    if (columns == lanes)
+    if (!mask)
       return vector::LoadOp::create(builder, loc, type, memory, index);
-    return vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask(columns), zero);
+    return vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zero);
   }
 
-  void write(Value value, int64_t column, int64_t rows) {
+  void write(Value value, int64_t column, Value mask) {
     StoreOp store = what.store;
     Value memory = values.lookup(store.getSlice());
     SmallVector<Value> index = at(store.getMap(), what.from, column);
-    if (rows == lanes)
+    if (!mask)
       vector::StoreOp::create(builder, loc, value, memory, index);
     else
-      vector::MaskedStoreOp::create(builder, loc, memory, index, mask(rows), value);
+      vector::MaskedStoreOp::create(builder, loc, memory, index, mask, value);
   }
 
   /// The index of the square's first element, `steps` further along `dim`.
@@ -168,10 +208,6 @@ private:
   }
 
   int64_t rank() const { return indices.size(); }
-  Value mask(int64_t count) {
-    return vector::ConstantMaskOp::create(builder, loc, VectorType::get({lanes}, builder.getI1Type()),
-                                          ArrayRef<int64_t>{count});
-  }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, int64_t b) { return arith::AddIOp::create(builder, loc, a, constant(b)); }
 

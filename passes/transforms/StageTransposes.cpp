@@ -1,0 +1,193 @@
+// Accesses that jump from lane to lane would gather or scatter, an element at a time. Where neighbours in memory are
+// neighbours along another dim of the tile, the tile is turned in registers instead, by a copy of its own from or to a
+// buffer in which lanes are neighbours.
+#include "dialects/tile/TileDialect.h"
+#include "passes/Passes.h"
+#include "passes/target/Target.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_STAGETRANSPOSES
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// The least of either dim of the tile for which squares of vectors are worth a buffer.
+constexpr int64_t kLeastSide = 8;
+constexpr int64_t kLeastBytes = 2; ///< of an element: squares of narrower ones are left to gathers
+
+/// What one nest reads or writes across its lanes, and the buffer for it: a dim for each of the nest's dims that the
+/// index uses, the vector dim last.
+struct Turned {
+  ComputeOp nest;
+  Value slice;
+  AffineMap map;
+  bool isStore;
+  SmallVector<int64_t> dims;
+  SmallVector<Operation *> accesses;
+
+  SliceType bufferType() const {
+    SmallVector<int64_t> shape =
+        llvm::map_to_vector(dims, [&](int64_t dim) { return ComputeOp(nest).getSizes()[dim]; });
+    auto type = cast<SliceType>(slice.getType());
+    return SliceType::get(type.getContext(), shape, type.getElementType(), Space::block);
+  }
+};
+
+/// The dims that the indices are, each its own, with the vector dim last; or none if another dim is not innermost
+/// there.
+SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map) {
+  int64_t vector = nest.getVector();
+  if (vector < 0 || map.getNumResults() == 0 || !type.getStrides().empty() || type.getElementBytes() < kLeastBytes)
+    return {};
+  auto innermost = dyn_cast<AffineDimExpr>(map.getResults().back());
+  if (!innermost || innermost.getPosition() == vector)
+    return {};
+  llvm::SmallSetVector<int64_t, 4> used;
+  for (AffineExpr index : map.getResults())
+    if (auto dim = dyn_cast<AffineDimExpr>(index);
+        dim ? !used.insert(dim.getPosition()) : !isa<AffineConstantExpr>(index))
+      return {};
+  if (!used.remove(vector) || nest.getSizes()[vector] < kLeastSide ||
+      nest.getSizes()[innermost.getPosition()] < kLeastSide)
+    return {};
+  SmallVector<int64_t> dims = used.takeVector();
+  llvm::sort(dims);
+  dims.push_back(vector);
+  return dims;
+}
+
+void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
+  auto add = [&](Operation *op, Value slice, AffineMap map, bool isStore) {
+    auto same = [&](const Turned &other) {
+      return other.nest == nest && other.slice == slice && other.map == map && !other.isStore && !isStore;
+    };
+    if (Turned *known = llvm::find_if(turned, same); known != turned.end()) {
+      known->accesses.push_back(op);
+      return;
+    }
+    auto type = cast<SliceType>(slice.getType());
+    if (type.getSpace() != Space::global)
+      return;
+    if (SmallVector<int64_t> dims = turnedDims(nest, type, map); !dims.empty())
+      turned.push_back({nest, slice, map, isStore, dims, {op}});
+  };
+  for (Operation &op : nest.getBodyBlock()) {
+    if (auto load = dyn_cast<LoadOp>(op); load && !load.getGuard())
+      add(load, load.getSlice(), load.getMap(), /*isStore=*/false);
+    else if (auto store = dyn_cast<StoreOp>(op))
+      add(store, store.getSlice(), store.getMap(), /*isStore=*/true);
+  }
+}
+
+/// Whether a nest does nothing else, which turns it already.
+bool isCopy(ComputeOp nest) { return nest.getAccs().empty() && llvm::hasNItems(nest.getBodyBlock(), 3); }
+
+/// What is turned in a part, in order, as long as the workgroup's memory lasts.
+SmallVector<Turned> decide(ParallelOp part, int64_t blockBytes) {
+  SmallVector<Turned> turned, taken;
+  int64_t bytes = 0;
+  part.walk([&](AllocOp alloc) { bytes += alloc.getType().getNumBytes(); });
+  for (auto nest : part.getWalk().getBody().front().getOps<ComputeOp>())
+    if (!nest.getMicroKernel() && !isCopy(nest))
+      collect(nest, turned);
+  for (Turned &each : turned)
+    if (bytes + each.bufferType().getNumBytes() <= blockBytes) {
+      bytes += each.bufferType().getNumBytes();
+      taken.push_back(std::move(each));
+    }
+  return taken;
+}
+
+/// The index into the buffer, over `rank` dims of which the place of the buffer's i-th is `places[i]`.
+AffineMap bufferMap(MLIRContext *context, ArrayRef<int64_t> places, int64_t rank) {
+  return AffineMap::get(rank, rank,
+                        llvm::map_to_vector(places,
+                                            [&](int64_t place) -> AffineExpr {
+                                              return getAffineDimExpr(place, context) -
+                                                     getAffineSymbolExpr(place, context);
+                                            }),
+                        context);
+}
+
+/// A nest over the buffer's dims with one load and one store.
+void buildCopy(OpBuilder &builder, const Turned &what, Value buffer) {
+  ComputeOp nest = what.nest;
+  MLIRContext *context = builder.getContext();
+  SmallVector<int64_t> order(what.dims), extents, sizes, offsetDims, places(what.dims.size());
+  llvm::sort(order);
+  SmallVector<Value> offsets;
+  SmallVector<AffineExpr> dims(nest.getExtents().size(), getAffineConstantExpr(0, context)), symbols(dims);
+  for (auto [place, dim] : llvm::enumerate(order)) {
+    extents.push_back(nest.getExtents()[dim]);
+    sizes.push_back(nest.getSizes()[dim]);
+    dims[dim] = getAffineDimExpr(place, context);
+    symbols[dim] = getAffineSymbolExpr(place, context);
+    places[llvm::find(what.dims, dim) - what.dims.begin()] = place;
+    for (auto [offset, of] : llvm::zip(nest.getOffsets(), nest.getOffsetDims()))
+      if (of == dim) {
+        offsets.push_back(offset);
+        offsetDims.push_back(place);
+      }
+  }
+  int64_t rank = order.size();
+  AffineMap outside = what.map.replaceDimsAndSymbols(dims, symbols, rank, rank);
+  AffineMap inside = bufferMap(context, places, rank);
+  auto copy = ComputeOp::create(builder, nest.getLoc(), offsets, ValueRange(), extents, sizes, offsetDims,
+                                ArrayRef<int64_t>(), places.back(), builder.getAffineMapArrayAttr({}),
+                                builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
+  OpBuilder body = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
+  Value from = what.isStore ? buffer : what.slice, to = what.isStore ? what.slice : buffer;
+  Value value = LoadOp::create(body, nest.getLoc(), cast<SliceType>(from.getType()).getElementType(), from,
+                               what.isStore ? inside : outside, IntegerSetAttr());
+  StoreOp::create(body, nest.getLoc(), value, to, what.isStore ? outside : inside);
+  YieldOp::create(body, nest.getLoc(), ValueRange());
+}
+
+void turn(const Turned &what) {
+  ComputeOp nest = what.nest;
+  OpBuilder builder(nest);
+  Location loc = nest.getLoc();
+  Value buffer = AllocOp::create(builder, loc, what.bufferType(), IntegerAttr());
+  if (what.isStore) {
+    builder.setInsertionPointAfter(nest);
+    SyncOp::create(builder, loc, Scope::block);
+    buildCopy(builder, what, buffer);
+  } else {
+    buildCopy(builder, what, buffer);
+    SyncOp::create(builder, loc, Scope::block);
+  }
+  AffineMap map = bufferMap(builder.getContext(), what.dims, nest.getExtents().size());
+  for (Operation *access : what.accesses) {
+    if (auto load = dyn_cast<LoadOp>(access)) {
+      load.getSliceMutable().assign(buffer);
+      load.setMap(map);
+    } else {
+      auto store = cast<StoreOp>(access);
+      store.getSliceMutable().assign(buffer);
+      store.setMap(map);
+      store.setStreamed(false);
+    }
+  }
+}
+
+struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> {
+  using StageTransposesBase::StageTransposesBase;
+
+  void runOnOperation() override {
+    llvm::Expected<Target> known = lookupTarget(targetOf(getOperation(), target));
+    if (!known) {
+      getOperation().emitError(llvm::toString(known.takeError()));
+      return signalPassFailure();
+    }
+    for (auto part : getOperation().getBody().getOps<ParallelOp>())
+      for (const Turned &what : decide(part, known->blockBytes)) {
+        turn(what);
+        ++turned;
+      }
+  }
+};
+} // namespace

@@ -1,0 +1,52 @@
+"""Arithmetic on transposed operands and results: tiles are turned in registers, whole ones and those at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx
+import pytest
+import tilewright
+from tilewright.inputs import random_inputs
+from tilewright.oracle import float64_reference, relative_error, tolerance
+
+from benchmarks.workloads.bfloat16 import to_bfloat16
+from benchmarks.workloads.builder import GraphBuilder
+
+
+def _transposed_operand(rows: int, columns: int) -> onnx.ModelProto:
+    g = GraphBuilder("transposed_operand")
+    turned = g.op("Transpose", g.input("x", [rows, columns]), perm=[1, 0])
+    shifted = g.op("Add", turned, g.vector(rows))
+    g.output(g.op("Mul", shifted, g.input("y", [columns, rows])), [columns, rows])
+    return g.build()
+
+
+def _channels_last(rows: int, columns: int) -> onnx.ModelProto:
+    g = GraphBuilder("channels_last")
+    turned = g.op("Transpose", g.input("x", [2, columns, rows, 9]), perm=[0, 2, 3, 1])
+    g.output(g.op("Relu", g.op("Add", turned, g.vector(columns))), [2, rows, 9, columns])
+    return g.build()
+
+
+def _transposed_softmax(rows: int, columns: int) -> onnx.ModelProto:
+    """The result lies across the rows that are reduced."""
+    g = GraphBuilder("transposed_softmax")
+    softmax = g.op("Softmax", g.input("x", [3, rows, columns]), axis=-1)
+    g.output(g.op("Transpose", softmax, perm=[0, 2, 1]), [3, columns, rows])
+    return g.build()
+
+
+@pytest.mark.parametrize("shape", [(64, 256), (1000, 523), (37, 19)])
+@pytest.mark.parametrize("make", [_transposed_operand, _channels_last, _transposed_softmax])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_transposes_beside_arithmetic(
+    make: Callable[[int, int], onnx.ModelProto], shape: tuple[int, int], dtype: str
+) -> None:
+    model = make(*shape) if dtype == "f32" else to_bfloat16(make(*shape))
+    program = tilewright.compile(model, threads=2, strict=True)
+    assert len(program.kernels) == 1
+    arrays = random_inputs(program.signature, seed=sum(shape))
+    (expected,) = float64_reference(model, arrays)
+    (actual,) = program(*arrays)
+    assert relative_error(actual, expected) <= tolerance(actual.dtype)

@@ -1,0 +1,93 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-stage-transposes))' --split-input-file | FileCheck %s
+
+// Lanes are along i, x's neighbours along j: a copy turns the tile of x, and the nest reads that.
+// CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
+// CHECK-DAG: #[[$BUFFER:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 - s1)>
+// CHECK-LABEL: tile.program @reads_across
+// CHECK: %[[B:.*]] = tile.alloc : <16x256xf32, block>
+// CHECK: tile.compute [100, 1000] sizes [16, 256] offsets [0, 1](%[[I:.*]], %[[J:.*]]) vector 1 reduce []
+// CHECK-NEXT: %[[V:.*]] = tile.load %arg0 at #[[$TURNED]]
+// CHECK-NEXT: tile.store %[[V]], %[[B]] at #[[$BUFFER]]
+// CHECK: tile.sync <block>
+// CHECK: tile.compute [100, 1000] sizes [16, 256] offsets [0, 1](%[[I]], %[[J]]) vector 1
+// CHECK-NEXT: tile.load %[[B]] at #[[$BUFFER]]
+// CHECK-NEXT: arith.negf
+// CHECK-NEXT: tile.store {{.*}}, %arg1
+tile.program @reads_across outputs 1 {
+^bb0(%x: !tile.slice<1000x100xf32, global>, %y: !tile.slice<100x1000xf32, global>):
+  tile.parallel [100, 1000] tiles [16, 256] workgroups 1 {
+    tile.walk {
+    ^bb0(%a: index, %b: index):
+      tile.compute [100, 1000] sizes [16, 256] offsets [0, 1](%a, %b) vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<1000x100xf32, global> -> f32
+        %n = arith.negf %v : f32
+        tile.store %n, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<100x1000xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+// The other way round: the result is turned after the nest, and what has one dim more is turned for each of its points.
+// CHECK-LABEL: tile.program @writes_across
+// CHECK: %[[B:.*]] = tile.alloc : <3x19x24xf16, block>
+// CHECK: tile.compute [3, 19, 24]
+// CHECK: tile.store %{{.*}}, %[[B]] at
+// CHECK: tile.sync <block>
+// CHECK-NEXT: tile.compute [3, 19, 24]
+// CHECK-NEXT: %[[V:.*]] = tile.load %[[B]]
+// CHECK-NEXT: tile.store %[[V]], %arg1
+// CHECK-NOT: tile.compute
+tile.program @writes_across outputs 1 {
+^bb0(%x: !tile.slice<3x19x24xf16, global>, %y: !tile.slice<3x24x19xf16, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [3, 19, 24] sizes [3, 19, 24] offsets []() vector 2 reduce [] {
+        %v = tile.load %x at affine_map<(b, i, j)[s0, s1, s2] -> (b, i, j)> : !tile.slice<3x19x24xf16, global> -> f16
+        %n = arith.negf %v : f16
+        tile.store %n, %y at affine_map<(b, i, j)[s0, s1, s2] -> (b, j, i)> : f16, !tile.slice<3x24x19xf16, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+// A copy is turned as it stands; bytes, narrow tiles, guarded reads and other indices than dims are gathered.
+// CHECK-LABEL: tile.program @leaves
+// CHECK-NOT: tile.alloc
+tile.program @leaves outputs 1 {
+^bb0(%x: !tile.slice<64x64xf32, global>, %n: !tile.slice<64x64xi8, global>, %t: !tile.slice<64x4xf32, global>,
+     %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [64, 64] sizes [64, 64] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<64x64xf32, global> -> f32
+        tile.store %v, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<64x64xf32, global>
+        tile.yield
+      }
+      tile.sync <block>
+      tile.compute [64, 64] sizes [64, 64] offsets []() vector 1 reduce [] {
+        %a = tile.load %n at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<64x64xi8, global> -> i8
+        %b = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> guard affine_set<(i, j)[s0, s1] : (j - i >= 0)>
+            : !tile.slice<64x64xf32, global> -> f32
+        %c = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, 63 - i)> : !tile.slice<64x64xf32, global> -> f32
+        %f = arith.sitofp %a : i8 to f32
+        %s = arith.addf %b, %f : f32
+        %r = arith.addf %s, %c : f32
+        tile.store %r, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<64x64xf32, global>
+        tile.yield
+      }
+      tile.sync <block>
+      tile.compute [4, 64] sizes [4, 64] offsets []() vector 1 reduce [] {
+        %v = tile.load %t at affine_map<(i, j)[s0, s1] -> (j, i)> : !tile.slice<64x4xf32, global> -> f32
+        %m = arith.negf %v : f32
+        tile.store %m, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<64x64xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
