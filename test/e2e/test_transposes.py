@@ -1,4 +1,4 @@
-"""Arithmetic on transposed operands and results: tiles are turned in registers, whole ones and those at the edges."""
+"""Arithmetic across lanes, or on every other element: tiles are turned in registers, strided lanes shuffled."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ def _channels_last(rows: int, columns: int) -> onnx.ModelProto:
     return g.build()
 
 
+def _heads(rows: int, columns: int) -> onnx.ModelProto:
+    """Keys of attention: three heads side by side in a row, transposed each."""
+    g = GraphBuilder("heads")
+    biased = g.op("Add", g.input("x", [rows, 3 * columns]), g.vector(3 * columns))
+    split = g.op("Reshape", biased, g.ints([rows, 3, columns]))
+    g.output(g.op("Transpose", split, perm=[1, 2, 0]), [3, columns, rows])
+    return g.build()
+
+
 def _transposed_softmax(rows: int, columns: int) -> onnx.ModelProto:
     """The result lies across the rows that are reduced."""
     g = GraphBuilder("transposed_softmax")
@@ -37,8 +46,21 @@ def _transposed_softmax(rows: int, columns: int) -> onnx.ModelProto:
     return g.build()
 
 
+def _interleaved(rows: int, columns: int) -> onnx.ModelProto:
+    """A gated unit of which values and gates alternate; the last row of threes ends with the tensor."""
+    g = GraphBuilder("interleaved")
+    x, y = g.input("x", [rows, 2 * columns]), g.input("y", [rows, 3 * columns])
+    axes = g.ints([1])
+    value, gate = (g.op("Slice", x, g.ints([i]), g.ints([2 * columns]), axes, g.ints([2])) for i in range(2))
+    third = g.op("Slice", y, g.ints([2]), g.ints([3 * columns]), axes, g.ints([3]))
+    g.output(g.op("Add", g.op("Mul", value, g.op("Sigmoid", gate)), third), [rows, columns])
+    return g.build()
+
+
 @pytest.mark.parametrize("shape", [(64, 256), (1000, 523), (37, 19)])
-@pytest.mark.parametrize("make", [_transposed_operand, _channels_last, _transposed_softmax])
+@pytest.mark.parametrize(
+    "make", [_transposed_operand, _channels_last, _transposed_softmax, _heads, _interleaved]
+)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_transposes_beside_arithmetic(
     make: Callable[[int, int], onnx.ModelProto], shape: tuple[int, int], dtype: str

@@ -11,6 +11,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 static constexpr int64_t kLineBytes = 64;
+static constexpr int64_t kMostStrided = 4; ///< elements between lanes up to which loads and shuffles beat a gather
 
 /// Whether the index changes along the dim by whole blocks of a multiple of so many points only.
 static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
@@ -66,8 +67,12 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
     restrict(laneGuard);
     if (kind == Lanes::contiguous)
       prefetchNextTile(load, memory, element);
-    value = kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
-                                      : gather(memory, element, type, load.getMap(), lanesRead);
+    std::optional<Value> strided;
+    if (kind == Lanes::scattered && !lanesRead && !threads)
+      strided = loadStrided(memory, element, type, load.getMap());
+    value = strided                     ? *strided
+            : kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
+                                        : gather(memory, element, type, load.getMap(), lanesRead);
   }
   return fromStorage(value, load.getValue().getType());
 }
@@ -142,6 +147,55 @@ Value NestMemory::loadContiguous(Value memory, Type element, AffineMap map, Valu
     return whole;
   }
   return vector::MaskedLoadOp::create(builder, loc, type, memory, at, lanesRead, zeros(type));
+}
+
+std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceType type, AffineMap map) {
+  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
+  std::optional<int64_t> stride = strideAlong(map, strides, vectorDim);
+  int64_t chunk = std::min(lanes, shape.bytes / elementBytes(element));
+  if (!stride || *stride < 2 || *stride > kMostStrided || lanes % chunk != 0)
+    return std::nullopt;
+  int64_t start = 0, last = 0;
+  for (auto [index, distance] : llvm::zip(map.compose(origin), strides))
+    start += index * distance;
+  last = start;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
+    std::optional<int64_t> along = strideAlong(map, strides, dim);
+    if (!along || *along < 0)
+      return std::nullopt;
+    last += *along * (compute.getExtents()[dim] - 1);
+  }
+  // Loads begin where a lane of an access at no offset would, and end before the next such lane.
+  int64_t before = start % *stride;
+  if (start < 0 || last - before + *stride > type.getNumElements())
+    return std::nullopt;
+  SmallVector<Value> at = scalarIndices(map);
+  auto part = VectorType::get({chunk}, element);
+  auto load = [&](int64_t offset) -> Value {
+    SmallVector<Value> here(at);
+    here.back() = add(here.back(), offset - before);
+    return vector::LoadOp::create(builder, loc, part, memory, here);
+  };
+  Value whole;
+  for (int64_t lane = 0; lane < lanes; lane += chunk) {
+    Value taken = load(lane * *stride);
+    for (int64_t number = 1; number < *stride; ++number) {
+      SmallVector<int64_t> mask;
+      for (int64_t i = 0; i < chunk; ++i) {
+        int64_t place = i * *stride + before - number * chunk;
+        bool isHere = place >= 0 && place < chunk, isFirst = number == 1 && place < 0;
+        mask.push_back(isHere ? chunk + place : isFirst ? chunk + place : i);
+      }
+      taken = vector::ShuffleOp::create(builder, loc, taken, load(lane * *stride + number * chunk), mask);
+    }
+    if (lanes == chunk)
+      return taken;
+    if (!whole)
+      whole = zeros(VectorType::get({lanes}, element));
+    whole =
+        vector::InsertStridedSliceOp::create(builder, loc, taken, whole, ArrayRef<int64_t>{lane}, ArrayRef<int64_t>{1});
+  }
+  return whole;
 }
 
 Value NestMemory::gather(Value memory, Type element, SliceType type, AffineMap map, Value lanesRead) {

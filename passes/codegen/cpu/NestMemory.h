@@ -48,6 +48,10 @@ private:
   mlir::Value loadContiguous(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value lanesRead);
   mlir::Value gather(mlir::Value memory, mlir::Type element, tile::SliceType type, mlir::AffineMap map,
                      mlir::Value lanesRead);
+  /// Where lanes are `stride` elements apart, few: whole vectors of what lies there, of which shuffles take the lanes.
+  /// Nothing if those may reach past the end of the slice. Accesses between each other's lanes load the same vectors.
+  std::optional<mlir::Value> loadStrided(mlir::Value memory, mlir::Type element, tile::SliceType type,
+                                         mlir::AffineMap map);
   /// What the threads' vectors are aligned to: their lanes were chosen so.
   int64_t vectorBytes(mlir::Type element) const;
   /// Whether every whole vector of the access starts at a multiple of the register's bytes, as the machine wants it of

@@ -44,3 +44,18 @@ SmallVector<int64_t> tilewright::denseStrides(ArrayRef<int64_t> shape) {
     strides[dim] = strides[dim + 1] * shape[dim + 1];
   return strides;
 }
+
+int64_t tilewright::innermostDim(SliceType type, AffineMap map) {
+  if (map.getNumResults() == 0 || !type.getStrides().empty())
+    return -1;
+  AffineExpr index = map.getResults().back();
+  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
+    AffineExpr rest =
+        simplifyAffineExpr(index - getAffineDimExpr(dim, map.getContext()), map.getNumDims(), map.getNumSymbols());
+    bool alone =
+        llvm::none_of(map.getResults().drop_back(), [&](AffineExpr other) { return other.isFunctionOfDim(dim); });
+    if (index.isFunctionOfDim(dim) && !rest.isFunctionOfDim(dim))
+      return alone ? dim : -1;
+  }
+  return -1;
+}

@@ -16,6 +16,9 @@ llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape);
 /// it, nothing when the distance is not constant. `strides` are those of the slice.
 std::optional<int64_t> strideAlong(mlir::AffineMap map, llvm::ArrayRef<int64_t> strides, unsigned dim);
 
+/// The dim that the innermost index of a dense slice advances by one with, if no other index depends on it; or -1.
+int64_t innermostDim(tile::SliceType type, mlir::AffineMap map);
+
 } // namespace tilewright
 
 #endif

@@ -1,5 +1,7 @@
 #include "passes/codegen/cpu/TransposeEmitter.h"
 
+#include "passes/codegen/cpu/Slices.h"
+
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,22 +19,6 @@ struct Transpose {
   StoreOp store;
   int64_t from, to;
 };
-
-/// The dim that the innermost index of a dense slice advances by one with, if no other index depends on it; or -1.
-int64_t innermostDim(SliceType type, AffineMap map) {
-  if (map.getNumResults() == 0 || !type.getStrides().empty())
-    return -1;
-  AffineExpr index = map.getResults().back();
-  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
-    AffineExpr rest =
-        simplifyAffineExpr(index - getAffineDimExpr(dim, map.getContext()), map.getNumDims(), map.getNumSymbols());
-    bool alone =
-        llvm::none_of(map.getResults().drop_back(), [&](AffineExpr other) { return other.isFunctionOfDim(dim); });
-    if (index.isFunctionOfDim(dim) && !rest.isFunctionOfDim(dim))
-      return alone ? dim : -1;
-  }
-  return -1;
-}
 
 std::optional<Transpose> matchTranspose(ComputeOp compute) {
   Block &body = compute.getBodyBlock();

@@ -3,6 +3,7 @@
 // buffer in which lanes are neighbours.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/Slices.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -37,25 +38,17 @@ struct Turned {
   }
 };
 
-/// The dims that the indices are, each its own, with the vector dim last; or none if another dim is not innermost
-/// there.
+/// The dims that the access depends on, the vector dim last; or none if elements lie along that, or it has no part.
 SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map) {
-  int64_t vector = nest.getVector();
-  if (vector < 0 || map.getNumResults() == 0 || !type.getStrides().empty() || type.getElementBytes() < kLeastBytes)
+  int64_t vector = nest.getVector(), innermost = innermostDim(type, map);
+  if (vector < 0 || innermost < 0 || innermost == vector || !map.isFunctionOfDim(vector) ||
+      type.getElementBytes() < kLeastBytes || nest.getSizes()[vector] < kLeastSide ||
+      nest.getSizes()[innermost] < kLeastSide)
     return {};
-  auto innermost = dyn_cast<AffineDimExpr>(map.getResults().back());
-  if (!innermost || innermost.getPosition() == vector)
-    return {};
-  llvm::SmallSetVector<int64_t, 4> used;
-  for (AffineExpr index : map.getResults())
-    if (auto dim = dyn_cast<AffineDimExpr>(index);
-        dim ? !used.insert(dim.getPosition()) : !isa<AffineConstantExpr>(index))
-      return {};
-  if (!used.remove(vector) || nest.getSizes()[vector] < kLeastSide ||
-      nest.getSizes()[innermost.getPosition()] < kLeastSide)
-    return {};
-  SmallVector<int64_t> dims = used.takeVector();
-  llvm::sort(dims);
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(map.getNumDims()); ++dim)
+    if (dim != vector && map.isFunctionOfDim(dim))
+      dims.push_back(dim);
   dims.push_back(vector);
   return dims;
 }
