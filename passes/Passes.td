@@ -401,9 +401,9 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
   let summary = "Divide after a contraction instead of before it where that is less work";
   let description = [{
     Arrives: any function. Leaves: where a contraction reads exponentials divided
-    by their own sum (a softmax), at most moved about and read by it alone, and
-    its result is smaller than they are, it reads the exponentials, and its
-    result is divided. All others, exponentials of what its own maximum was not
+    by their own sum (a softmax), at most rounded, moved about and read by it
+    alone, and its result is smaller than they are, it reads the exponentials,
+    and its result is divided. All others, exponentials of what its own maximum was not
     taken off, and contractions that round their sums or do not start from zero,
     are left alone. See test/passes/delay-divisions.mlir.
   }];
@@ -420,7 +420,8 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     Leaves: the form `running maximum` on such a maximum, by which planning and
     lowering find both in one pass. All others are left alone: short rows,
     maxima across rows, narrow floats, maxima that nothing is taken relative to,
-    or something else than what they are the maximum of.
+    or something else than what they are the maximum of, and those of rows that a
+    contraction multiplies with.
     See test/passes/run-maxima.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];

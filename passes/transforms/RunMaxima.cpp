@@ -38,6 +38,19 @@ bool startsAtZero(const TensorExpr &sum) {
   return init && init.getValue().isZero();
 }
 
+/// Whether a contraction multiplies with what follows from the exponentials point by point. Register blocks read that
+/// from memory as it is, where no factor is applied any more; and the pass saved is short beside a contraction's.
+bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
+  SmallVector<bool> follows(relations.size());
+  for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+    bool reads = llvm::any_of(graph.inEdges(id), [&](unsigned edge) { return follows[graph.edges()[edge].producer]; });
+    if (reads && expr.kind == ExprKind::contraction)
+      return true;
+    follows[id] = relations[id] == Relation::proportional || (reads && expr.oneReliesOnOne());
+  }
+  return false;
+}
+
 /// Whether some sum over the same points is proportional to exp(-maximum), and no exponent is above zero.
 bool isSummedOver(const TensorGraph &graph, unsigned maximum) {
   ArrayRef<TensorExpr> exprs = graph.exprs();
@@ -62,7 +75,7 @@ bool isSummedOver(const TensorGraph &graph, unsigned maximum) {
       return false;
     summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
   }
-  return summed;
+  return summed && !isMultipliedWith(graph, relations);
 }
 
 struct RunMaxima : impl::RunMaximaBase<RunMaxima> {

@@ -4,14 +4,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 import tilewright
+from onnx import TensorProto, numpy_helper
 from tilewright.oracle import float64_reference
 
+from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
+
+
+def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
+    """The model with every float32 as `dtype`."""
+    if dtype == "bf16":
+        return to_bfloat16(model)
+    if dtype == "f16":
+        for tensor in model.graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT:
+                array = rounded(numpy_helper.to_array(tensor), dtype)
+                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        for value in (*model.graph.input, *model.graph.output):
+            if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+                value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return model
+
+
+def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The array as `dtype`, whose lowest number stands for lower ones that are finite."""
+    types: dict[str, tuple[Any, float]] = {
+        "f32": (np.float32, _LOWEST),
+        "bf16": (ml_dtypes.bfloat16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)),
+        "f16": (np.float16, float(np.finfo(np.float16).min)),
+    }
+    kind, lowest = types[dtype]
+    return np.where(np.isfinite(array), np.maximum(array, np.float32(lowest)), array).astype(kind)
+
 
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -32,6 +63,8 @@ class Attention:
     """of the scores, or the query"""
     transposed_key: bool = False
     """the key comes as [head size, keys]"""
+    dtype: str = "f32"
+    """or bf16, f16"""
     heads_inside: bool = False
     """[sequence, heads · size], as a projection gives it, and split here"""
     four: bool = True
@@ -58,7 +91,7 @@ class Attention:
         scores = self._masked(g, scores)
         result = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
         g.output(result, (*self._lead(self.heads), self.queries, self.value_size))
-        return g.build()
+        return narrowed(g.build(), self.dtype)
 
     def _lead(self, heads: int) -> tuple[int, ...]:
         return (1, heads) if self.four else (heads,)
@@ -91,7 +124,7 @@ class Attention:
         if self.mask == "rows":
             made[-1] = np.where(made[-1] > 0, np.float32(-np.inf), np.float32(0))
             made[-1][..., 2, :] = -np.inf
-        return made
+        return [rounded(array, self.dtype) for array in made]
 
 
 _PLAIN = Attention()
@@ -125,6 +158,41 @@ def test_is_one_kernel(attention: Attention) -> None:
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6)
     assert len(_kernels(program)) == 1, _kernels(program)
     assert not [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
+
+
+@pytest.mark.parametrize(
+    ("way", "dtype"),
+    [
+        ("plain", "bf16"),
+        ("causal", "bf16"),
+        ("grouped", "bf16"),
+        ("few queries", "bf16"),
+        ("masked keys", "f16"),
+    ],
+)
+def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
+    attention = replace(_WAYS[way], dtype=dtype)
+    model = attention.build()
+    program = tilewright.compile(model, threads=3)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    # Scores, scaled scores, weights and the result are each rounded once.
+    unit = 2.0**-9 if dtype == "bf16" else 2.0**-12
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert "division after its contraction" in program.explain()
+
+
+def test_strict_numerics_divide_where_the_graph_does() -> None:
+    attention = replace(_PLAIN, dtype="bf16")
+    model = attention.build()
+    program = tilewright.compile(model, threads=2, numerics="strict")
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    assert np.linalg.norm(error) <= 4 * 2.0**-9 * np.linalg.norm(expected)
+    assert "division after" not in program.explain()
 
 
 def test_a_masked_row_is_what_onnx_says() -> None:
