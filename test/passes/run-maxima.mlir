@@ -119,10 +119,12 @@ func.func @leaves_what_is_not_proportional(%x: tensor<6x513xf32>) -> tensor<6xf3
   return %s : tensor<6xf32>
 }
 
-// A contraction reads the exponentials from memory, as they are: they must be relative to the maximum itself.
-// CHECK-LABEL: func @leaves_what_a_contraction_multiplies_with
+// A contraction reads the exponentials from memory, as they are, so that they must be relative to one number for a block.
+// CHECK-LABEL: func @what_a_contraction_multiplies_with
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
+// CHECK: arith.maximumf
 // CHECK-NOT: tile.form
-func.func @leaves_what_a_contraction_multiplies_with(%x: tensor<6x513xf32>, %v: tensor<513x7xbf16>)
+func.func @what_a_contraction_multiplies_with(%x: tensor<6x513xf32>, %v: tensor<513x7xbf16>)
     -> (tensor<6xf32>, tensor<6x7xf32>) {
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0.0 : f32
