@@ -214,3 +214,76 @@ def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
     inputs[where][0, 1, 4, 5] = value
     (expected,) = float64_reference(model, inputs)
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
+
+
+def _in_blocks(model: onnx.ModelProto, keys: int, block: int) -> tilewright.Program:
+    """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
+    plan = tilewright.compile(model, threads=3).plan
+    (kernel,) = plan.kernels
+    part = kernel.parts[0]
+    (dim,) = (dim for dim, extent in enumerate(part.extents) if extent == keys and dim not in part.grid)
+    part.tiles[dim] = block
+    # Along the keys there are a maximum and a sum; the maximum comes first.
+    maximum = next(
+        op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
+    )
+    maximum.form = "running maximum of blocks"
+    return tilewright.compile(model, threads=3, plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("attention", "block"),
+    [
+        (_PLAIN, 16),
+        (replace(_PLAIN, mask="rows"), 24),
+        (replace(_PLAIN, mask="rows", dtype="bf16"), 16),
+        (replace(_PLAIN, mask="rows", dtype="f16", heads=6), 10),
+        (replace(_PLAIN, mask="causal", heads=4, key_heads=2, queries=53, dtype="bf16"), 7),
+    ],
+    ids=["f32", "f32 masked", "bf16 masked", "f16 masked", "bf16 causal grouped, odd blocks"],
+)
+def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
+    """Also where whole blocks of a row, the first ones or all, are masked, and the last block is shorter."""
+    model = attention.build()
+    program = _in_blocks(model, attention.keys, block)
+    inputs = attention.inputs(program)
+    if attention.mask == "rows":
+        inputs[-1][..., 4, : 2 * block] = -np.inf
+        inputs[-1][..., 4, 2 * block :] = 0
+        inputs[-1][..., 5, block:] = -np.inf
+        inputs[-1][..., 5, :block] = 0
+    (expected,) = float64_reference(model, inputs)
+    got = program(*inputs)[0].astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9, "f16": 2.0**-12}[attention.dtype]
+    error = np.nan_to_num(got) - np.nan_to_num(expected)
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(np.nan_to_num(expected))
+    assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
+    """By its own choice, where the scores of a few queries are more than a core's cache holds."""
+    attention = Attention(
+        heads=1, key_heads=1, queries=150, keys=4099, head_size=64, value_size=64, dtype=dtype
+    )
+    model = attention.build()
+    program = tilewright.compile(model, threads=2)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf], ids=str)
+@pytest.mark.parametrize("where", [0, 1, 2], ids=["query", "key", "value"])
+def test_what_is_no_number_crosses_blocks(where: int, value: float) -> None:
+    model = _PLAIN.build()
+    program = _in_blocks(model, _PLAIN.keys, 16)
+    inputs = _PLAIN.inputs(program)
+    inputs[where][0, 1, 20, 5] = value
+    (expected,) = float64_reference(model, inputs)
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)

@@ -41,7 +41,7 @@
 // CHECK:     arith.mulf %[[SUM]], %[[F]]
 // CHECK:     arith.addf
 // CHECK:     tile.store %{{.*}}, %[[S]]
-// CHECK:   tile.compute [6, 77, 5] sizes [3, 32, 5] {{.*}} micro_kernel = "fma-6x4"
+// CHECK:   tile.compute [6, 77, 5] sizes [3, 32, 5] {{.*}}micro_kernel = "fma-6x4"
 // CHECK:   tile.compute [6, 5] sizes [3, 5]
 // CHECK:     %[[SUM:.*]] = tile.load %[[O]]
 // CHECK:     %[[F:.*]] = tile.load %[[FACTOR]]
