@@ -60,14 +60,16 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     reads, once per workgroup; f16 and bf16 sums accumulate in f32. With the form
     `running maximum`, what is proportional to exp(-m) is computed in the nest
     that accumulates m, from references in its place, and corrected where later
-    nests read it.
+    nests read it. A dim that tiles walk in blocks becomes a loop around the
+    nests that have it; with the form `running maximum of blocks`, what was
+    summed relative to m is rescaled whenever m has grown.
   }];
   let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
                         "bytes of inputs that every tile reads that a workgroup keeps at most">,
                  Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
                         "target name or JSON file, whose registers say how many points share a reference">];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect"];
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let statistics = [Statistic<"programs", "programs", "tile programs made">];
 }
 
@@ -418,10 +420,11 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     Arrives: any function. A maximum m of long rows of f32 whose `exp(x - m)` is
     summed over the same rows reads each row twice: x again when m is known.
     Leaves: the form `running maximum` on such a maximum, by which planning and
-    lowering find both in one pass. All others are left alone: short rows,
-    maxima across rows, narrow floats, maxima that nothing is taken relative to,
-    or something else than what they are the maximum of, and those of rows that a
-    contraction multiplies with.
+    lowering find both in one pass. Where a contraction multiplies with such
+    exponentials, the form is `running maximum of blocks`: the plan may have tiles
+    walk the rows, of whatever length, in blocks. All others are left alone: short
+    rows, maxima across rows, narrow floats, maxima that nothing is taken relative
+    to, or something else than what they are the maximum of.
     See test/passes/run-maxima.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];

@@ -52,9 +52,8 @@ private:
   WalkPhase phaseOf(unsigned root) const {
     if (llvm::is_contained(roots[root].places, dim))
       return WalkPhase::inside;
-    bool waits = llvm::any_of(roots[root].reads, [&](const WalkedRead &read) {
-      return walk.phases[read.producer] != WalkPhase::before;
-    });
+    bool waits = llvm::any_of(roots[root].reads,
+                              [&](const WalkedRead &read) { return walk.phases[read.producer] != WalkPhase::before; });
     return waits ? WalkPhase::after : WalkPhase::before;
   }
 

@@ -30,10 +30,10 @@ struct WalkedRoot {
 enum class WalkPhase { before, inside, after };
 
 struct Walk {
-  std::string refused; ///< why the dim cannot be walked; empty: it can
-  llvm::SmallVector<WalkPhase> phases; ///< of each root
-  llvm::SmallVector<unsigned> grown;   ///< the roots that reduce the dim
-  int64_t maximum = -1;                ///< the one of them that others use while it grows
+  std::string refused;                  ///< why the dim cannot be walked; empty: it can
+  llvm::SmallVector<WalkPhase> phases;  ///< of each root
+  llvm::SmallVector<unsigned> grown;    ///< the roots that reduce the dim
+  int64_t maximum = -1;                 ///< the one of them that others use while it grows
   llvm::SmallVector<unsigned> rescaled; ///< those of them that are proportional to exp(-maximum)
 };
 

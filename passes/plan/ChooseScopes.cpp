@@ -173,7 +173,7 @@ private:
   const TensorGraph &graph;
   bool threadOnly;
   PartChoice part;
-  int64_t largest = 1; ///< points of the largest nest but those of contractions
+  int64_t largest = 1;                     ///< points of the largest nest but those of contractions
   llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
   llvm::DenseMap<unsigned, EdgeChoice> edges;
 };

@@ -19,10 +19,10 @@ constexpr int64_t kRunningTile = 2048;            ///< the same where rows end i
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
-constexpr int64_t kLaneBytes = 4; ///< of an accumulator
+constexpr int64_t kLaneBytes = 4;                             ///< of an accumulator
 constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
 constexpr double kClearly = 0.95;                             ///< of the time without that
-constexpr int64_t kStreams = 4;   ///< tensors that share the outermost cache: one larger than its part does not stay
+constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
 public:
@@ -301,7 +301,8 @@ private:
     for (const PartRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
-        bool grows = llvm::any_of(expr.reductions, [&](int64_t reduced) { return walked >= 0 && root.dims[reduced] == walked; });
+        bool grows =
+            llvm::any_of(expr.reductions, [&](int64_t reduced) { return walked >= 0 && root.dims[reduced] == walked; });
         if (space.readingNests(result).empty() && !grows)
           continue;
         int64_t elements = 1;

@@ -76,9 +76,8 @@ private:
   }
 
   bool isCopy(const PartRoot &root) const {
-    return root.accesses.size() == 1 && llvm::all_of(root.evaluated, [&](unsigned expr) {
-             return graph.exprs()[expr].kind == ExprKind::movement;
-           });
+    return root.accesses.size() == 1 &&
+           llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
   }
 
   /// The domain dim that fills vector lanes in the root's nest: the space's, else the innermost one it has.
@@ -164,8 +163,8 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
 static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
   int64_t blocks = space.blocksPerTile(), dim = walkedDim(space.extents, space.tiles, space.grid);
   for (const PartRoot &root : space.roots)
-    if (blocks > 1 && llvm::any_of(graph.exprs()[root.expr].reductions,
-                                   [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
+    if (blocks > 1 &&
+        llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
       Value result = graph.exprs()[root.expr].op->getResult(0);
       work.blockBytes += 4.0 * tensorBytes(result) * blocks;
       work.arithmetic += static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) * blocks;

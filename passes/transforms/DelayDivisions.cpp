@@ -86,8 +86,8 @@ bool roundsOnly(linalg::GenericOp generic) {
   return rounded && llvm::hasNItems(*generic.getBody(), 2) && inputOf(generic, rounded.getIn());
 }
 
-/// The division whose result a contraction reads, at most rounded and moved about, and where: `map` goes from the domain of the
-/// contraction to that of the division.
+/// The division whose result a contraction reads, at most rounded and moved about, and where: `map` goes from the
+/// domain of the contraction to that of the division.
 linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain) {
   while (tensor.hasOneUse()) {
     Operation *producer = tensor.getDefiningOp();

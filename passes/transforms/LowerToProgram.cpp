@@ -327,9 +327,7 @@ private:
   AffineMap grownIndex(ExprOp root, const Nest &nest) {
     return toNest(resultIndex(root, 0, buffers.contains(root.getResult(0))), nest);
   }
-  AffineMap blockIndex(ExprOp root, const Nest &nest) {
-    return toNest(resultIndex(root, 0, /*inBuffer=*/true), nest);
-  }
+  AffineMap blockIndex(ExprOp root, const Nest &nest) { return toNest(resultIndex(root, 0, /*inBuffer=*/true), nest); }
 
   Value loadAt(OpBuilder &body, Value slice, AffineMap at) {
     return LoadOp::create(body, subprogram.getLoc(), cast<SliceType>(slice.getType()).getElementType(), slice, at,
@@ -535,8 +533,8 @@ private:
       slice = buffer;
       map = toNest(access.map.getResults(), nest);
     } else if (Value buffer = buffers.lookup(access.tensor)) {
-      bool grows = nest.phase == WalkPhase::inside && movement.maximum &&
-                   access.tensor == movement.maximum.getResult(0);
+      bool grows =
+          nest.phase == WalkPhase::inside && movement.maximum && access.tensor == movement.maximum.getResult(0);
       slice = grows ? walk.reference : buffer;
       map = bufferIndex(access.tensor, access.map, nest);
     } else {
@@ -711,11 +709,6 @@ private:
 
 struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   using LowerToProgramBase::LowerToProgramBase;
-
-  void getDependentDialects(DialectRegistry &registry) const override {
-    LowerToProgramBase::getDependentDialects(registry);
-    registry.insert<scf::SCFDialect>();
-  }
 
   /// The subprograms of one kernel: those of one name that stand next to each other.
   static SmallVector<SmallVector<SubprogramOp>> collectKernels(ModuleOp module) {

@@ -191,8 +191,7 @@ private:
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
       Nest &nest = movement.nests[n];
       // A contraction's loops are those of its register block, for it alone.
-      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims ||
-          nest.phase != phases.lookup(root) ||
+      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims || nest.phase != phases.lookup(root) ||
           (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       add(nest, n, root, reductions);
