@@ -60,16 +60,14 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     reads, once per workgroup; f16 and bf16 sums accumulate in f32. With the form
     `running maximum`, what is proportional to exp(-m) is computed in the nest
     that accumulates m, from references in its place, and corrected where later
-    nests read it. A dim that tiles walk in blocks becomes a loop around the
-    nests that have it; with the form `running maximum of blocks`, what was
-    summed relative to m is rescaled whenever m has grown.
+    nests read it.
   }];
   let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
                         "bytes of inputs that every tile reads that a workgroup keeps at most">,
                  Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
                         "target name or JSON file, whose registers say how many points share a reference">];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+                           "::mlir::math::MathDialect"];
   let statistics = [Statistic<"programs", "programs", "tile programs made">];
 }
 
@@ -84,6 +82,20 @@ def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::Program
   }];
   let statistics = [Statistic<"bytes", "bytes", "block-space bytes over all programs">,
                     Statistic<"shared", "bytes-shared", "bytes saved by sharing between live ranges">];
+}
+
+def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::ProgramOp"> {
+  let summary = "Turn tiles in registers where lanes are not neighbours in memory";
+  let description = [{
+    Arrives: tile programs. Where a nest reads or writes a binding across its
+    lanes, and what lies next to each other in memory is next to each other along
+    another dim of the tile: a buffer of the workgroup in which lanes are
+    neighbours, and a copy between the two, which code generation turns in squares
+    of registers. Left alone: what does not fit into the workgroup's memory beside
+    what is there, tiles narrower than half a vector, guarded reads, micro kernels.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
+  let statistics = [Statistic<"turned", "turned", "accesses whose tiles are turned in registers">];
 }
 
 def TieResults : Pass<"tile-tie-results", "::mlir::ModuleOp"> {
@@ -403,9 +415,9 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
   let summary = "Divide after a contraction instead of before it where that is less work";
   let description = [{
     Arrives: any function. Leaves: where a contraction reads exponentials divided
-    by their own sum (a softmax), at most rounded, moved about and read by it
-    alone, and its result is smaller than they are, it reads the exponentials,
-    and its result is divided. All others, exponentials of what its own maximum was not
+    by their own sum (a softmax), at most moved about and read by it alone, and
+    its result is smaller than they are, it reads the exponentials, and its
+    result is divided. All others, exponentials of what its own maximum was not
     taken off, and contractions that round their sums or do not start from zero,
     are left alone. See test/passes/delay-divisions.mlir.
   }];
@@ -420,11 +432,9 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     Arrives: any function. A maximum m of long rows of f32 whose `exp(x - m)` is
     summed over the same rows reads each row twice: x again when m is known.
     Leaves: the form `running maximum` on such a maximum, by which planning and
-    lowering find both in one pass. Where a contraction multiplies with such
-    exponentials, the form is `running maximum of blocks`: the plan may have tiles
-    walk the rows, of whatever length, in blocks. All others are left alone: short
-    rows, maxima across rows, narrow floats, maxima that nothing is taken relative
-    to, or something else than what they are the maximum of.
+    lowering find both in one pass. All others are left alone: short rows,
+    maxima across rows, narrow floats, maxima that nothing is taken relative to,
+    or something else than what they are the maximum of.
     See test/passes/run-maxima.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];

@@ -710,6 +710,11 @@ private:
 struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   using LowerToProgramBase::LowerToProgramBase;
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    LowerToProgramBase::getDependentDialects(registry);
+    registry.insert<scf::SCFDialect>();
+  }
+
   /// The subprograms of one kernel: those of one name that stand next to each other.
   static SmallVector<SmallVector<SubprogramOp>> collectKernels(ModuleOp module) {
     SmallVector<SmallVector<SubprogramOp>> kernels;

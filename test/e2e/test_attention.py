@@ -288,3 +288,22 @@ def test_what_is_no_number_crosses_blocks(where: int, value: float) -> None:
     inputs[where][0, 1, 20, 5] = value
     (expected,) = float64_reference(model, inputs)
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_chain_without_softmax_adds_up_its_blocks(dtype: str) -> None:
+    g = GraphBuilder("chain")
+    a, b, d = g.input("a", (37, 24)), g.input("b", (24, 53)), g.input("d", (53, 20))
+    g.output(g.op("MatMul", g.op("Relu", g.op("MatMul", a, b)), d), (37, 20))
+    model = narrowed(g.build(), dtype)
+    plan = tilewright.compile(model, threads=2).plan
+    (kernel,) = plan.kernels
+    part = kernel.parts[0]
+    part.tiles[part.extents.index(53)] = 16
+    program = tilewright.compile(model, threads=2, plan=plan)
+    rng = np.random.default_rng(3)
+    inputs = [rounded(rng.standard_normal(spec.shape), dtype) for spec in program.signature.inputs]
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    assert np.linalg.norm(error) <= 2 * unit * np.linalg.norm(expected)
