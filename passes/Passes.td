@@ -84,20 +84,6 @@ def AllocateBuffers : Pass<"tile-allocate-buffers", "::tilewright::tile::Program
                     Statistic<"shared", "bytes-shared", "bytes saved by sharing between live ranges">];
 }
 
-def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::ProgramOp"> {
-  let summary = "Turn tiles in registers where lanes are not neighbours in memory";
-  let description = [{
-    Arrives: tile programs. Where a nest reads or writes a binding across its
-    lanes, and what lies next to each other in memory is next to each other along
-    another dim of the tile: a buffer of the workgroup in which lanes are
-    neighbours, and a copy between the two, which code generation turns in squares
-    of registers. Left alone: what does not fit into the workgroup's memory beside
-    what is there, tiles narrower than half a vector, guarded reads, micro kernels.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
-  let statistics = [Statistic<"turned", "turned", "accesses whose tiles are turned in registers">];
-}
-
 def TieResults : Pass<"tile-tie-results", "::mlir::ModuleOp"> {
   let summary = "Let results take the memory of inputs that nobody reads any more";
   let description = [{
