@@ -60,7 +60,9 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     reads, once per workgroup; f16 and bf16 sums accumulate in f32. With the form
     `running maximum`, what is proportional to exp(-m) is computed in the nest
     that accumulates m, from references in its place, and corrected where later
-    nests read it.
+    nests read it. A dim that tiles walk in blocks becomes a loop around the
+    nests that have it; with the form `running maximum of blocks`, what was
+    summed relative to m is rescaled whenever m has grown.
   }];
   let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
                         "bytes of inputs that every tile reads that a workgroup keeps at most">,
@@ -401,9 +403,9 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
   let summary = "Divide after a contraction instead of before it where that is less work";
   let description = [{
     Arrives: any function. Leaves: where a contraction reads exponentials divided
-    by their own sum (a softmax), at most moved about and read by it alone, and
-    its result is smaller than they are, it reads the exponentials, and its
-    result is divided. All others, exponentials of what its own maximum was not
+    by their own sum (a softmax), at most rounded, moved about and read by it
+    alone, and its result is smaller than they are, it reads the exponentials,
+    and its result is divided. All others, exponentials of what its own maximum was not
     taken off, and contractions that round their sums or do not start from zero,
     are left alone. See test/passes/delay-divisions.mlir.
   }];
@@ -418,9 +420,11 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     Arrives: any function. A maximum m of long rows of f32 whose `exp(x - m)` is
     summed over the same rows reads each row twice: x again when m is known.
     Leaves: the form `running maximum` on such a maximum, by which planning and
-    lowering find both in one pass. All others are left alone: short rows,
-    maxima across rows, narrow floats, maxima that nothing is taken relative to,
-    or something else than what they are the maximum of.
+    lowering find both in one pass. Where a contraction multiplies with such
+    exponentials, the form is `running maximum of blocks`: the plan may have tiles
+    walk the rows, of whatever length, in blocks. All others are left alone: short
+    rows, maxima across rows, narrow floats, maxima that nothing is taken relative
+    to, or something else than what they are the maximum of.
     See test/passes/run-maxima.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];

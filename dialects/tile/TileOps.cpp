@@ -90,9 +90,15 @@ LogicalResult SubprogramOp::verify() {
   int64_t vector = getVector();
   if (!distinctDims(getGrid(), rank) || vector < -1 || vector >= rank)
     return emitOpError("S4: grid and vector must name dims of the space, without repetition");
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(getGrid(), dim) && tiles[dim] != extents[dim])
-      return emitOpError("S5: dim ") << dim << " is not in the grid, so its tile must be its extent";
+  int64_t walked = -1;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (llvm::is_contained(getGrid(), dim) || tiles[dim] == extents[dim])
+      continue;
+    if (walked >= 0)
+      return emitOpError("S5: dim ") << dim << " is not in the grid, and dim " << walked
+                                     << " is walked in blocks, so its tile must be its extent";
+    walked = dim;
+  }
   if (!distinctDims(getStreamed().value_or(ArrayRef<int64_t>()), getNumResults()))
     return emitOpError("S7: streamed must name results, without repetition");
   return success();

@@ -20,14 +20,15 @@ def Tile_SubprogramOp : Tile_Op<"subprogram", [IsolatedFromAbove, SingleBlock]> 
     The unit of code generation (Souffle 5.4). Its *index space* is the common
     iteration space of its expressions: `extents` per dim, of which the `grid`
     dims are walked in tiles of `tiles` elements by independent workgroups; all
-    other dims lie whole inside a tile. `vector` names the dim whose elements
-    fill vector lanes.
+    other dims lie whole inside a tile, but for one, which a tile may walk in
+    blocks of `tiles` elements one after another: sums along it grow from block
+    to block. `vector` names the dim whose elements fill vector lanes.
 
     Constraints: (S1) block arguments match the operands; (S2) the terminator
     yields the results; (S3) extents, tiles are of one length and positive,
     tiles no larger than extents; (S4) grid and vector are dims of the space,
     without repetition; (S5) a dim that is not in grid has a tile of its full
-    extent unless it is the vector dim of a packed space; (S6) ops inside are
+    extent, but for one that tiles walk in blocks; (S6) ops inside are
     `tile.expr`, `tile.connect` and the terminator; (S7) `streamed` names
     results, which are written past the caches because no cache can hold them
     until they are read; (S8) where `numerics` keeps roundings no connect is

@@ -13,7 +13,7 @@ using namespace tilewright;
 namespace {
 using Relations = llvm::DenseMap<Value, Relation>; ///< of the values of a body; absent: independent
 
-Relation relationOf(Operation &op, const Relations &known) {
+Relation relationOf(Operation &op, const Relations &known, bool throughRoundings) {
   auto of = [&](unsigned i) { return known.lookup_or(op.getOperand(i), Relation::independent); };
   bool depends = llvm::any_of(op.getOperands(), [&](Value operand) { return known.contains(operand); });
   if (!depends)
@@ -21,6 +21,8 @@ Relation relationOf(Operation &op, const Relations &known) {
   if (isa<arith::SubFOp>(op) && of(0) == Relation::independent && of(1) == Relation::maximum)
     return Relation::shifted;
   if (isa<math::ExpOp>(op) && of(0) == Relation::shifted)
+    return Relation::proportional;
+  if (throughRoundings && isa<arith::ExtFOp, arith::TruncFOp>(op) && of(0) == Relation::proportional)
     return Relation::proportional;
   if (isa<arith::MulFOp>(op) && ((of(0) == Relation::proportional && of(1) == Relation::independent) ||
                                  (of(0) == Relation::independent && of(1) == Relation::proportional)))
@@ -44,14 +46,18 @@ Relation relationOfResult(const TensorExpr &expr, const Relations &known) {
   return proportional ? Relation::sum : Relation::other;
 }
 
-Relation relationOf(const TensorExpr &expr, ArrayRef<Relation> inputs) {
+Relation relationOf(const TensorExpr &expr, ArrayRef<Relation> inputs, bool throughRoundings) {
   if (llvm::all_of(inputs, [](Relation input) { return input == Relation::independent; }))
     return Relation::independent;
   bool guarded = llvm::any_of(llvm::zip(expr.inputs, inputs), [](auto pair) {
     auto &[access, input] = pair;
     return input != Relation::independent && access.guard != IntegerSet();
   });
-  if (guarded || expr.op->getNumResults() != 1 || !getElementTypeOrSelf(expr.op->getResult(0).getType()).isF32())
+  if (guarded || expr.op->getNumResults() != 1)
+    return Relation::other;
+  Type element = getElementTypeOrSelf(expr.op->getResult(0).getType());
+  bool isRounded = throughRoundings && expr.oneReliesOnOne() && isNarrowFloat(element);
+  if (!element.isF32() && !isRounded)
     return Relation::other;
   if (expr.op->getNumRegions() == 0)
     return inputs.size() == 1 ? inputs.front() : Relation::other;
@@ -64,7 +70,7 @@ Relation relationOf(const TensorExpr &expr, ArrayRef<Relation> inputs) {
       known[element] = input;
     }
   for (Operation &op : expr.op->getRegion(0).front().without_terminator())
-    if (Relation relation = relationOf(op, known); relation != Relation::independent)
+    if (Relation relation = relationOf(op, known, throughRoundings); relation != Relation::independent)
       for (Value result : op.getResults())
         known[result] = relation;
   return relationOfResult(expr, known);
@@ -72,7 +78,8 @@ Relation relationOf(const TensorExpr &expr, ArrayRef<Relation> inputs) {
 } // namespace
 
 SmallVector<Relation> tilewright::relateTo(ArrayRef<TensorExpr> exprs, unsigned maximum,
-                                           llvm::function_ref<int64_t(unsigned, unsigned)> producerOf) {
+                                           llvm::function_ref<int64_t(unsigned, unsigned)> producerOf,
+                                           bool throughRoundings) {
   SmallVector<Relation> relations(exprs.size(), Relation::independent);
   relations[maximum] = Relation::maximum;
   for (unsigned id = maximum + 1; id < exprs.size(); ++id) {
@@ -82,7 +89,7 @@ SmallVector<Relation> tilewright::relateTo(ArrayRef<TensorExpr> exprs, unsigned 
       Relation relation = producer < 0 ? Relation::independent : relations[producer];
       inputs.push_back(relation == Relation::sum ? Relation::independent : relation);
     }
-    relations[id] = relationOf(exprs[id], inputs);
+    relations[id] = relationOf(exprs[id], inputs, throughRoundings);
   }
   return relations;
 }

@@ -23,9 +23,11 @@ enum class Relation {
 };
 
 /// The relation of each expression, given in program order, to the one at `maximum`. `producerOf` is the index of the
-/// expression that computes an input of another, or -1.
+/// expression that computes an input of another, or -1. With `throughRoundings` what is proportional stays so when it
+/// is rounded to a narrower type: then it must not be multiplied by a factor any more, but sums of it may.
 llvm::SmallVector<Relation> relateTo(llvm::ArrayRef<TensorExpr> exprs, unsigned maximum,
-                                     llvm::function_ref<int64_t(unsigned expr, unsigned input)> producerOf);
+                                     llvm::function_ref<int64_t(unsigned expr, unsigned input)> producerOf,
+                                     bool throughRoundings = false);
 
 /// Whether the expression is a maximum of f32 along one dim, which has at least `least` points.
 bool isRowMaximum(const TensorExpr &expr, int64_t least);

@@ -23,8 +23,10 @@ public:
   ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly)
       : graph(graph), threadOnly(threadOnly) {
     part.exprs.assign(exprs.begin(), exprs.end());
+    // Every element that a contraction meets it meets many times: its points are no measure of what others compute.
     for (unsigned expr : exprs)
-      largest = std::max(largest, graph.exprs()[expr].domainSize());
+      if (graph.exprs()[expr].kind != ExprKind::contraction)
+        largest = std::max(largest, graph.exprs()[expr].domainSize());
   }
 
   llvm::DenseMap<unsigned, EdgeChoice> choose() {
@@ -171,7 +173,7 @@ private:
   const TensorGraph &graph;
   bool threadOnly;
   PartChoice part;
-  int64_t largest = 1;
+  int64_t largest = 1;                     ///< points of the largest nest but those of contractions
   llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
   llvm::DenseMap<unsigned, EdgeChoice> edges;
 };

@@ -3,6 +3,7 @@
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
+#include "passes/plan/WalkedDim.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -19,7 +20,14 @@ int64_t IndexSpace::numTiles() const {
   return count;
 }
 
+int64_t IndexSpace::blocksPerTile() const {
+  int64_t dim = walkedDim(extents, tiles, grid);
+  return dim < 0 ? 1 : llvm::divideCeil(extents[dim], tiles[dim]);
+}
+
 int64_t IndexSpace::keptAlong(const PartRoot &root) const {
+  if (llvm::is_contained(root.dims, walkedDim(extents, tiles, grid)))
+    return 0; // only a block of it is there at a time
   auto own = llvm::find_if(llvm::reverse(grid), [&](int64_t dim) { return llvm::is_contained(root.dims, dim); });
   return own - llvm::reverse(grid).begin();
 }

@@ -77,6 +77,8 @@ struct IndexSpace {
   std::vector<mlir::Value> streamed;        ///< outputs that no cache holds until they are read: written past it
 
   int64_t numTiles() const;
+  /// Of the reduced dim that a tile walks, if it walks one.
+  int64_t blocksPerTile() const;
   /// How many grid dims, the last ones, a root has no part in: what it computes is kept for the tiles along them.
   int64_t keptAlong(const PartRoot &root) const;
   /// How many times each element of a root is computed: once, but for kept operands of contractions, which the tiles

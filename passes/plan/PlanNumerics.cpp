@@ -4,8 +4,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/Rounding.h"
-#include "passes/analysis/RunningMaximum.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -95,9 +95,10 @@ static std::string checkReduction(const TensorExpr &expr, const Numerics &numeri
 
 std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode) {
   // A maximum may always be complete before it is used.
-  bool waits = formOf(expr) == kRunningMaximum && op.form == "as-is";
-  if (op.form != formOf(expr) && !waits)
-    return "has the form '" + formOf(expr) + "', not '" + op.form + "'";
+  std::string form = formOf(expr);
+  bool waits = (form == kRunningMaximum || form == kMaximumOfBlocks) && op.form == "as-is";
+  if (op.form != form && !waits)
+    return "has the form '" + form + "', not '" + op.form + "'";
   if (mode == NumericsMode::strict && op.form != "as-is")
     return "strict numerics keep the graph's algebra, so its form must be 'as-is'";
   if (expr.oneReliesOnOne() && (!op.numerics.accumulation.empty() || op.numerics.reassociates))

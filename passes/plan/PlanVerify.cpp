@@ -3,6 +3,7 @@
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
+#include "passes/plan/WalkedDim.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -214,7 +215,7 @@ private:
     for (const PartRoot &root : roots)
       if (std::string why = checkTileLocal(part, root); !why.empty())
         return op(root.expr) + ": " + why;
-    return "";
+    return checkWalk(part, choice, roots);
   }
 
   static std::string checkSpace(const PartPlan &part) {
@@ -233,9 +234,11 @@ private:
       if (extent <= 0 || tile <= 0 || tile > extent)
         return "tile " + std::to_string(tile) + " does not fit extent " + std::to_string(extent) + " of dim " +
                std::to_string(dim);
-      if (!grid.contains(dim) && tile != extent)
-        return "dim " + std::to_string(dim) + " is not in the grid, so its tile must be its extent";
-      tiles *= llvm::divideCeil(extent, tile);
+      if (!grid.contains(dim) && tile != extent && dim != walkedDim(part.extents, part.tiles, part.grid))
+        return "dim " + std::to_string(dim) + " is not in the grid, and another one is walked in blocks, so its tile " +
+               "must be its extent";
+      if (grid.contains(dim))
+        tiles *= llvm::divideCeil(extent, tile);
     }
     if (part.workgroups < 1 || part.workgroups > tiles)
       return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles";
@@ -285,6 +288,24 @@ private:
       if (own != dims.end() && llvm::is_contained(expr.reductions, own - dims.begin()))
         return "reduces grid dim " + std::to_string(dim);
     }
+    return "";
+  }
+
+  /// A dim outside of the grid whose tile is not its extent is walked block by block.
+  std::string checkWalk(const PartPlan &part, const PartChoice &choice, std::vector<PartRoot> &roots) const {
+    int64_t dim = walkedDim(part.extents, part.tiles, part.grid);
+    if (dim < 0)
+      return "";
+    for (PartRoot &root : roots)
+      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
+    Walk walk = walkAlong(graph, choice, roots, dim);
+    std::string name = "dim " + std::to_string(dim);
+    if (!walk.refused.empty())
+      return name + " is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because " +
+             walk.refused;
+    if (walk.maximum >= 0 && planOf(part, roots[walk.maximum].expr).form != kMaximumOfBlocks)
+      return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked, so its form must be '" +
+             kMaximumOfBlocks.str() + "'";
     return "";
   }
 

@@ -4,6 +4,7 @@
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/BlockShapes.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
 
 using namespace mlir;
@@ -18,8 +19,10 @@ constexpr int64_t kRunningTile = 2048;            ///< the same where rows end i
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
-constexpr int64_t kLaneBytes = 4; ///< of an accumulator
-constexpr int64_t kStreams = 4;   ///< tensors that share the outermost cache: one larger than its part does not stay
+constexpr int64_t kLaneBytes = 4;                             ///< of an accumulator
+constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
+constexpr double kClearly = 0.95;                             ///< of the time without that
+constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
 
 class TileChooser {
 public:
@@ -99,27 +102,40 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Whole register blocks. Every split of the row dim into even pieces with every number of lane blocks is predicted,
-  /// and the quickest taken; a batch dim is walked one by one.
+  /// and the quickest taken; a batch dim is walked one by one. What a tile holds along a reduced dim may be blocks of
+  /// it, where that is clearly quicker.
   void chooseContractionTiles() {
     chooseBlock();
     space.leastRows = rowsPerPanel();
     space.cacheBytes = target.level(tile::Space::block).capacityBytes;
-    int64_t row = rowDim();
+    int64_t row = rowDim(), walked = walkableDim(graph, part, space);
     std::vector<int64_t> best;
     double quickest = std::numeric_limits<double>::infinity();
-    for (int64_t rows : rowTiles(row))
-      for (int64_t lanes : laneTiles()) {
-        if (row >= 0)
-          space.tiles[row] = rows;
-        if (space.vector >= 0)
-          space.tiles[space.vector] = lanes;
-        double seconds = contractionSeconds();
-        if (seconds < quickest) {
-          quickest = seconds;
-          best = space.tiles;
+    for (int64_t blocks : walkedTiles(walked))
+      for (int64_t rows : rowTiles(row))
+        for (int64_t lanes : laneTiles()) {
+          if (row >= 0)
+            space.tiles[row] = rows;
+          if (space.vector >= 0)
+            space.tiles[space.vector] = lanes;
+          if (walked >= 0)
+            space.tiles[walked] = blocks;
+          bool whole = walked < 0 || blocks == space.extents[walked];
+          double seconds = contractionSeconds() / (whole ? 1 : kClearly);
+          if (seconds < quickest) {
+            quickest = seconds;
+            best = space.tiles;
+          }
         }
-      }
     space.tiles = best;
+  }
+
+  SmallVector<int64_t> walkedTiles(int64_t dim) const {
+    SmallVector<int64_t> sizes = {dim < 0 ? 1 : space.extents[dim]};
+    for (int64_t limit = kLongestBlock; dim >= 0 && limit >= kShortestBlock; limit /= 2)
+      if (limit < space.extents[dim])
+        sizes.push_back(evenTile(space.extents[dim], limit));
+    return sizes;
   }
 
   /// The register block of the part's first contraction. Strict numerics may have a slower micro kernel, which takes
@@ -145,7 +161,7 @@ private:
     // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
     double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
     return predictKernel(workOf(graph, space), target).seconds * penalty +
-           kTileSeconds * space.numTiles() / target.cores;
+           kTileSeconds * space.numTiles() * space.blocksPerTile() / target.cores;
   }
 
   /// The place of the dim that register blocks take their rows from, if it is in the grid.
@@ -279,19 +295,21 @@ private:
 
   static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
-  /// Tiles of results that later nests read.
+  /// Tiles of results that later nests read, and of what grows along a walked dim another one for its blocks.
   int64_t resultBytes() const {
-    int64_t bytes = 0;
+    int64_t bytes = 0, walked = walkedDim(space.extents, space.tiles, space.grid);
     for (const PartRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
-        if (space.readingNests(result).empty())
+        bool grows =
+            llvm::any_of(expr.reductions, [&](int64_t reduced) { return walked >= 0 && root.dims[reduced] == walked; });
+        if (space.readingNests(result).empty() && !grows)
           continue;
         int64_t elements = 1;
         for (AffineExpr index : map.getResults())
           if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
             elements *= space.tiles[root.dims[dim]];
-        bytes += aligned(elements * elementBytesOf(result));
+        bytes += aligned(elements * elementBytesOf(result)) * (grows ? 2 : 1);
         if (root.reference >= 0)
           bytes += aligned(llvm::divideCeil(elements, pointsPerReference(target.vectorBytes, target.vectorRegisters)) *
                            elementBytesOf(result));

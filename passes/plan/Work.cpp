@@ -1,6 +1,7 @@
 #include "passes/plan/Work.h"
 
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/WalkedDim.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -34,7 +35,8 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
 }
 
 namespace {
-constexpr double kGatherOperations = 32; ///< lane operations in the time of one element gathered or scattered
+constexpr double kGatherOperations = 32;    ///< lane operations in the time of one element gathered or scattered
+constexpr double kTransposeOperations = 12; ///< ... of one that is moved across registers with its neighbours
 constexpr int64_t kLineBytes = 64;
 
 /// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
@@ -66,11 +68,16 @@ private:
     double points = graph.exprs()[root.expr].domainSize();
     int64_t contiguous = unitStrideDim(map.getResult(innermost));
     if (contiguous != lane)
-      work.arithmetic += kGatherOperations * points * space.timesComputed(root);
+      work.arithmetic += (isCopy(root) ? kTransposeOperations : kGatherOperations) * points * space.timesComputed(root);
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
     if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
       work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kLineBytes) / run - 1);
+  }
+
+  bool isCopy(const PartRoot &root) const {
+    return root.accesses.size() == 1 &&
+           llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
   }
 
   /// The domain dim that fills vector lanes in the root's nest: the space's, else the innermost one it has.
@@ -152,6 +159,18 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
   }
 }
 
+/// What grows along a walked dim is read and written for each block, twice where it is rescaled.
+static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  int64_t blocks = space.blocksPerTile(), dim = walkedDim(space.extents, space.tiles, space.grid);
+  for (const PartRoot &root : space.roots)
+    if (blocks > 1 &&
+        llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
+      Value result = graph.exprs()[root.expr].op->getResult(0);
+      work.blockBytes += 4.0 * tensorBytes(result) * blocks;
+      work.arithmetic += static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) * blocks;
+    }
+}
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
@@ -179,6 +198,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     work.outputBytes += tensorBytes(tensor);
   work.blockBytes = bufferTraffic(graph, space);
   addContractions(graph, space, work);
+  addWalk(graph, space, work);
   AccessPenalty(graph, space, work).add();
   return work;
 }

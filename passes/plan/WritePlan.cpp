@@ -1,7 +1,7 @@
 // The decisions of a planner, written down as a Plan.
 #include "passes/plan/WritePlan.h"
 
-#include "passes/analysis/RunningMaximum.h"
+#include "passes/analysis/ReducedWalk.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
@@ -123,6 +123,8 @@ private:
     if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const PartRoot &root) {
           return root.reference == static_cast<int64_t>(id);
         }))
+      plan.form = "as-is";
+    if (plan.form == kMaximumOfBlocks && part.space.blocksPerTile() == 1)
       plan.form = "as-is";
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();

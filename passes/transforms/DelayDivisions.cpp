@@ -7,6 +7,7 @@
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/OwnMaximum.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/plan/PlanNumerics.h"
 
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -23,7 +25,7 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// `contraction` multiplies with what `division` divided, and could be divided itself.
+/// `contraction` multiplies with what `division` divided, at most rounded after it, and could be divided itself.
 struct Delay {
   linalg::LinalgOp contraction;
   linalg::GenericOp division;
@@ -77,8 +79,15 @@ arith::DivFOp onlyDivision(linalg::GenericOp generic) {
   return division && llvm::hasNItems(*generic.getBody(), 2) ? division : arith::DivFOp();
 }
 
-/// The division whose result a contraction reads, at most moved about, and where: `map` goes from the domain of the
-/// contraction to that of the division.
+/// Whether a generic does nothing but round its elements to a narrower type. Rounded before a division instead of after
+/// it, a quotient errs by as much.
+bool roundsOnly(linalg::GenericOp generic) {
+  auto rounded = generic ? yielded(generic).getDefiningOp<arith::TruncFOp>() : arith::TruncFOp();
+  return rounded && llvm::hasNItems(*generic.getBody(), 2) && inputOf(generic, rounded.getIn());
+}
+
+/// The division whose result a contraction reads, at most rounded and moved about, and where: `map` goes from the
+/// domain of the contraction to that of the division.
 linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain) {
   while (tensor.hasOneUse()) {
     Operation *producer = tensor.getDefiningOp();
@@ -90,7 +99,8 @@ linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t>
     map = composeInDomain(expr->pointOf(0), map, domain);
     if (linalg::GenericOp generic = elementwiseOp(tensor); generic && onlyDivision(generic))
       return generic;
-    if (expr->kind != ExprKind::movement || expr->inputs.size() != 1 || expr->inputs[0].guard != IntegerSet())
+    bool passesOn = expr->kind == ExprKind::movement || roundsOnly(elementwiseOp(tensor));
+    if (!passesOn || expr->inputs.size() != 1 || expr->inputs[0].guard != IntegerSet())
       return {};
     map = composeInDomain(expr->inputs[0].map, map, domain);
     tensor = expr->inputs[0].tensor;
@@ -113,7 +123,9 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   if (!init || !init.getValue().isZero())
     return std::nullopt;
   auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
-  if (type.getElementType() != cast<RankedTensorType>(divisor->get().getType()).getElementType())
+  Type element = type.getElementType(), summed = getElementTypeOrSelf(divisor->get().getType());
+  bool holdsSum = element == summed || (element.isF32() && isNarrowFloat(summed));
+  if (!holdsSum)
     return std::nullopt;
   map = composeInDomain(division.getMatchingIndexingMap(divisor), map, contraction.domain);
   if (llvm::any_of(contraction.reductions, [&](int64_t dim) { return map.isFunctionOfDim(dim); }))
@@ -139,7 +151,10 @@ void delay(const Delay &what) {
   auto quotient = linalg::GenericOp::create(
       builder, loc, type, ValueRange{product, what.divisor}, empty, ArrayRef{identity, what.divisorMap, identity},
       parallel, [&](OpBuilder &body, Location at, ValueRange values) {
-        linalg::YieldOp::create(body, at, arith::DivFOp::create(body, at, values[0], values[1]).getResult());
+        Value by = values[1];
+        if (by.getType() != type.getElementType())
+          by = arith::ExtFOp::create(body, at, type.getElementType(), by);
+        linalg::YieldOp::create(body, at, arith::DivFOp::create(body, at, values[0], by).getResult());
       });
   quotient->setAttr(kFormAttr, builder.getStringAttr("division after its contraction"));
   product.replaceAllUsesExcept(quotient.getResult(0), quotient);

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
@@ -76,28 +77,45 @@ public:
         references[maximum] = allocateReferences(bodyBuilder, maximum);
     for (const TileStaging &staging : movement.tileStaged)
       stagingBuffers.push_back(allocateSlice(bodyBuilder, staging.access));
-    for (unsigned n = 0; n < movement.nests.size(); ++n) {
-      bool copies = false;
-      for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
-        if (staging.nest == n && !staging.inNest) {
-          buildCopyIn(bodyBuilder, staging.access, stagingBuffers[i]);
-          copies = true;
-        }
-      if (n != 0 || copies)
-        SyncOp::create(bodyBuilder, loc, Scope::block);
-      buildNest(bodyBuilder, n);
-      if (ExprOp running = movement.nests[n].running; running && references.contains(running.getResult(0)))
-        buildFactors(bodyBuilder, running);
-    }
+    buildNests(bodyBuilder, WalkPhase::before);
+    if (movement.walked >= 0)
+      buildWalk(bodyBuilder);
+    buildNests(bodyBuilder, WalkPhase::after);
     copyOutBufferedReductions(bodyBuilder);
   }
 
 private:
   MLIRContext *context() { return subprogram.getContext(); }
+
+  void buildNests(OpBuilder &builder, WalkPhase phase) {
+    for (unsigned n = 0; n < movement.nests.size(); ++n) {
+      const Nest &nest = movement.nests[n];
+      if (nest.phase != phase)
+        continue;
+      bool copies = false;
+      for (auto [i, staging] : llvm::enumerate(movement.tileStaged))
+        if (staging.nest == n && !staging.inNest) {
+          buildCopyIn(builder, staging.access, stagingBuffers[i]);
+          copies = true;
+        }
+      if (n != 0 || copies)
+        SyncOp::create(builder, subprogram.getLoc(), Scope::block);
+      buildNest(builder, n);
+      if (ExprOp running = nest.running; running && references.contains(running.getResult(0)))
+        buildFactors(builder, running);
+      for (ExprOp root : nest.roots)
+        if (root == movement.maximum)
+          joinMaximum(builder);
+        else if (llvm::is_contained(movement.grown, root))
+          joinBlock(builder, root, /*last=*/false);
+    }
+  }
+
+  /// Whether a tile begins elsewhere than at zero of a dim.
+  bool hasOffset(int64_t dim) { return dim == movement.walked || llvm::is_contained(subprogram.getGrid(), dim); }
   AffineExpr offsetOf(int64_t dim) {
-    bool inGrid = llvm::is_contained(subprogram.getGrid(), dim);
     AffineExpr expr = getAffineDimExpr(dim, context());
-    return inGrid ? expr - getAffineSymbolExpr(dim, context()) : expr;
+    return hasOffset(dim) ? expr - getAffineSymbolExpr(dim, context()) : expr;
   }
 
   /// Where in the space the domain dim stands that a result index is, or -1.
@@ -178,8 +196,7 @@ private:
     SmallVector<AffineExpr> exprs;
     for (auto [index, expr] : llvm::zip(map.getResults(), written.getResults())) {
       int64_t place = placeOfIndex(root, expr);
-      bool inGrid = llvm::is_contained(subprogram.getGrid(), place);
-      exprs.push_back(inGrid ? index - getAffineSymbolExpr(place, context()) : index);
+      exprs.push_back(place >= 0 && hasOffset(place) ? index - getAffineSymbolExpr(place, context()) : index);
     }
     return toNest(exprs, nest);
   }
@@ -262,6 +279,119 @@ private:
     return arith::MulFOp::create(builder, loc, value, factor, arith::FastMathFlags::reassoc);
   }
 
+  // --- blocks of a reduced dim -------------------------------------------------------------------------------------
+
+  /// What is reduced along the walked dim starts before its blocks, and each block is joined to those before it.
+  void buildWalk(OpBuilder &builder) {
+    Location loc = subprogram.getLoc();
+    for (ExprOp root : movement.grown)
+      walk.block[root] = allocateTile(builder, root.getResult(0));
+    if (ExprOp maximum = movement.maximum) {
+      walk.reference = allocateTile(builder, maximum.getResult(0));
+      walk.factor = allocateTile(builder, maximum.getResult(0));
+    }
+    for (ExprOp root : movement.grown)
+      buildElementwise(builder, rowsOf(root), [&](OpBuilder &body) {
+        Value start = arith::ConstantOp::create(body, loc, cast<TypedAttr>(root.getInits()[0]));
+        StoreOp::create(body, loc, start, grownSlice(root), grownIndex(root, rowsOf(root)));
+      });
+    SyncOp::create(builder, loc, Scope::block);
+    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value).getResult(); };
+    auto loop = scf::ForOp::create(builder, loc, constant(0), constant(extents[movement.walked]),
+                                   constant(tiles[movement.walked]));
+    OpBuilder block = OpBuilder::atBlockTerminator(loop.getBody());
+    walkOffset = loop.getInductionVar();
+    buildNests(block, WalkPhase::inside);
+    walkOffset = Value();
+    if (movement.rescaled.empty())
+      return;
+    markEmptyRows(builder);
+    for (ExprOp root : movement.rescaled)
+      joinBlock(builder, root, /*last=*/true);
+  }
+
+  /// A nest over the elements that a root leaves.
+  Nest rowsOf(ExprOp root) {
+    Nest rows;
+    for (AffineExpr expr : root.getResultMap(0).getResults())
+      if (int64_t place = placeOfIndex(root, expr); place >= 0)
+        rows.dims.push_back(place);
+    llvm::sort(rows.dims);
+    return rows;
+  }
+
+  Value grownSlice(ExprOp root) {
+    Value tensor = root.getResult(0), buffer = buffers.lookup(tensor);
+    return buffer ? buffer : outputBinding(escapingAs(tensor).front());
+  }
+  AffineMap grownIndex(ExprOp root, const Nest &nest) {
+    return toNest(resultIndex(root, 0, buffers.contains(root.getResult(0))), nest);
+  }
+  AffineMap blockIndex(ExprOp root, const Nest &nest) { return toNest(resultIndex(root, 0, /*inBuffer=*/true), nest); }
+
+  Value loadAt(OpBuilder &body, Value slice, AffineMap at) {
+    return LoadOp::create(body, subprogram.getLoc(), cast<SliceType>(slice.getType()).getElementType(), slice, at,
+                          IntegerSetAttr());
+  }
+
+  /// The sum so far, made relative to what the maximum is now, and that of the block; at last, the sum alone.
+  void joinBlock(OpBuilder &builder, ExprOp root, bool last) {
+    Location loc = subprogram.getLoc();
+    Nest own = rowsOf(root);
+    SyncOp::create(builder, loc, Scope::block);
+    buildElementwise(builder, own, [&](OpBuilder &body) {
+      Value sum = loadAt(body, grownSlice(root), grownIndex(root, own));
+      if (llvm::is_contained(movement.rescaled, root))
+        sum = arith::MulFOp::create(body, loc, sum, loadAt(body, walk.factor, blockIndex(movement.maximum, own)));
+      if (!last)
+        sum = arith::AddFOp::create(body, loc, sum, loadAt(body, walk.block[root], blockIndex(root, own)));
+      StoreOp::create(body, loc, sum, grownSlice(root), grownIndex(root, own));
+    });
+  }
+
+  /// The maximum m of all blocks so far, and the factor exp(old - m) for what was summed relative to the old one: one
+  /// where they are equal, infinities too. Rows of which nothing counts yet are relative to zero, so that their
+  /// exponentials are zero.
+  void joinMaximum(OpBuilder &builder) {
+    Location loc = subprogram.getLoc();
+    ExprOp root = movement.maximum;
+    Nest rows = rowsOf(root);
+    SyncOp::create(builder, loc, Scope::block);
+    buildElementwise(builder, rows, [&](OpBuilder &body) {
+      Value old = loadAt(body, grownSlice(root), grownIndex(root, rows));
+      Value now = arith::MaximumFOp::create(body, loc, old, loadAt(body, walk.block[root], blockIndex(root, rows)));
+      Value factor = math::ExpOp::create(body, loc, arith::SubFOp::create(body, loc, old, now));
+      StoreOp::create(body, loc, now, grownSlice(root), grownIndex(root, rows));
+      StoreOp::create(body, loc, selectIfEqual(body, old, now, 1, factor), walk.factor, blockIndex(root, rows));
+      StoreOp::create(body, loc, selectIfEqual(body, now, -std::numeric_limits<float>::infinity(), 0, now),
+                      walk.reference, blockIndex(root, rows));
+    });
+  }
+
+  /// Of rows in which nothing counted the graph's exponentials are exp(-inf + inf).
+  void markEmptyRows(OpBuilder &builder) {
+    ExprOp root = movement.maximum;
+    Nest rows = rowsOf(root);
+    SyncOp::create(builder, subprogram.getLoc(), Scope::block);
+    buildElementwise(builder, rows, [&](OpBuilder &body) {
+      Value maximum = loadAt(body, grownSlice(root), grownIndex(root, rows));
+      Value factor = selectIfEqual(body, maximum, -std::numeric_limits<float>::infinity(),
+                                   std::numeric_limits<float>::quiet_NaN(), number(body, 1));
+      StoreOp::create(body, subprogram.getLoc(), factor, walk.factor, blockIndex(root, rows));
+    });
+  }
+
+  Value number(OpBuilder &body, float value) {
+    return arith::ConstantOp::create(body, subprogram.getLoc(), body.getF32FloatAttr(value));
+  }
+  Value selectIfEqual(OpBuilder &body, Value a, Value b, float then, Value otherwise) {
+    Value same = arith::CmpFOp::create(body, subprogram.getLoc(), arith::CmpFPredicate::OEQ, a, b);
+    return arith::SelectOp::create(body, subprogram.getLoc(), same, number(body, then), otherwise);
+  }
+  Value selectIfEqual(OpBuilder &body, Value a, float b, float then, Value otherwise) {
+    return selectIfEqual(body, a, number(body, b), then, otherwise);
+  }
+
   // --- nests -------------------------------------------------------------------------------------------------------
 
   /// Where in the space the dim stands along which the register block of a contraction has its lanes.
@@ -291,6 +421,9 @@ private:
       if (grid != subprogram.getGrid().end()) {
         offsetDims.push_back(position);
         nestOffsets.push_back(offsets[grid - subprogram.getGrid().begin()]);
+      } else if (dim == movement.walked) {
+        offsetDims.push_back(position);
+        nestOffsets.push_back(walkOffset);
       }
       if (llvm::is_contained(nest.reductions, dim))
         reductions.push_back(position);
@@ -400,7 +533,9 @@ private:
       slice = buffer;
       map = toNest(access.map.getResults(), nest);
     } else if (Value buffer = buffers.lookup(access.tensor)) {
-      slice = buffer;
+      bool grows =
+          nest.phase == WalkPhase::inside && movement.maximum && access.tensor == movement.maximum.getResult(0);
+      slice = grows ? walk.reference : buffer;
       map = bufferIndex(access.tensor, access.map, nest);
     } else {
       slice = bindingOf(access.tensor);
@@ -513,8 +648,9 @@ private:
       accs.running = accs.slices.size();
       forwarded[tensor] = yielded;
     }
-    accs.slices.push_back(buffer ? buffer : outputBinding(outputs.front()));
-    accs.maps.push_back(toNest(resultIndex(root, i, static_cast<bool>(buffer)), nest));
+    Value block = walk.block.lookup(root);
+    accs.slices.push_back(block ? block : buffer ? buffer : outputBinding(outputs.front()));
+    accs.maps.push_back(toNest(resultIndex(root, i, block || buffer), nest));
     accs.inits.push_back(root.getInits()[i]);
     accs.kinds.push_back(kind ? vector::stringifyCombiningKind(*kind).str() : "none");
     accs.yields.push_back(yielded);
@@ -552,6 +688,13 @@ private:
   Movement movement;
   ArrayRef<int64_t> extents, tiles;
   SmallVector<Value> offsets; ///< of the grid dims, as in the subprogram's `grid`
+  Value walkOffset;           ///< of the block of the walked dim
+  /// Where a dim is walked: what each reduction along it finds in a block, and for each element of the maximum what
+  /// exponentials are relative to, and the factor for those of the blocks before.
+  struct {
+    DenseMap<Operation *, Value> block;
+    Value reference, factor;
+  } walk;
   DenseMap<Value, Value> buffers, workgroupBuffers;
   DenseMap<Value, Value> references; ///< by a running maximum: its references, then the factors of what is relative
   SmallVector<Value> stagingBuffers;
@@ -566,6 +709,11 @@ private:
 
 struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   using LowerToProgramBase::LowerToProgramBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    LowerToProgramBase::getDependentDialects(registry);
+    registry.insert<scf::SCFDialect>();
+  }
 
   /// The subprograms of one kernel: those of one name that stand next to each other.
   static SmallVector<SmallVector<SubprogramOp>> collectKernels(ModuleOp module) {

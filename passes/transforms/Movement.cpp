@@ -1,6 +1,6 @@
 #include "passes/transforms/Movement.h"
 
-#include "passes/analysis/RunningMaximum.h"
+#include "passes/plan/WalkedDim.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -16,6 +16,8 @@ static int64_t spaceRank(ExprOp root) { return cast<SubprogramOp>(root->getParen
 
 int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
   ArrayRef<int64_t> grid = subprogram.getGrid();
+  if (nest.phase == WalkPhase::inside)
+    return 0; // only a block of it is there at a time
   int64_t along = 0;
   while (along < static_cast<int64_t>(grid.size()) && !llvm::is_contained(nest.dims, grid[grid.size() - 1 - along]))
     ++along;
@@ -122,8 +124,10 @@ public:
       : subprogram(subprogram), workgroupStaging(workgroupStaging), maxima(subprogram, referenceBlock) {}
 
   Movement decide() {
+    decideWalk();
     for (auto root : subprogram.getBody().getOps<ExprOp>())
       place(root);
+    orderByPhase();
     collectBuffered();
     stageInputs();
     return std::move(movement);
@@ -134,6 +138,35 @@ private:
     SmallVector<int64_t> dims(llvm::make_filter_range(placeOf(root), [](int64_t dim) { return dim >= 0; }));
     llvm::sort(dims);
     return dims;
+  }
+
+  void decideWalk() {
+    movement.walked = walkedDim(subprogram.getExtents(), subprogram.getTiles(), subprogram.getGrid());
+    if (movement.walked < 0)
+      return;
+    Walk walk = walkAlong(subprogram, movement.walked);
+    assert(walk.refused.empty() && "tile-verify-planned refuses it");
+    SmallVector<ExprOp> roots(subprogram.getBody().getOps<ExprOp>());
+    for (auto [root, phase] : llvm::zip(roots, walk.phases))
+      phases[root] = phase;
+    for (unsigned root : walk.grown)
+      movement.grown.push_back(roots[root]);
+    for (unsigned root : walk.rescaled)
+      movement.rescaled.push_back(roots[root]);
+    if (walk.maximum >= 0)
+      movement.maximum = roots[walk.maximum];
+  }
+
+  void orderByPhase() {
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, movement.nests.size()));
+    llvm::stable_sort(order, [&](unsigned a, unsigned b) { return movement.nests[a].phase < movement.nests[b].phase; });
+    SmallVector<Nest> nests;
+    for (unsigned n : order)
+      nests.push_back(movement.nests[n]);
+    movement.nests = std::move(nests);
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        movement.nestOf[root] = n;
   }
 
   static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
@@ -158,7 +191,7 @@ private:
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
       Nest &nest = movement.nests[n];
       // A contraction's loops are those of its register block, for it alone.
-      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims ||
+      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims || nest.phase != phases.lookup(root) ||
           (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
       add(nest, n, root, reductions);
@@ -168,7 +201,7 @@ private:
       }
       return;
     }
-    movement.nests.push_back({dims, {}, {}, {}});
+    movement.nests.push_back({dims, {}, {}, {}, phases.lookup(root)});
     add(movement.nests.back(), movement.nests.size() - 1, root, reductions);
   }
 
@@ -301,6 +334,7 @@ private:
   SubprogramOp subprogram;
   int64_t workgroupStaging;
   RunningMaxima maxima;
+  llvm::DenseMap<Operation *, WalkPhase> phases; ///< of roots, where a dim is walked
   Movement movement;
 };
 } // namespace

@@ -5,6 +5,7 @@
 #define TILEWRIGHT_TRANSFORMS_MOVEMENT_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/analysis/ReducedWalk.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tilewright {
@@ -25,6 +26,7 @@ struct Nest {
   llvm::SmallVector<int64_t> reductions; ///< the reduced ones among them
   llvm::SmallVector<tile::ExprOp> roots; ///< in program order
   tile::ExprOp running;                  ///< the one whose maximum others use while it is accumulated; null: none
+  WalkPhase phase = WalkPhase::before;   ///< when it runs, where the tile walks a dim in blocks
 };
 
 /// A slice of an input that several nests read: the first of them copies it to a buffer as it reads it, or, where that
@@ -36,7 +38,7 @@ struct TileStaging {
 };
 
 struct Movement {
-  llvm::SmallVector<Nest> nests;
+  llvm::SmallVector<Nest> nests; ///< in the order in which they run
   llvm::DenseMap<mlir::Operation *, unsigned> nestOf;
   llvm::SmallVector<TileStaging> tileStaged;    ///< accesses copied to a buffer once per tile
   llvm::SetVector<mlir::Value> workgroupStaged; ///< inputs copied whole, once per workgroup
@@ -44,6 +46,10 @@ struct Movement {
   llvm::SetVector<mlir::Value> buffered;
   /// Those of them that are stored relative to a reference, with the maximum that they are to be relative to.
   llvm::MapVector<mlir::Value, mlir::Value> relative;
+  int64_t walked = -1;                      ///< the dim that the tile walks in blocks
+  llvm::SmallVector<tile::ExprOp> grown;    ///< what is reduced along it
+  llvm::SmallVector<tile::ExprOp> rescaled; ///< those of them that are proportional to exp(-maximum)
+  tile::ExprOp maximum;                     ///< the one of them that others use while it grows; null: none
 };
 
 /// How many of the last grid dims a nest has no part in: what it computes is kept for the tiles along them.

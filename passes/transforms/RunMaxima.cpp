@@ -3,7 +3,7 @@
 // uses it is seen from its loop nests.
 #include "passes/Passes.h"
 #include "passes/analysis/OwnMaximum.h"
-#include "passes/analysis/RunningMaximum.h"
+#include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/TensorGraph.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/Target.h"
@@ -38,8 +38,25 @@ bool startsAtZero(const TensorExpr &sum) {
   return init && init.getValue().isZero();
 }
 
-/// Whether some sum over the same points is proportional to exp(-maximum), and no exponent is above zero.
-bool isSummedOver(const TensorGraph &graph, unsigned maximum) {
+/// Whether a contraction multiplies with what follows from the exponentials point by point. Register blocks read that
+/// from memory as it is, where no factor is applied any more; and the pass saved is short beside a contraction's. What
+/// they may save is memory, by walking blocks of the row.
+bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
+  SmallVector<bool> follows(relations.size());
+  for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+    bool reads = false;
+    for (unsigned edge : graph.inEdges(id))
+      reads |= follows[graph.edges()[edge].producer];
+    if (reads && expr.kind == ExprKind::contraction)
+      return true;
+    follows[id] = relations[id] == Relation::proportional || (reads && expr.oneReliesOnOne());
+  }
+  return false;
+}
+
+/// The form of a maximum where some sum over the same points is proportional to exp(-maximum), and no exponent is above
+/// zero; empty: it is none.
+StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t least) {
   ArrayRef<TensorExpr> exprs = graph.exprs();
   auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
     for (unsigned edge : graph.inEdges(expr))
@@ -57,12 +74,17 @@ bool isSummedOver(const TensorGraph &graph, unsigned maximum) {
       return producer >= 0 && relations[producer] == Relation::maximum;
     });
     if (follows && readsMaximum && !isSubtractedFromOwn(expr))
-      return false;
+      return "";
     if (relations[id] == Relation::sum && !startsAtZero(expr))
-      return false;
+      return "";
     summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
   }
-  return summed;
+  if (!summed)
+    return "";
+  if (isMultipliedWith(graph, relations))
+    return kMaximumOfBlocks;
+  const TensorExpr &expr = exprs[maximum];
+  return isRowMaximum(expr, least) && reducesInnermost(expr) ? StringRef(kRunningMaximum) : "";
 }
 
 struct RunMaxima : impl::RunMaximaBase<RunMaxima> {
@@ -77,11 +99,13 @@ struct RunMaxima : impl::RunMaximaBase<RunMaxima> {
     int64_t least = kLeastReferences * pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
     for (Block &block : getOperation().getBody()) {
       TensorGraph graph = TensorGraph::build(block);
-      for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-        if (isRowMaximum(expr, least) && reducesInnermost(expr) && isSummedOver(graph, id)) {
-          expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), kRunningMaximum));
-          ++numNamed;
-        }
+      for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+        StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
+        if (form.empty())
+          continue;
+        expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
+        ++numNamed;
+      }
     }
   }
 };

@@ -1,6 +1,7 @@
 // The end of planning: what lowering takes for granted is checked here, on the IR alone, so that a hand-written planned
 // graph fails with an error at the op instead of a wrong kernel.
 #include "passes/Passes.h"
+#include "passes/plan/WalkedDim.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "llvm/ADT/DenseSet.h"
@@ -24,10 +25,20 @@ public:
     for (auto expr : body.getOps<tile::ExprOp>())
       if (failed(verifyExpr(expr)))
         return failure();
-    return success();
+    return verifyWalk();
   }
 
 private:
+  LogicalResult verifyWalk() {
+    int64_t dim = walkedDim(subprogram.getExtents(), subprogram.getTiles(), subprogram.getGrid());
+    bool composed = llvm::all_of(body.getOps<tile::ExprOp>(), [&](tile::ExprOp expr) { return isRoot(expr); });
+    if (dim < 0 || !composed)
+      return success();
+    if (Walk walk = walkAlong(subprogram, dim); !walk.refused.empty())
+      return subprogram.emitOpError("G6: dim ") << dim << " cannot be walked in blocks: " << walk.refused;
+    return success();
+  }
+
   LogicalResult verifyConnect(tile::ConnectOp connect) {
     auto producer = connect.getValue().getDefiningOp<tile::ExprOp>();
     tile::Scope scope = connect.getScope();

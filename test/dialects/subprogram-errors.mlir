@@ -63,8 +63,8 @@ func.func @s4_vector() {
 // -----
 
 func.func @s5_cut() {
-  // expected-error @+1 {{S5: dim 1 is not in the grid, so its tile must be its extent}}
-  tile.subprogram "k" () extents [4, 8] tiles [1, 2] grid [0] vector 1 workgroups 1 : () -> () {
+  // expected-error @+1 {{S5: dim 2 is not in the grid, and dim 1 is walked in blocks, so its tile must be its extent}}
+  tile.subprogram "k" () extents [4, 8, 8] tiles [1, 2, 2] grid [0] vector 1 workgroups 1 : () -> () {
     tile.yield
   }
   return

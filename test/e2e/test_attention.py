@@ -4,14 +4,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 import tilewright
+from onnx import TensorProto, numpy_helper
 from tilewright.oracle import float64_reference
 
+from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
+
+
+def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
+    """The model with every float32 as `dtype`."""
+    if dtype == "bf16":
+        return to_bfloat16(model)
+    if dtype == "f16":
+        for tensor in model.graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT:
+                array = rounded(numpy_helper.to_array(tensor), dtype)
+                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        for value in (*model.graph.input, *model.graph.output):
+            if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+                value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return model
+
+
+def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The array as `dtype`, whose lowest number stands for lower ones that are finite."""
+    types: dict[str, tuple[Any, float]] = {
+        "f32": (np.float32, _LOWEST),
+        "bf16": (ml_dtypes.bfloat16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)),
+        "f16": (np.float16, float(np.finfo(np.float16).min)),
+    }
+    kind, lowest = types[dtype]
+    return np.where(np.isfinite(array), np.maximum(array, np.float32(lowest)), array).astype(kind)
+
 
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -32,6 +63,8 @@ class Attention:
     """of the scores, or the query"""
     transposed_key: bool = False
     """the key comes as [head size, keys]"""
+    dtype: str = "f32"
+    """or bf16, f16"""
     heads_inside: bool = False
     """[sequence, heads · size], as a projection gives it, and split here"""
     four: bool = True
@@ -58,7 +91,7 @@ class Attention:
         scores = self._masked(g, scores)
         result = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
         g.output(result, (*self._lead(self.heads), self.queries, self.value_size))
-        return g.build()
+        return narrowed(g.build(), self.dtype)
 
     def _lead(self, heads: int) -> tuple[int, ...]:
         return (1, heads) if self.four else (heads,)
@@ -91,7 +124,7 @@ class Attention:
         if self.mask == "rows":
             made[-1] = np.where(made[-1] > 0, np.float32(-np.inf), np.float32(0))
             made[-1][..., 2, :] = -np.inf
-        return made
+        return [rounded(array, self.dtype) for array in made]
 
 
 _PLAIN = Attention()
@@ -127,6 +160,41 @@ def test_is_one_kernel(attention: Attention) -> None:
     assert not [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
 
 
+@pytest.mark.parametrize(
+    ("way", "dtype"),
+    [
+        ("plain", "bf16"),
+        ("causal", "bf16"),
+        ("grouped", "bf16"),
+        ("few queries", "bf16"),
+        ("masked keys", "f16"),
+    ],
+)
+def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
+    attention = replace(_WAYS[way], dtype=dtype)
+    model = attention.build()
+    program = tilewright.compile(model, threads=3)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    # Scores, scaled scores, weights and the result are each rounded once.
+    unit = 2.0**-9 if dtype == "bf16" else 2.0**-12
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert "division after its contraction" in program.explain()
+
+
+def test_strict_numerics_divide_where_the_graph_does() -> None:
+    attention = replace(_PLAIN, dtype="bf16")
+    model = attention.build()
+    program = tilewright.compile(model, threads=2, numerics="strict")
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    assert np.linalg.norm(error) <= 4 * 2.0**-9 * np.linalg.norm(expected)
+    assert "division after" not in program.explain()
+
+
 def test_a_masked_row_is_what_onnx_says() -> None:
     """Nothing to weigh gives NaN, in its own row alone."""
     attention = replace(_PLAIN, mask="rows")
@@ -146,3 +214,96 @@ def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
     inputs[where][0, 1, 4, 5] = value
     (expected,) = float64_reference(model, inputs)
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
+
+
+def _in_blocks(model: onnx.ModelProto, keys: int, block: int) -> tilewright.Program:
+    """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
+    plan = tilewright.compile(model, threads=3).plan
+    (kernel,) = plan.kernels
+    part = kernel.parts[0]
+    (dim,) = (dim for dim, extent in enumerate(part.extents) if extent == keys and dim not in part.grid)
+    part.tiles[dim] = block
+    # Along the keys there are a maximum and a sum; the maximum comes first.
+    maximum = next(
+        op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
+    )
+    maximum.form = "running maximum of blocks"
+    return tilewright.compile(model, threads=3, plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("attention", "block"),
+    [
+        (_PLAIN, 16),
+        (replace(_PLAIN, mask="rows"), 24),
+        (replace(_PLAIN, mask="rows", dtype="bf16"), 16),
+        (replace(_PLAIN, mask="rows", dtype="f16", heads=6), 10),
+        (replace(_PLAIN, mask="causal", heads=4, key_heads=2, queries=53, dtype="bf16"), 7),
+    ],
+    ids=["f32", "f32 masked", "bf16 masked", "f16 masked", "bf16 causal grouped, odd blocks"],
+)
+def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
+    """Also where whole blocks of a row, the first ones or all, are masked, and the last block is shorter."""
+    model = attention.build()
+    program = _in_blocks(model, attention.keys, block)
+    inputs = attention.inputs(program)
+    if attention.mask == "rows":
+        inputs[-1][..., 4, : 2 * block] = -np.inf
+        inputs[-1][..., 4, 2 * block :] = 0
+        inputs[-1][..., 5, block:] = -np.inf
+        inputs[-1][..., 5, :block] = 0
+    (expected,) = float64_reference(model, inputs)
+    got = program(*inputs)[0].astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9, "f16": 2.0**-12}[attention.dtype]
+    error = np.nan_to_num(got) - np.nan_to_num(expected)
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(np.nan_to_num(expected))
+    assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
+    """By its own choice, where the scores of a few queries are more than a core's cache holds."""
+    attention = Attention(
+        heads=1, key_heads=1, queries=150, keys=4099, head_size=64, value_size=64, dtype=dtype
+    )
+    model = attention.build()
+    program = tilewright.compile(model, threads=2)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize(
+    ("where", "value"), [(0, np.inf), (1, np.nan), (2, -np.inf)], ids=["query", "key", "value"]
+)
+def test_what_is_no_number_crosses_blocks(where: int, value: float) -> None:
+    model = _PLAIN.build()
+    program = _in_blocks(model, _PLAIN.keys, 16)
+    inputs = _PLAIN.inputs(program)
+    inputs[where][0, 1, 20, 5] = value
+    (expected,) = float64_reference(model, inputs)
+    np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_chain_without_softmax_adds_up_its_blocks(dtype: str) -> None:
+    g = GraphBuilder("chain")
+    a, b, d = g.input("a", (37, 24)), g.input("b", (24, 53)), g.input("d", (53, 20))
+    g.output(g.op("MatMul", g.op("Relu", g.op("MatMul", a, b)), d), (37, 20))
+    model = narrowed(g.build(), dtype)
+    plan = tilewright.compile(model, threads=2).plan
+    (kernel,) = plan.kernels
+    part = kernel.parts[0]
+    part.tiles[part.extents.index(53)] = 16
+    program = tilewright.compile(model, threads=2, plan=plan)
+    rng = np.random.default_rng(3)
+    inputs = [rounded(rng.standard_normal(spec.shape), dtype) for spec in program.signature.inputs]
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    assert np.linalg.norm(error) <= 2 * unit * np.linalg.norm(expected)

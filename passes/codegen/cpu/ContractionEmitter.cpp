@@ -100,16 +100,28 @@ TermLayout termLayout(ComputeOp compute, Contraction contraction) {
   return {{terms->depth}, terms->dim < 0 ? innermost : terms->dim};
 }
 
+/// Whether steps of `depth` terms begin where the nest does: at the first one, or at a block of whole steps of a loop
+/// over blocks.
+bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
+  auto own = llvm::find(compute.getOffsetDims(), dim);
+  if (depth == 1 || (own == compute.getOffsetDims().end() && compute.getExtents()[dim] == compute.getSizes()[dim]))
+    return true;
+  if (own == compute.getOffsetDims().end() || compute.getSizes()[dim] % depth != 0)
+    return false;
+  Value offset = compute.getOffsets()[own - compute.getOffsetDims().begin()];
+  auto argument = dyn_cast<BlockArgument>(offset);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && argument == loop.getInductionVar() && getConstantIntValue(loop.getLowerBound()) == 0 &&
+         getConstantIntValue(loop.getStep()) == compute.getSizes()[dim];
+}
+
 /// The micro kernel that the nest names, or the quickest, that can compute it.
 std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contraction, const TermLayout &layout,
                                      const Target &target) {
-  // A step takes whole terms from the first one on.
-  bool isWhole = !llvm::is_contained(compute.getOffsetDims(), layout.dim) &&
-                 compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim];
   auto named = findMicroKernel(target, contraction.types, layout.lanes, *compute.getMicroKernel());
-  if (named && (isWhole || named->depth == 1))
+  if (named && takesWholeSteps(compute, layout.dim, named->depth))
     return named;
-  if (isWhole)
+  if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim])
     return chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
   for (StringRef generic : {"fma", "mul_add"})
     if (auto found = findMicroKernel(target, contraction.types, layout.lanes, generic); found && found->depth == 1)
@@ -156,6 +168,23 @@ public:
       offset = zero;
     for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
       offsets[dim] = outer.lookup(offset);
+    length = compute.getSizes()[layout.dim];
+    if (depth == 1)
+      return emitBatch(contraction.batch);
+    firstStep = arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth));
+    int64_t last = compute.getExtents()[layout.dim] % length;
+    if (last == 0)
+      return emitBatch(contraction.batch);
+    // The last block of a loop over blocks has terms of its own number.
+    Value end = add(offsets[layout.dim], constantIndex(length));
+    Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, end,
+                                          constantIndex(compute.getExtents()[layout.dim]));
+    auto branch = scf::IfOp::create(builder, loc, isWhole, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+    emitBatch(contraction.batch);
+    builder.setInsertionPoint(branch.elseBlock()->getTerminator());
+    length = last;
     emitBatch(contraction.batch);
   }
 
@@ -218,7 +247,7 @@ private:
 
   /// All rows by `count` lanes, panel by panel along the reduced dim.
   void emitPanels(int64_t count) {
-    int64_t size = compute.getSizes()[layout.dim], whole = size / depth;
+    int64_t size = length, whole = size / depth;
     Type stored = cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
     int64_t bytes = width() * depth * stored.getIntOrFloatBitWidth() / 8;
     int64_t most = std::clamp<int64_t>(kPanelBytes / bytes, 1, std::max<int64_t>(whole, 1));
@@ -229,9 +258,9 @@ private:
     int64_t inLoop = whole / most * most;
     if (inLoop > 0)
       loop(constantIndex(0), constantIndex(inLoop), most,
-           [&](Value first) { emitPanel({first, most, /*rest=*/0}, count); });
+           [&](Value first) { emitPanel({add(firstStep, first), most, /*rest=*/0}, count); });
     if (inLoop < whole || size % depth > 0)
-      emitPanel({constantIndex(inLoop), whole - inLoop, size % depth}, count);
+      emitPanel({add(firstStep, constantIndex(inLoop)), whole - inLoop, size % depth}, count);
   }
 
   void emitPanel(Panel panel, int64_t count) {
@@ -376,16 +405,16 @@ private:
 
   /// The innermost loop, whose index counts steps of several terms, and the terms that are left.
   SmallVector<Value> reduceSteps(int64_t dim, ValueRange sums, int64_t rows, int64_t count) {
-    int64_t whole = compute.getSizes()[dim] / depth, rest = compute.getSizes()[dim] % depth;
+    int64_t whole = length / depth, rest = length % depth;
     SmallVector<Value> now(sums);
     if (whole > 0)
       now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
-        indices[dim] = index;
+        indices[dim] = add(firstStep, index);
         return multiplyAdd(carried, rows, count, depth);
       });
     if (rest == 0)
       return now;
-    indices[dim] = constantIndex(whole);
+    indices[dim] = add(firstStep, constantIndex(whole));
     return multiplyAdd(now, rows, count, rest);
   }
 
@@ -602,6 +631,8 @@ private:
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
+  Value firstStep;              ///< of several terms, in the block of a loop over blocks
+  int64_t length;               ///< terms of the nest, or of such a block
   Value packed;                 ///< memory of panels packed here
   std::optional<Panel> current; ///< the one that register blocks read
 };

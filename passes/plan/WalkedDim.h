@@ -1,0 +1,24 @@
+// A kernel's reduced dim that tiles walk block by block (ReducedWalk), asked of the graph and of a subprogram.
+#ifndef TILEWRIGHT_PLAN_WALKEDDIM_H
+#define TILEWRIGHT_PLAN_WALKEDDIM_H
+
+#include "passes/analysis/ReducedWalk.h"
+#include "passes/plan/IndexSpace.h"
+
+namespace tilewright {
+
+/// How the roots of a part, which have their dims, take part in walking `dim`, or why they cannot.
+Walk walkAlong(const TensorGraph &graph, const PartChoice &part, llvm::ArrayRef<PartRoot> roots, int64_t dim);
+
+/// The same of a subprogram whose expressions are roots.
+Walk walkAlong(tile::SubprogramOp subprogram, int64_t dim);
+
+/// The dim that tiles of a space walk: the one outside of the grid whose tile is not its extent; -1: none.
+int64_t walkedDim(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> tiles, llvm::ArrayRef<int64_t> grid);
+
+/// The dim whose walk makes the buffers of a part with contractions small, or -1.
+int64_t walkableDim(const TensorGraph &graph, const PartChoice &part, const IndexSpace &space);
+
+} // namespace tilewright
+
+#endif
