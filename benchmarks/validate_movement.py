@@ -216,13 +216,17 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         "",
         f"Table IV's chains, f32, planned for {facts['target']} and two threads, through the caches of one core, "
         "from cold caches,",
-        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart.",
+        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart. Predicted:",
+        "what the plan of the whole chain says.",
         "",
-        "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | predicted L1-L2 | L2-L3 | L3-DRAM "
+        "| apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for c in chains:
-        row = [*(f"{b / 1e6:.1f}" for b in (*c.fused, *c.apart)), *(f"{s:.1%}" for s in c.saved[1:])]
+        predicted = [f"{b / 1e6:.1f}" for b in c.predicted] or ["-"] * len(c.fused)
+        fused, apart = ([f"{b / 1e6:.1f}" for b in of] for of in (c.fused, c.apart))
+        row = [*fused, *predicted, *apart, *(f"{s:.1%}" for s in c.saved[1:])]
         lines.append(f"| {c.name} | {c.kernels} of {c.operators} | " + " | ".join(row) + " |")
     lines.append("")
     for name, group in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -211,6 +212,21 @@ def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: 
     again = _tune(rows_path, tmp_path / "db", third)
     assert third.asked == [] and not again.subprograms[0].is_new
     assert again.subprograms[0].decision == tuning.subprograms[0].decision
+
+
+def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
+    """The unmeasured plan is timed first, and all others take ten times as long."""
+    own = _compile(rows_path, database=False).plan.kernels[0].parts[0].tiles
+
+    def rank(plan: Plan) -> float:
+        return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].parts[0].tiles == own else 1e-2
+
+    timer = StubTimer(rank)
+    tuning = _tune(rows_path, tmp_path / "db", timer, candidates=12)
+    assert tuning.subprograms[0].decision.ratio == 1
+    counts = Counter(timer.asked)
+    assert timer.asked[:BURSTS] == [timer.asked[0]] * BURSTS
+    assert counts.most_common()[-1][1] == 1
 
 
 def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path) -> None:
