@@ -216,8 +216,8 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         "",
         f"Table IV's chains, f32, planned for {facts['target']} and two threads, through the caches of one core, "
         "from cold caches,",
-        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart. Predicted:",
-        "what the plan of the whole chain says.",
+        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart.",
+        "Predicted: what the plan of the whole chain says.",
         "",
         "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | predicted L1-L2 | L2-L3 | L3-DRAM "
         "| apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",

@@ -373,15 +373,35 @@ def test_damage_is_found(make: Callable[[Path], None], tmp_path: Path) -> None:
         kept.decision("key")
 
 
-def test_tuning_moves_a_damaged_database_aside(tmp_path: Path) -> None:
+def _lost_pages(path: Path) -> None:
+    """Whole in front, as after a crash of the machine: it opens."""
+    with Database(path) as kept:
+        for number in range(300):
+            kept.keep_measurement("key", str(number), Measurement(seconds=None, problem="x" * 100))
+    Database(path).close()
+    path.write_bytes(path.read_bytes()[: 3 * 4096] + b"\xff" * (path.stat().st_size - 3 * 4096))
+
+
+@pytest.mark.parametrize("make", [_damaged, _lost_pages])
+def test_tuning_moves_a_damaged_database_aside(make: Callable[[Path], None], tmp_path: Path) -> None:
     for aside in ("db.damaged", "db.damaged1"):
-        _damaged(tmp_path / "db")
+        make(tmp_path / "db")
         kept, note = open_for_tuning(tmp_path / "db")
         kept.keep_decision(_decision())
         kept.close()
         assert aside in note
         assert (tmp_path / aside).exists()
         (tmp_path / "db").unlink()
+
+
+def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
+    with Database(tuned) as kept:
+        kept.export(tmp_path / "db")
+    with sqlite3.connect(tmp_path / "db") as raw:
+        raw.execute("UPDATE decisions SET plan = '{'")
+    tuning = _tune(rows_path, tmp_path / "db", StubTimer(halves))
+    assert tuning.notes == () and tuning.subprograms[0].is_new
+    assert _compile(rows_path, database=tmp_path / "db").kernels[0].measured
 
 
 def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path) -> None:

@@ -37,7 +37,13 @@ from tilewright.process import Worker
 from tilewright.runtime import missing_features
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
-from tilewright.tuning.database import Database, Decision, Measurement, open_for_tuning
+from tilewright.tuning.database import (
+    DamagedError,
+    Database,
+    Decision,
+    Measurement,
+    open_for_tuning,
+)
 from tilewright.tuning.location import default_path
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import (
@@ -208,11 +214,17 @@ class _Run:
                 name = planned.plan.kernels[members[0].kernel].name
                 one = _One(self, form, name, index, len(groups), compilers)
                 # Asked anew each time: another process may have decided it meanwhile.
-                known = self.database.decision(one.key)
+                known = self._known(one.key)
                 decision = known or one.decide()
                 if decision is not None:
                     tuned.append(Tuned(decision=decision, count=len(members), is_new=known is None))
         return tuple(tuned)
+
+    def _known(self, key: str) -> Decision | None:
+        try:
+            return self.database.decision(key)
+        except DamagedError:
+            return None  # What is decided now takes the row's place.
 
 
 class _One:
