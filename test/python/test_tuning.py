@@ -216,7 +216,9 @@ def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: 
 
 def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
     """The unmeasured plan is timed first, and all others take ten times as long."""
-    own = _compile(rows_path, database=False).plan.kernels[0].parts[0].tiles
+    plan = _compile(rows_path, database=False).plan
+    assert plan is not None
+    own = plan.kernels[0].parts[0].tiles
 
     def rank(plan: Plan) -> float:
         return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].parts[0].tiles == own else 1e-2
