@@ -357,7 +357,7 @@ def PrintPropagation : Pass<"tile-print-propagation", "::mlir::func::FuncOp"> {
 //===----------------------------------------------------------------------===//
 
 def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
-  let summary = "Erase operands and results of linalg.generic that nothing uses, and operations without points";
+  let summary = "Erase operands and results of linalg.generic that nothing uses";
   let description = [{
     Arrives and leaves: any function. A result nobody reads (the index half of
     a maximum) would otherwise be computed and written by the kernel. Assertions
@@ -367,7 +367,6 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     linalg.generic are left alone.
     See test/passes/normalize.mlir.
   }];
-  let statistics = [Statistic<"numWithoutPoints", "without-points", "operations replaced by their inits">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 

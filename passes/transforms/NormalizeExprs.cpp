@@ -35,7 +35,6 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     for (linalg::LinalgOp op : found) {
       op->replaceAllUsesWith(op.getDpsInits());
       op->erase();
-      ++numWithoutPoints;
     }
   }
 
