@@ -65,8 +65,8 @@ class Mlp:
         program = tilewright.compile(self.build(), target, threads=2, tuning=False)
         values = self.values()
         (got,) = program(*(values[spec.name] for spec in program.signature.inputs))
-        # Sums of `hidden` products, of which each has a relative error of a rounding where it was stored.
-        step = {TensorProto.FLOAT: 2.0**-22, TensorProto.FLOAT16: 2.0**-10, TensorProto.BFLOAT16: 2.0**-7}[
+        # Each product has a rounding where a factor was stored; in f32 the roundings of long sums count more.
+        step = {TensorProto.FLOAT: 2.0**-20, TensorProto.FLOAT16: 2.0**-10, TensorProto.BFLOAT16: 2.0**-7}[
             self.dtype
         ]
         expected = self.reference()

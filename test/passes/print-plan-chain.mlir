@@ -4,6 +4,12 @@
 // each level beside the least of any order, what a kernel for each would take, and what bounds it.
 // CHECK: "bound": "arithmetic"
 // CHECK-NOT: "bound":
+// CHECK: "movement": [
+// CHECK: "bytes": {{[1-9]}}
+// CHECK-NEXT: "leastBytes": {{[1-9]}}
+// CHECK-NEXT: "level": "L1"
+// CHECK: "level": "L2"
+// CHECK: "level": "L3"
 // CHECK: "microKernel": "fma-6x4"
 // CHECK: "level": "block"
 // CHECK: "level": "thread"
@@ -15,12 +21,6 @@
 // CHECK-NEXT: 6,
 // CHECK-NEXT: 64,
 // CHECK-NEXT: 1
-// CHECK: "movement": [
-// CHECK: "bytes": {{[1-9]}}
-// CHECK: "leastBytes": {{[1-9]}}
-// CHECK-NEXT: "level": "L1"
-// CHECK: "level": "L2"
-// CHECK: "level": "L3"
 // CHECK: "name": "a kernel for each contraction"
 func.func @shared_rows(%a: tensor<512x64xf32>, %b: tensor<64x256xf32>, %d: tensor<256x96xf32>) -> tensor<512x96xf32> {
   %zero = arith.constant 0.0 : f32
@@ -38,7 +38,6 @@ func.func @shared_rows(%a: tensor<512x64xf32>, %b: tensor<64x256xf32>, %d: tenso
 // The hidden row is too long for many rows of it to stay in a workgroup's memory, and few rows read all weights again
 // and again: two kernels, with both predictions.
 // CHECK: "reason": "one kernel is predicted slower: {{.+}} us against {{.+}} us"
-// CHECK: "kernels": [
 // CHECK: "name": "contract_0"
 // CHECK: "name": "contract_1"
 // CHECK-NOT: "name": "a kernel for each contraction"

@@ -138,9 +138,13 @@ def test_a_buffer_is_aligned() -> None:
 
 
 def test_plans_say_what_their_code_moves() -> None:
-    """Of a chain whose tensors fit L2 but not L1, in the order and tiles that the planner chose."""
-    chain = Chain(name="small", batch=2, m=160, n=48, k=64, inner=192)
+    """Of a chain whose tensors fit L2 but not L1, in the order and tiles that the planner chose.
+
+    What is more, above all past the outer levels, is what lies between the products: it stays in one buffer, which
+    crosses once from cold caches.
+    """
+    chain = Chain(name="small", batch=16, m=64, n=48, k=64, inner=192)
     moved = measure_chain(chain, target=_TARGET)
     assert moved.kernels == 1
     for observed, predicted in zip(moved.fused, moved.predicted, strict=True):
-        assert 0.9 < observed / predicted < 1.1
+        assert 0.98 < observed / predicted < 1.08
