@@ -258,13 +258,13 @@ private:
   llvm::DenseSet<unsigned> taken;
 };
 
-/// Why members are no chain: all but the last are for other members alone.
-std::string whyLeaves(const TensorGraph &graph, ArrayRef<unsigned> members) {
+/// Why members are no chain: all but the last are for `readers` alone.
+std::string whyLeaves(const TensorGraph &graph, ArrayRef<unsigned> members, ArrayRef<unsigned> readers) {
   for (unsigned id : members) {
     if (id == members.back())
       continue;
     bool inside = llvm::all_of(
-        graph.outEdges(id), [&](unsigned edge) { return llvm::is_contained(members, graph.edges()[edge].consumer); });
+        graph.outEdges(id), [&](unsigned edge) { return llvm::is_contained(readers, graph.edges()[edge].consumer); });
     if (!inside || graph.escapes(id))
       return "the result of op" + std::to_string(id) + " is also read elsewhere";
   }
@@ -292,7 +292,7 @@ private:
       SmallVector<unsigned> larger = withProducers(members);
       if (larger.size() == members.size())
         break;
-      std::string reason = whyLeaves(graph, larger);
+      std::string reason = whyLeaves(graph, larger, larger);
       std::optional<OperatorChain> chain;
       if (reason.empty())
         chain = ChainBuilder(graph, larger).build(reason);
@@ -359,6 +359,7 @@ std::optional<OperatorChain> tilewright::chainAmong(const TensorGraph &graph, Ar
   for (unsigned id : exprs)
     if (contracts(id) || (id < *last && graph.dependsOn(*last, id) && follows(id)))
       members.push_back(id);
-  reason = whyLeaves(graph, members);
+  // What follows the last of them may read what stands between, as a division by the sums of a softmax does.
+  reason = whyLeaves(graph, members, exprs);
   return reason.empty() ? ChainBuilder(graph, members).build(reason) : std::nullopt;
 }

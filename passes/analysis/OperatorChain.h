@@ -81,7 +81,7 @@ OperatorChain withOnlineReductions(OperatorChain chain);
 std::vector<OperatorChain> separately(const OperatorChain &chain);
 
 /// The chain that the contractions among the expressions (in program order) form with what lies between them, or
-/// nothing and why: several that nothing else reads, or a result between them that is read elsewhere.
+/// nothing and why: several that nothing else reads, or a result between them that leaves the expressions.
 std::optional<OperatorChain> chainAmong(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, std::string &reason);
 
 /// A contraction that others feed, and the chain that they form, or why they form none.
