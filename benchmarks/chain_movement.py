@@ -30,6 +30,8 @@ class ChainMovement:
     operators: int
     fused: list[int]
     apart: list[int]
+    predicted: list[float]
+    """What the plan of the whole chain says; empty where some kernel is no chain of contractions."""
 
     @property
     def saved(self) -> list[float]:
@@ -55,7 +57,8 @@ def chain_movement(
 
 def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
     caches = caches_of(Target.lookup(target))
-    whole, operators = kernels_of(chain.whole(), target), [kernels_of(op, target) for op in chain.operators()]
+    whole, predicted = traced(chain.whole(), target)
+    operators = [traced(op, target)[0] for op in chain.operators()]
     apart = [kernel for kernels in operators for kernel in kernels]
     return ChainMovement(
         name=chain.name,
@@ -63,17 +66,20 @@ def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
         operators=len(operators),
         fused=[level.bytes for level in simulate_in_order(whole, caches)],
         apart=[level.bytes for level in simulate_in_order(apart, caches)],
+        predicted=predicted,
     )
 
 
-def kernels_of(model: object, target: str) -> list[Kernel]:
-    """The traced kernels of a model; all of it must be ours."""
+def traced(model: object, target: str) -> tuple[list[Kernel], list[float]]:
+    """The traced kernels of a model, all of which must be ours, and what its plan says that they move."""
     with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
         dump = Path(folder)
-        program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump)  # type: ignore[arg-type]
+        program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump, tuning=False)  # type: ignore[arg-type]
         if any(op.is_dispatch for op in program.metadata.report.left_to_iree):
             raise RuntimeError("an operator of a chain is left to IREE; its movement is not seen")
-        return traced_build(dump)
+        levels = [part.movement for kernel in program.kernels for part in kernel.parts]
+        predicted = [sum(level.bytes for level in of) for of in zip(*levels, strict=False)]
+        return traced_build(dump), predicted
 
 
 def simulate_in_order(kernels: Sequence[Kernel], caches: Sequence[Cache]) -> list[LevelMovement]:

@@ -363,8 +363,10 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
   let description = [{
     Arrives and leaves: any function. A result nobody reads (the index half of
     a maximum) would otherwise be computed and written by the kernel. Assertions
-    inside bodies go too. Contractions and everything that is not linalg.generic
-    are left alone.
+    inside bodies go too. A linalg operation of any kind one of whose loops has
+    length zero is replaced by what its results begin with: a matmul along such
+    a dim is its zeros. Apart from that, contractions and everything that is not
+    linalg.generic are left alone.
     See test/passes/normalize.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];

@@ -44,6 +44,14 @@ std::optional<ChainIndex> linearForm(AffineExpr expr) {
   return left;
 }
 
+/// A dim that a packed tensor has in blocks is the number of a block and a place in it: together as long as the dim.
+AffineExpr withoutBlocks(AffineExpr index) {
+  auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+  if (binary && index.getKind() == AffineExprKind::FloorDiv)
+    return binary.getLHS();
+  return binary && index.getKind() == AffineExprKind::Mod ? getAffineConstantExpr(0, index.getContext()) : index;
+}
+
 class ChainBuilder {
 public:
   ChainBuilder(const TensorGraph &graph, ArrayRef<unsigned> members) : graph(graph), members(members) {}
@@ -70,7 +78,8 @@ private:
   std::string nameOf(unsigned id) const { return "op" + std::to_string(id); }
 
   ChainIndex newLoop(unsigned id, unsigned dim) {
-    chain.loops.push_back({std::to_string(id) + "." + std::to_string(dim), graph.exprs()[id].domain[dim]});
+    chain.loops.push_back(
+        {std::to_string(id) + "." + std::to_string(dim), graph.exprs()[id].domain[dim], false, id, dim});
     origin.push_back(id);
     alias.push_back(alias.size());
     return {{static_cast<unsigned>(alias.back()), 1}};
@@ -195,7 +204,7 @@ private:
       return resultOf(sourceOf(producer));
     std::vector<ChainIndex> dims;
     for (AffineExpr index : map.getResults())
-      if (std::optional<ChainIndex> form = indexForm(index, forms[reader]); form && !form->empty())
+      if (std::optional<ChainIndex> form = indexForm(withoutBlocks(index), forms[reader]); form && !form->empty())
         dims.push_back(resolved(*form));
     return addTensor("in" + std::to_string(chain.tensors.size()), std::move(dims), value);
   }
@@ -249,6 +258,19 @@ private:
   llvm::DenseSet<unsigned> taken;
 };
 
+/// Why members are no chain: all but the last are for `readers` alone.
+std::string whyLeaves(const TensorGraph &graph, ArrayRef<unsigned> members, ArrayRef<unsigned> readers) {
+  for (unsigned id : members) {
+    if (id == members.back())
+      continue;
+    bool inside = llvm::all_of(
+        graph.outEdges(id), [&](unsigned edge) { return llvm::is_contained(readers, graph.edges()[edge].consumer); });
+    if (!inside || graph.escapes(id))
+      return "the result of op" + std::to_string(id) + " is also read elsewhere";
+  }
+  return "";
+}
+
 class ChainFinder {
 public:
   explicit ChainFinder(const TensorGraph &graph) : graph(graph), used(graph.exprs().size()) {}
@@ -270,7 +292,7 @@ private:
       SmallVector<unsigned> larger = withProducers(members);
       if (larger.size() == members.size())
         break;
-      std::string reason = whyLeaves(larger);
+      std::string reason = whyLeaves(graph, larger, larger);
       std::optional<OperatorChain> chain;
       if (reason.empty())
         chain = ChainBuilder(graph, larger).build(reason);
@@ -313,18 +335,6 @@ private:
     return result;
   }
 
-  std::string whyLeaves(ArrayRef<unsigned> members) const {
-    for (unsigned id : members) {
-      if (id == members.back())
-        continue;
-      bool inside = llvm::all_of(
-          graph.outEdges(id), [&](unsigned edge) { return llvm::is_contained(members, graph.edges()[edge].consumer); });
-      if (!inside || graph.escapes(id))
-        return "the result of op" + std::to_string(id) + " is also read elsewhere";
-    }
-    return "";
-  }
-
   const TensorGraph &graph;
   std::vector<bool> used;
   std::vector<FoundChain> found;
@@ -332,3 +342,24 @@ private:
 } // namespace
 
 std::vector<FoundChain> tilewright::findChains(const TensorGraph &graph) { return ChainFinder(graph).find(); }
+
+std::optional<OperatorChain> tilewright::chainAmong(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                 std::string &reason) {
+  auto contracts = [&](unsigned id) { return graph.exprs()[id].kind == ExprKind::contraction; };
+  auto last = llvm::find_if(llvm::reverse(exprs), contracts);
+  if (last == llvm::reverse(exprs).end()) {
+    reason = "it has no contraction";
+    return std::nullopt;
+  }
+  auto follows = [&](unsigned id) {
+    return llvm::any_of(
+        exprs, [&](unsigned source) { return source < id && contracts(source) && graph.dependsOn(id, source); });
+  };
+  SmallVector<unsigned> members;
+  for (unsigned id : exprs)
+    if (contracts(id) || (id < *last && graph.dependsOn(*last, id) && follows(id)))
+      members.push_back(id);
+  // What follows the last of them may read what stands between, as a division by the sums of a softmax does.
+  reason = whyLeaves(graph, members, exprs);
+  return reason.empty() ? ChainBuilder(graph, members).build(reason) : std::nullopt;
+}

@@ -123,7 +123,8 @@ std::vector<OperatorChain> tilewright::separately(const OperatorChain &chain) {
     std::vector<unsigned> place(chain.loops.size());
     for (unsigned loop : op.loops) {
       place[loop] = one.loops.size();
-      one.loops.push_back({chain.loops[loop].name, chain.loops[loop].extent, false});
+      one.loops.push_back(chain.loops[loop]);
+      one.loops.back().whole = false;
     }
     ChainOp alone{op.name, {}, {}, op.expr};
     for (unsigned loop : op.loops)

@@ -5,6 +5,7 @@
 #define TILEWRIGHT_ANALYSIS_OPERATORCHAIN_H
 
 #include "passes/analysis/TensorGraph.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct ChainLoop {
   /// A reduction between two contractions runs over it (a softmax): the second waits for all of it, unless the
   /// reduction is done online.
   bool whole = false;
+  int64_t expr = -1; ///< in the tensor graph, whose dim it is; -1: in none
+  unsigned dim = 0;
 };
 
 /// How far one step of a loop moves an index.
@@ -76,6 +79,10 @@ OperatorChain withOnlineReductions(OperatorChain chain);
 
 /// Every operator of the chain by itself, with what stayed on the chip written and read.
 std::vector<OperatorChain> separately(const OperatorChain &chain);
+
+/// The chain that the contractions among the expressions (in program order) form with what lies between them, or
+/// nothing and why: several that nothing else reads, or a result between them that leaves the expressions.
+std::optional<OperatorChain> chainAmong(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, std::string &reason);
 
 /// A contraction that others feed, and the chain that they form, or why they form none.
 struct FoundChain {

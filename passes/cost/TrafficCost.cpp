@@ -1,5 +1,7 @@
 #include "passes/cost/TrafficCost.h"
 
+#include <map>
+
 using namespace llvm;
 using namespace tilewright;
 
@@ -90,4 +92,19 @@ Prediction tilewright::predictPhases(ArrayRef<std::vector<PartWork>> phases, con
   all.bytes = all.terms[0].value; // these two come first
   all.seconds = all.terms[1].value;
   return all;
+}
+
+std::string tilewright::boundOf(ArrayRef<CostTerm> terms, const Target &target) {
+  std::map<std::string, double> seconds;
+  for (const CostTerm &term : terms) {
+    StringRef name = term.name;
+    if (name == "arithmetic" || name == "latency")
+      seconds[term.name] += term.value;
+    else if (name == "repeated traffic")
+      seconds[target.level(tile::Space::global).name] += term.value;
+    else if (name.consume_back(" traffic"))
+      seconds[name.str()] += term.value;
+  }
+  auto longest = llvm::max_element(seconds, [](auto &a, auto &b) { return a.second < b.second; });
+  return longest == seconds.end() ? "" : longest->first;
 }

@@ -34,6 +34,9 @@ struct Prediction {
 /// if that is more: tensors are found in the level that holds all of it.
 Prediction predictKernel(llvm::ArrayRef<PartWork> parts, const Target &target, double workingSetBytes = 0);
 
+/// What takes longest of the terms: "arithmetic", "latency", or a level whose bandwidth it is.
+std::string boundOf(llvm::ArrayRef<CostTerm> terms, const Target &target);
+
 /// Phases of one launch, one after another, with a barrier of the grid between two.
 Prediction predictPhases(llvm::ArrayRef<std::vector<PartWork>> phases, const Target &target);
 

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/analysis/Contraction.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -92,7 +93,17 @@ std::string whyNoMicroKernel(const TensorExpr &expr) {
 }
 } // namespace
 
+/// Points, and what is computed at each, are counted in 64 bits from here on.
+static bool hasTooManyPoints(const TensorExpr &expr) {
+  constexpr int64_t most = int64_t(1) << 56;
+  int64_t points = 1;
+  return llvm::any_of(expr.domain,
+                      [&](int64_t size) { return llvm::MulOverflow(points, size, points) || points > most; });
+}
+
 std::string tilewright::whyNotEligible(const TensorExpr &expr) {
+  if (hasTooManyPoints(expr))
+    return "it has more than 2^56 points";
   if (expr.kind == ExprKind::contraction)
     if (std::string why = whyNoMicroKernel(expr); !why.empty())
       return "a contraction that is IREE's own: " + why;

@@ -173,6 +173,7 @@ private:
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
     }
+    merged->apartSeconds = apartSeconds(left, right, both);
     partition.merge(groupOf(a), groupOf(b));
     for (unsigned expr : right.choice.exprs)
       decisions.partOf[expr] = a;
@@ -180,6 +181,15 @@ private:
     decisions.parts[b].reset();
     ++versions[a];
     return true;
+  }
+
+  /// What two parts would take with a kernel for each contraction, if both have any or one has several.
+  double apartSeconds(const PlannedPart &left, const PlannedPart &right, double bytes) const {
+    bool several = left.apartSeconds + right.apartSeconds > 0 || (contracts(left) && contracts(right));
+    auto secondsApart = [&](const PlannedPart &part) {
+      return part.apartSeconds > 0 ? part.apartSeconds : secondsOf(part, bytes);
+    };
+    return several ? secondsApart(left) + secondsApart(right) : 0;
   }
 
   unsigned groupOf(unsigned part) const { return partition.groupOf(decisions.parts[part]->choice.exprs.front()); }
@@ -212,6 +222,8 @@ private:
         std::optional<PlannedPart> trimmed;
         if (!rest.empty() && !(trimmed = planPart(graph, rest, target)))
           break;
+        if (trimmed)
+          trimmed->apartSeconds = part->apartSeconds;
         part = std::move(trimmed);
         leave(expr, "a reshape at the border of a kernel: a view, nothing to compute");
       }

@@ -39,6 +39,7 @@ struct PlannedPart {
   IndexSpace space;
   PartWork work;
   Prediction predicted;
+  double apartSeconds = 0; ///< predicted for a kernel for each of its contractions; 0: it has one at most
 };
 
 /// The better of the scope choices for a set of expressions (in program order), or why there is none.

@@ -49,6 +49,9 @@ static void printPart(const PartPlan &part, raw_ostream &os) {
   for (const TensorPlan &tensor : part.tensors)
     os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
        << tensor.lifetime << "\n";
+  for (const LevelMovement &level : part.movement)
+    os << "    moves " << format("%.6g", level.bytes) << "B past " << level.level << ", least "
+       << format("%.6g", level.leastBytes) << "B\n";
 }
 
 void Plan::print(raw_ostream &os) const {
@@ -57,6 +60,8 @@ void Plan::print(raw_ostream &os) const {
     os << "kernel " << kernel.name;
     for (const CostTerm &term : kernel.predicted)
       os << " " << term.name << "=" << format("%.6g", term.value) << (term.unit == "1" ? "" : term.unit);
+    if (!kernel.bound.empty())
+      os << " bound by " << kernel.bound;
     os << "\n";
     for (const PartPlan &part : kernel.parts)
       printPart(part, os);

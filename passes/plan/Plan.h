@@ -50,6 +50,14 @@ struct Numerics {
   int64_t roundingsRemoved = 0; ///< roundings to bf16 or f16 that the graph has and the op has not, per result element
 };
 
+/// What contractions of a part move between a level of memory and the one below, in the order of their code.
+struct LevelMovement {
+  std::string level; ///< a cache
+  double bytes = 0;
+  double leastBytes = 0; ///< of any order of one kernel for all of them; 0: unknown
+  double seconds = 0;    ///< at the bandwidth of the level below
+};
+
 struct OpPlan {
   unsigned id;                ///< index in the tensor graph of the block
   std::string op;             ///< op name, for the reader
@@ -71,12 +79,14 @@ struct PartPlan {
   /// is thread, up to 32 warp, more block composition), 0 where the grid cuts the vector dim.
   int64_t threads = 0, group = 0;
   std::vector<TensorPlan> tensors;
+  std::vector<LevelMovement> movement; ///< by cache, innermost first; empty where contractions form no chain
 };
 
 struct KernelPlan {
   std::string name;
   std::vector<PartPlan> parts;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
+  std::string bound; ///< what of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is
 };
 
 /// A producer-consumer edge. Every edge between two tensor expressions of the block has exactly one entry.

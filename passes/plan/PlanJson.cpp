@@ -42,6 +42,13 @@ json::Value write(const TensorPlan &tensor) {
                       {"layout", list(tensor.layout, [](const LayoutStep &step) { return write(step); })}};
 }
 
+json::Value write(const LevelMovement &movement) {
+  return json::Object{{"level", movement.level},
+                      {"bytes", movement.bytes},
+                      {"leastBytes", movement.leastBytes},
+                      {"seconds", movement.seconds}};
+}
+
 json::Value write(const Numerics &numerics) {
   return json::Object{{"accumulation", numerics.accumulation},
                       {"reassociates", numerics.reassociates},
@@ -68,13 +75,15 @@ json::Value write(const PartPlan &part) {
                       {"workgroups", part.workgroups},
                       {"threads", part.threads},
                       {"group", part.group},
-                      {"tensors", list(part.tensors, [](const TensorPlan &tensor) { return write(tensor); })}};
+                      {"tensors", list(part.tensors, [](const TensorPlan &tensor) { return write(tensor); })},
+                      {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
 }
 
 json::Value write(const KernelPlan &kernel) {
   return json::Object{{"name", kernel.name},
                       {"parts", list(kernel.parts, [](const PartPlan &part) { return write(part); })},
-                      {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })}};
+                      {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
+                      {"bound", kernel.bound}};
 }
 
 json::Value write(const EdgePlan &edge) {
@@ -195,6 +204,15 @@ static bool fromJSON(const json::Value &value, LevelTiling &out, json::Path path
       .finish();
 }
 
+static bool fromJSON(const json::Value &value, LevelMovement &out, json::Path path) {
+  return ObjectReader(value, path)
+      .required("level", out.level)
+      .required("bytes", out.bytes)
+      .optional("leastBytes", out.leastBytes)
+      .optional("seconds", out.seconds)
+      .finish();
+}
+
 static bool fromJSON(const json::Value &value, LayoutStep &out, json::Path path) {
   return ObjectReader(value, path).required("kind", out.kind).required("arguments", out.arguments).finish();
 }
@@ -251,6 +269,7 @@ static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
       .optional("threads", out.threads)
       .optional("group", out.group)
       .optional("tensors", out.tensors)
+      .optional("movement", out.movement)
       .finish();
 }
 
@@ -259,6 +278,7 @@ static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path)
       .required("name", out.name)
       .required("parts", out.parts)
       .optional("predicted", out.predicted)
+      .optional("bound", out.bound)
       .finish();
 }
 

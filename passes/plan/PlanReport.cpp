@@ -100,6 +100,23 @@ private:
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }
 
+  /// The part's dims in the order of its loops: those of the grid first.
+  static json::Array orderOf(const PartPlan &part) {
+    json::Array order(part.grid);
+    for (int64_t place = 0; place < static_cast<int64_t>(part.extents.size()); ++place)
+      if (!llvm::is_contained(part.grid, place))
+        order.push_back(place);
+    return order;
+  }
+
+  static json::Array movementOf(const PartPlan &part) {
+    json::Array levels;
+    for (const LevelMovement &level : part.movement)
+      levels.push_back(
+          json::Object{{"level", level.level}, {"bytes", level.bytes}, {"least_bytes", level.leastBytes}});
+    return levels;
+  }
+
   json::Value kernel(unsigned k) const {
     const KernelPlan &entry = plan.kernels[k];
     json::Array ops, parts, edges, predicted;
@@ -125,7 +142,9 @@ private:
                                    {"workgroups", part.workgroups},
                                    {"threads", part.threads},
                                    {"group", part.group},
-                                   {"phase", llvm::find_if(phases, holds) - phases.begin()}});
+                                   {"phase", llvm::find_if(phases, holds) - phases.begin()},
+                                   {"order", orderOf(part)},
+                                   {"movement", movementOf(part)}});
     }
     for (const EdgePlan &edge : plan.edges)
       if (edge.scope < tile::Scope::launch && kernelOf[edge.consumer] == static_cast<int64_t>(k))
@@ -147,7 +166,8 @@ private:
                         {"grid", json::Array(first.grid)},
                         {"vector", first.vector},
                         {"workgroups", workgroupsOf(plan, entry)},
-                        {"predicted", std::move(predicted)}};
+                        {"predicted", std::move(predicted)},
+                        {"bound", entry.bound}};
   }
 
   /// Whether some kernel has to run the op: it computes or moves, at run time, and IREE has no contraction to hide it

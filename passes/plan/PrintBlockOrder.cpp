@@ -1,8 +1,6 @@
 // Chains of contractions, what block order each would take and what that moves, as remarks at their last contraction.
 #include "passes/Passes.h"
-#include "passes/analysis/BlockSearch.h"
-#include "passes/target/MicroKernel.h"
-#include "passes/target/Target.h"
+#include "passes/plan/ChainMovement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Format.h"
@@ -14,35 +12,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr int64_t kLaneBytes = 4; ///< of an accumulator
-
-/// What a chain has of a machine: every level but the last is a cache, and the one below fills it. Cores share out
-/// what they share.
-ChainMachine chainMachine(const Target &target) {
-  ChainMachine machine{{}, target.cores, target.flopsPerSecond / 2};
-  for (auto [level, below] : llvm::zip(target.levels, llvm::drop_begin(target.levels))) {
-    double cores = level.units == 1 ? target.cores : 1;
-    machine.caches.push_back({level.name, level.capacityBytes / cores, below.bandwidth});
-  }
-  return machine;
-}
-
-/// Whole register blocks: lanes along the last dim of each result, rows along the one before.
-std::vector<int64_t> leastTiles(const OperatorChain &chain, const Target &target) {
-  RegisterBlock block = registerBlock(target.vectorRegisters);
-  std::vector<int64_t> least(chain.loops.size(), 1);
-  for (const ChainOp &op : chain.ops) {
-    const std::vector<ChainIndex> &dims = chain.tensors[op.tensors.back()].dims;
-    auto atLeast = [&](size_t fromLast, int64_t size) {
-      if (dims.size() >= fromLast && dims[dims.size() - fromLast].size() == 1)
-        least[dims[dims.size() - fromLast][0].loop] = size;
-    };
-    atLeast(2, block.rows);
-    atLeast(1, block.vectors * target.vectorBytes / kLaneBytes);
-  }
-  return least;
-}
-
 std::string print(const OperatorChain &chain, const BlockSchedule &schedule) {
   std::string text;
   llvm::raw_string_ostream os(text);

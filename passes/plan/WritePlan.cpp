@@ -2,6 +2,7 @@
 #include "passes/plan/WritePlan.h"
 
 #include "passes/analysis/ReducedWalk.h"
+#include "passes/plan/ChainMovement.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
@@ -66,7 +67,23 @@ private:
       kernel.parts.push_back(emitPart(*decisions.parts[part], firstInput));
       firstInput += decisions.parts[part]->space.inputs.size();
     }
+    kernel.bound = boundOf(boundingTerms(kernel), target);
+    if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
+      kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
     return kernel;
+  }
+
+  /// Of a chain, the movement that its order makes takes the place of what its tensors alone would take.
+  std::vector<CostTerm> boundingTerms(const KernelPlan &kernel) const {
+    if (kernel.parts.size() != 1 || kernel.parts[0].movement.empty())
+      return kernel.predicted;
+    std::vector<CostTerm> terms;
+    for (const CostTerm &term : kernel.predicted)
+      if (term.name == "arithmetic")
+        terms.push_back(term);
+    for (auto [level, below] : llvm::zip(kernel.parts[0].movement, llvm::drop_begin(target.levels)))
+      terms.push_back({below.name + " traffic", "s", level.seconds});
+    return terms;
   }
 
   /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
@@ -111,6 +128,7 @@ private:
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
+    plan.movement = movementOfPart(graph, part, target);
     return plan;
   }
 
@@ -137,16 +155,33 @@ private:
     if (kernel)
       plan.microKernel = kernel->label(target);
     plan.tilings.push_back(tilingOf(part, root->dims));
+    if (kernel)
+      plan.tilings.push_back(registerTiling(part, *root));
     return plan;
   }
 
+  /// The grid's loops are outermost.
   static LevelTiling tilingOf(const PlannedPart &part, ArrayRef<int64_t> dims) {
     LevelTiling tiling{tile::Scope::block, {}, {}};
     for (auto [dim, place] : llvm::enumerate(dims)) {
       tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
       tiling.order.push_back(dim);
     }
-    llvm::sort(tiling.order, [&](int64_t a, int64_t b) { return std::pair(dims[a], a) < std::pair(dims[b], b); });
+    llvm::sort(tiling.order, [&](int64_t a, int64_t b) {
+      auto outer = [&](int64_t dim) { return llvm::find(part.space.grid, dims[dim]) - part.space.grid.begin(); };
+      return std::tuple(outer(a), dims[a], a) < std::tuple(outer(b), dims[b], b);
+    });
+    return tiling;
+  }
+
+  /// What a micro kernel takes at once, and the loops around it inside a tile.
+  LevelTiling registerTiling(const PlannedPart &part, const PartRoot &root) const {
+    LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
+    for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
+      int64_t place = root.dims[loop.dim];
+      tiling.sizes[loop.dim] = place < 0 ? 1 : std::min(loop.step, part.space.tiles[place]);
+      tiling.order.push_back(loop.dim);
+    }
     return tiling;
   }
 

@@ -1,6 +1,7 @@
 // What upstream's folding knows and a fused kernel would otherwise carry along: results nobody reads (the index half of
 // an argmax-style reduction) and operands no body reads. Assertions inside bodies go too: a kernel has no way to report
-// them, and IREE drops them in its dispatches as well.
+// them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
+// length zero, gives what its results begin with: IREE's compiler divides by the length.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 
@@ -25,8 +26,21 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     });
   }
 
+  void foldWithoutPoints() {
+    SmallVector<linalg::LinalgOp> found;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (op.hasPureTensorSemantics() && llvm::is_contained(op.getStaticLoopRanges(), 0))
+        found.push_back(op);
+    });
+    for (linalg::LinalgOp op : found) {
+      op->replaceAllUsesWith(op.getDpsInits());
+      op->erase();
+    }
+  }
+
   void runOnOperation() override {
     dropAssertions();
+    foldWithoutPoints();
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -67,7 +67,8 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     handed = "; ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
     lines = [f"  {kernel.name}"]
     lines += [f"    {part}" for part in kernel.parts]
-    lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}"]
+    lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}{_bound(kernel)}"]
+    lines += [f"    moves: {'; '.join(map(str, part.movement))}" for part in kernel.parts if part.movement]
     if resources is not None:
         lines += [f"    ptxas: {resources}"]
     lines += [f"    measured: {measured}" for measured in kernel.measured]
@@ -75,6 +76,12 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]
     return lines
+
+
+def _bound(kernel: Kernel) -> str:
+    if kernel.bound in ("", "arithmetic", "latency"):
+        return f"; bound by {kernel.bound}" if kernel.bound else ""
+    return f"; bound by the bandwidth of {kernel.bound}"
 
 
 def _numerics(kernel: Kernel) -> list[str]:

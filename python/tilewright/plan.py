@@ -87,6 +87,17 @@ class OpPlan:
 
 
 @dataclass
+class LevelMovement:
+    """What contractions move between a cache and the level below, in the order of their code."""
+
+    level: str
+    bytes: float
+    least_bytes: float = 0.0
+    """Of any order of one kernel for all of them; 0: unknown."""
+    seconds: float = 0.0
+
+
+@dataclass
 class PartPlan:
     """Ops that share an index space; a kernel has one part, or several packed side by side."""
 
@@ -101,6 +112,8 @@ class PartPlan:
     group: int = 0
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
     tensors: list[TensorPlan] = field(default_factory=list)
+    movement: list[LevelMovement] = field(default_factory=list)
+    """By cache, innermost first; empty where contractions form no chain."""
 
 
 @dataclass
@@ -110,6 +123,8 @@ class KernelPlan:
     name: str
     parts: list[PartPlan]
     predicted: list[CostTerm] = field(default_factory=list)
+    bound: str = ""
+    """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""
 
 
 @dataclass

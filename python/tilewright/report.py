@@ -68,6 +68,20 @@ class EdgeReport:
 
 
 @dataclass(frozen=True)
+class MovementReport:
+    """What contractions move between a cache and the level below, in the order of their code."""
+
+    level: str
+    bytes: float
+    least_bytes: float
+    """Of any order of one kernel for all of them; 0: unknown."""
+
+    def __str__(self) -> str:
+        least = f" (least of any order {self.least_bytes / 1e6:.3f})" if self.least_bytes else ""
+        return f"{self.bytes / 1e6:.3f} MB past {self.level}{least}"
+
+
+@dataclass(frozen=True)
 class PartReport:
     """Ops that share an index space: its sizes, and the tile of it that a step computes."""
 
@@ -81,6 +95,10 @@ class PartReport:
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
     phase: int = 0
     """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
+    order: tuple[int, ...] = ()
+    """Of the dims, outermost loop first."""
+    movement: tuple[MovementReport, ...] = ()
+    """By cache, innermost first; empty where contractions form no chain."""
 
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
@@ -129,6 +147,8 @@ class Kernel:
     parts: tuple[PartReport, ...]
     predicted: tuple[CostTerm, ...]
     """Every term of the prediction, each with its unit."""
+    bound: str = ""
+    """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""
     measured: tuple[Measured, ...] = ()
     """For parts whose plan was chosen by the clock; empty where none was."""
 
@@ -240,10 +260,13 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p.get("threads", 0),
                 p.get("group", 0),
                 p.get("phase", 0),
+                tuple(p.get("order", ())),
+                tuple(MovementReport(**level) for level in p.get("movement", ())),
             )
             for p in raw["parts"]
         ),
         predicted=tuple(CostTerm(t["name"], t["unit"], t["value"]) for t in raw["predicted"]),
+        bound=raw.get("bound", ""),
         measured=tuple(Measured(**measured) for measured in raw.get("measured", ())),
     )
 

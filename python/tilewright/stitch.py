@@ -31,6 +31,9 @@ class UnreadableError(CompileError):
     """MLIR 22 cannot read what IREE's newer MLIR wrote: a type or attribute that the two spell differently."""
 
 
+_EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
+
+
 @dataclass(frozen=True)
 class Stitched:
     """What our stage made."""
@@ -104,8 +107,9 @@ def stitch(
         raise
     report = Report.from_json(_read_json(outputs["report"]))
     return Stitched(
-        # What we take nothing of stays as it was, to the letter.
-        text=stitched if report.kernels else text,
+        # What we take nothing of stays as it was, to the letter; but IREE's compiler divides by lengths of zero, and
+        # `tile-normalize` takes the operations along them away.
+        text=stitched if report.kernels or _EMPTY_TENSOR.search(text) else text,
         report=report,
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,

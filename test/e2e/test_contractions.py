@@ -197,3 +197,19 @@ def test_explain_names_the_micro_kernel() -> None:
     (kernel,) = program.kernels
     assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["fma-6x4"]
     assert ", micro kernel fma-6x4" in program.explain()
+
+
+@pytest.mark.parametrize("then", ["", "gelu", "softmax"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((4, 0), (0, 5)), ((2, 4, 0), (2, 0, 5)), ((0, 4), (4, 5)), ((1, 1), (1, 2))],
+    ids=str,
+)
+def test_dims_of_zero_and_one(left: Shape, right: Shape, then: str) -> None:
+    """A sum of no terms is zero, and what follows is computed with it."""
+    model = Product(left=left, right=right).build(then=then)
+    program = tilewright.compile(model)
+    inputs = [np.ones(spec.shape, np.float32) for spec in program.signature.inputs]
+    (got,) = program(*inputs)
+    (expected,) = float64_reference(model, inputs)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)

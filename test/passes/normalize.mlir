@@ -68,3 +68,25 @@ func.func @assertion_is_dropped(%a: tensor<5xf32>) -> tensor<5xf32> {
   } -> tensor<5xf32>
   return %x : tensor<5xf32>
 }
+
+// Nothing is multiplied along a dim of length zero, and nothing computed for a result without elements.
+// CHECK-LABEL: func @sum_of_no_terms_is_its_init
+// CHECK: %[[INIT:.+]] = linalg.fill
+// CHECK-NOT: linalg.matmul
+// CHECK: return %[[INIT]], %arg2
+func.func @sum_of_no_terms_is_its_init(%a: tensor<4x0xf32>, %b: tensor<0x5xf32>, %e: tensor<0x7xf32>) -> (tensor<4x5xf32>, tensor<0x7xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x5xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<4x0xf32>, tensor<0x5xf32>) outs(%init : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %x = linalg.exp ins(%e : tensor<0x7xf32>) outs(%e : tensor<0x7xf32>) -> tensor<0x7xf32>
+  return %c, %x : tensor<4x5xf32>, tensor<0x7xf32>
+}
+
+// A dim whose length is not known may have points.
+// CHECK-LABEL: func @unknown_lengths_are_kept
+// CHECK: linalg.matmul
+func.func @unknown_lengths_are_kept(%a: tensor<4x?xf32>, %b: tensor<?x5xf32>, %init: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %c = linalg.matmul ins(%a, %b : tensor<4x?xf32>, tensor<?x5xf32>) outs(%init : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %c : tensor<4x5xf32>
+}

@@ -20,3 +20,11 @@ func.func @center(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
                   outs(%e : tensor<37x53xf32>) -> tensor<37x53xf32>
   return %y : tensor<37x53xf32>
 }
+
+// No product of sizes may overflow: each tensor here can be addressed, but the multiplications cannot be counted.
+func.func @too_many_points(%a: tensor<2097152x2097152xf32>, %b: tensor<2097152x2097152xf32>, %init: tensor<2097152x2097152xf32>) -> tensor<2097152x2097152xf32> {
+  // expected-remark @below {{op 0 left: it has more than 2^56 points}}
+  %c = linalg.matmul ins(%a, %b : tensor<2097152x2097152xf32>, tensor<2097152x2097152xf32>)
+                     outs(%init : tensor<2097152x2097152xf32>) -> tensor<2097152x2097152xf32>
+  return %c : tensor<2097152x2097152xf32>
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -213,6 +214,23 @@ def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: 
     assert again.subprograms[0].decision == tuning.subprograms[0].decision
 
 
+def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
+    """The unmeasured plan is timed first, and all others take ten times as long."""
+    plan = _compile(rows_path, database=False).plan
+    assert plan is not None
+    own = plan.kernels[0].parts[0].tiles
+
+    def rank(plan: Plan) -> float:
+        return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].parts[0].tiles == own else 1e-2
+
+    timer = StubTimer(rank)
+    tuning = _tune(rows_path, tmp_path / "db", timer, candidates=12)
+    assert tuning.subprograms[0].decision.ratio == 1
+    counts = Counter(timer.asked)
+    assert timer.asked[:BURSTS] == [timer.asked[0]] * BURSTS
+    assert counts.most_common()[-1][1] == 1
+
+
 def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path) -> None:
     def refuse(plan: Plan) -> float:
         if halves(plan) < 2e-3:
@@ -357,15 +375,35 @@ def test_damage_is_found(make: Callable[[Path], None], tmp_path: Path) -> None:
         kept.decision("key")
 
 
-def test_tuning_moves_a_damaged_database_aside(tmp_path: Path) -> None:
+def _lost_pages(path: Path) -> None:
+    """Whole in front, as after a crash of the machine: it opens."""
+    with Database(path) as kept:
+        for number in range(300):
+            kept.keep_measurement("key", str(number), Measurement(seconds=None, problem="x" * 100))
+    Database(path).close()
+    path.write_bytes(path.read_bytes()[: 3 * 4096] + b"\xff" * (path.stat().st_size - 3 * 4096))
+
+
+@pytest.mark.parametrize("make", [_damaged, _lost_pages])
+def test_tuning_moves_a_damaged_database_aside(make: Callable[[Path], None], tmp_path: Path) -> None:
     for aside in ("db.damaged", "db.damaged1"):
-        _damaged(tmp_path / "db")
+        make(tmp_path / "db")
         kept, note = open_for_tuning(tmp_path / "db")
         kept.keep_decision(_decision())
         kept.close()
         assert aside in note
         assert (tmp_path / aside).exists()
         (tmp_path / "db").unlink()
+
+
+def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
+    with Database(tuned) as kept:
+        kept.export(tmp_path / "db")
+    with sqlite3.connect(tmp_path / "db") as raw:
+        raw.execute("UPDATE decisions SET plan = '{'")
+    tuning = _tune(rows_path, tmp_path / "db", StubTimer(halves))
+    assert tuning.notes == () and tuning.subprograms[0].is_new
+    assert _compile(rows_path, database=tmp_path / "db").kernels[0].measured
 
 
 def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path) -> None:

@@ -104,6 +104,12 @@ class Database:
                 hint="name another file",
             )
 
+    def check(self) -> None:
+        """Raises `DamagedError` where pages of the file are lost or out of order, which opening it may not notice."""
+        [(found,), *_] = self._run("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise DamagedError(f"is damaged ({' '.join(found.split())})", where=str(self.path))
+
     def __enter__(self) -> Database:
         return self
 
@@ -208,7 +214,7 @@ class DamagedError(TuningError):
 def open_for_tuning(path: Path) -> tuple[Database, str]:
     """The database, made where there is none, and a note: a damaged one is moved aside, and a new one begun."""
     try:
-        return Database(path), ""
+        return _checked(path), ""
     except DamagedError as error:
         aside = _free_name(path)
         for suffix in ("", "-wal", "-shm"):
@@ -216,6 +222,16 @@ def open_for_tuning(path: Path) -> tuple[Database, str]:
             if old.exists():
                 old.rename(aside.with_name(aside.name + suffix))
         return Database(path), f"{error}; it is now {aside.name}, and a new one was begun"
+
+
+def _checked(path: Path) -> Database:
+    database = Database(path)
+    try:
+        database.check()
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def _free_name(path: Path) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import os
 import platform
 import statistics
@@ -36,7 +37,13 @@ from tilewright.process import Worker
 from tilewright.runtime import missing_features
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
-from tilewright.tuning.database import Database, Decision, Measurement, open_for_tuning
+from tilewright.tuning.database import (
+    DamagedError,
+    Database,
+    Decision,
+    Measurement,
+    open_for_tuning,
+)
 from tilewright.tuning.location import default_path
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import (
@@ -53,6 +60,8 @@ from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
 CANDIDATES = 20
 BURSTS = 4
 """Of a candidate, before the final."""
+_HOPELESS = 2.0
+"""After one burst of so many times the quickest candidate's, the others are left out."""
 _FINALISTS = 3
 _TURNS = 25
 
@@ -205,11 +214,17 @@ class _Run:
                 name = planned.plan.kernels[members[0].kernel].name
                 one = _One(self, form, name, index, len(groups), compilers)
                 # Asked anew each time: another process may have decided it meanwhile.
-                known = self.database.decision(one.key)
+                known = self._known(one.key)
                 decision = known or one.decide()
                 if decision is not None:
                     tuned.append(Tuned(decision=decision, count=len(members), is_new=known is None))
         return tuple(tuned)
+
+    def _known(self, key: str) -> Decision | None:
+        try:
+            return self.database.decision(key)
+        except DamagedError:
+            return None  # What is decided now takes the row's place.
 
 
 class _One:
@@ -236,7 +251,8 @@ class _One:
     def _build(self, plans: Mapping[str, Plan]) -> dict[str, Build]:
         """Compiles what has no time yet, and those that will be in the final."""
         known = self._run.database.measurements(self.key)
-        wanted = {name for name in plans if name not in known} | set(self._finalists(plans, known))
+        finalists = self._finalists(plans, known)
+        wanted = [name for name in plans if name not in known or name in finalists]
         done = 0
 
         def finished() -> None:
@@ -256,15 +272,25 @@ class _One:
     def _measure(self, builds: Mapping[str, Build]) -> None:
         known = self._run.database.measurements(self.key)
         missing = [name for name in builds if name not in known]
+        quickest = min((m.seconds for m in known.values() if m.seconds), default=math.inf)
         for done, name in enumerate(missing):
             self._say("timing", done, len(missing))
             try:
-                # What disturbs a burst makes it longer, never shorter.
-                seconds = min(self._time(builds[name]) for _ in range(BURSTS))
+                seconds = self._bursts(builds[name], quickest)
             except TimingError as error:
                 self._keep(name, Measurement(seconds=None, problem=str(error)))
             else:
+                quickest = min(quickest, seconds)
                 self._keep(name, Measurement(seconds=seconds))
+
+    def _bursts(self, build: Build, quickest: float) -> float:
+        """The shortest: what disturbs a burst makes it longer, never shorter."""
+        seconds = self._time(build)
+        for _ in range(BURSTS - 1):
+            if seconds > _HOPELESS * quickest:
+                break
+            seconds = min(seconds, self._time(build))
+        return seconds
 
     def _final(self, plans: Mapping[str, Plan], builds: dict[str, Build]) -> Decision | None:
         """The quickest few and the unmeasured plan, in turns."""

@@ -1,0 +1,185 @@
+// A level finds again what the blocks keep that fit it. The largest are the tiles of the grid, in which the chain's
+// operators take turns; where those do not fit, each operator is by itself, and its block is what one iteration of the
+// outermost of its own loops takes whose block fits.
+#include "passes/plan/ChainMovement.h"
+
+#include "passes/plan/ContractionKernel.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLaneBytes = 4; ///< of an accumulator
+}
+
+ChainMachine tilewright::chainMachine(const Target &target) {
+  ChainMachine machine{{}, target.cores, target.flopsPerSecond / 2};
+  for (auto [level, below] : llvm::zip(target.levels, llvm::drop_begin(target.levels))) {
+    double cores = level.units == 1 ? target.cores : 1;
+    machine.caches.push_back({level.name, level.capacityBytes / cores, below.bandwidth});
+  }
+  return machine;
+}
+
+std::vector<int64_t> tilewright::leastTiles(const OperatorChain &chain, const Target &target) {
+  RegisterBlock block = registerBlock(target.vectorRegisters);
+  std::vector<int64_t> least(chain.loops.size(), 1);
+  for (const ChainOp &op : chain.ops) {
+    const std::vector<ChainIndex> &dims = chain.tensors[op.tensors.back()].dims;
+    auto atLeast = [&](size_t fromLast, int64_t size) {
+      if (dims.size() >= fromLast && dims[dims.size() - fromLast].size() == 1)
+        least[dims[dims.size() - fromLast][0].loop] = size;
+    };
+    atLeast(2, block.rows);
+    atLeast(1, block.vectors * target.vectorBytes / kLaneBytes);
+  }
+  return least;
+}
+
+std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, const PartRoot &root,
+                                                   const IndexSpace &space, const Target &target) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  if (!roles)
+    return {};
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::vector<NestLoop> loops;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(expr.domain.size()); ++dim)
+    if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
+      loops.push_back({dim, 1});
+  loops.push_back({roles->lane, space.block.vectors * target.vectorBytes / kLaneBytes});
+  if (roles->row >= 0)
+    loops.push_back({roles->row, space.block.rows});
+  for (int64_t dim : expr.reductions)
+    loops.push_back({dim, 1});
+  return loops;
+}
+
+namespace {
+class PartMovement {
+public:
+  PartMovement(const TensorGraph &graph, const PlannedPart &part, const OperatorChain &chain, const Target &target)
+      : graph(graph), space(part.space), chain(chain), target(target) {}
+
+  std::vector<LevelMovement> levels() const {
+    ChainMachine machine = chainMachine(target);
+    std::optional<BlockSchedule> best = scheduleChain(chain, machine, leastTiles(chain, target));
+    std::vector<LevelMovement> found;
+    for (auto [number, cache] : llvm::enumerate(machine.caches)) {
+      double bytes = bytesInto(cache.capacityBytes);
+      double least = best ? best->levels[number].choice.movement.bytes : 0;
+      found.push_back({cache.name, bytes, least, bytes / cache.bytesPerSecond * idle()});
+    }
+    return found;
+  }
+
+private:
+  /// Time of the core with most tiles over the mean.
+  double idle() const {
+    double tiles = space.numTiles(), cores = std::min<double>(target.cores, space.workgroups);
+    return std::ceil(tiles / cores) * target.cores / tiles;
+  }
+
+  double bytesInto(double capacity) const {
+    Movement together = movementOf(chain, tilesOfGrid());
+    if (together.memoryBytes <= capacity)
+      return together.bytes;
+    double bytes = 0;
+    for (auto [op, alone] : llvm::zip(chain.ops, separately(chain)))
+      bytes += bytesOfOperator(op, alone, capacity);
+    return bytes;
+  }
+
+  int64_t placeOf(unsigned loop) const {
+    const ChainLoop &from = chain.loops[loop];
+    return space.root(from.expr).dims[from.dim];
+  }
+
+  /// Loops that the grid walks, outermost first: those of `among`.
+  std::vector<unsigned> gridLoops(ArrayRef<unsigned> among) const {
+    std::vector<unsigned> loops;
+    for (int64_t place : space.grid)
+      for (unsigned loop : among)
+        if (placeOf(loop) == place)
+          loops.push_back(loop);
+    return loops;
+  }
+
+  BlockOrder tilesOfGrid() const {
+    std::vector<unsigned> all(chain.loops.size());
+    std::iota(all.begin(), all.end(), 0);
+    BlockOrder block{gridLoops(all), {}};
+    for (unsigned loop : all) {
+      if (!llvm::is_contained(block.order, loop))
+        block.order.push_back(loop);
+      block.tiles.push_back(space.tiles[placeOf(loop)]);
+    }
+    return block;
+  }
+
+  /// The loops of the operator's code as a chain: what the grid cuts is two loops there, one over tiles and one inside.
+  double bytesOfOperator(const ChainOp &op, OperatorChain alone, double capacity) const {
+    const PartRoot &root = space.root(op.expr);
+    // Loops of `alone` are numbered as they stand in op.loops.
+    std::vector<unsigned> outer, inner;
+    BlockOrder block;
+    for (unsigned loop : gridLoops(op.loops))
+      outer.push_back(cut(alone, llvm::find(op.loops, loop) - op.loops.begin(), space.tiles[placeOf(loop)]));
+    for (const ChainLoop &loop : alone.loops)
+      block.tiles.push_back(loop.extent);
+    block.order = outer;
+    std::vector<int64_t> steps;
+    for (const NestLoop &loop : contractionLoops(graph, root, space, target))
+      for (auto [number, own] : llvm::enumerate(op.loops))
+        if (placeOf(own) == root.dims[loop.dim]) {
+          block.order.push_back(number);
+          inner.push_back(number);
+          steps.push_back(loop.step);
+        }
+    for (unsigned loop : outer)
+      block.tiles[loop] = 1;
+    Movement movement = movementOf(alone, block);
+    for (auto [loop, step] : llvm::zip(inner, steps)) {
+      if (movement.memoryBytes <= capacity)
+        break;
+      block.tiles[loop] = std::min(step, alone.loops[loop].extent);
+      movement = movementOf(alone, block);
+    }
+    return movement.bytes;
+  }
+
+  /// Cuts a loop into one over tiles, which is returned, and itself inside one.
+  static unsigned cut(OperatorChain &chain, unsigned loop, int64_t tile) {
+    unsigned outer = chain.loops.size();
+    int64_t tiles = llvm::divideCeil(chain.loops[loop].extent, tile);
+    chain.loops.push_back({chain.loops[loop].name, tiles});
+    chain.loops[loop].extent = tile;
+    for (ChainTensor &tensor : chain.tensors)
+      for (ChainIndex &index : tensor.dims)
+        for (size_t term = 0, count = index.size(); term < count; ++term)
+          if (index[term].loop == loop)
+            index.push_back({outer, index[term].stride * tile});
+    for (ChainOp &op : chain.ops)
+      op.loops.push_back(outer);
+    return outer;
+  }
+
+  const TensorGraph &graph;
+  const IndexSpace &space;
+  const OperatorChain &chain;
+  const Target &target;
+};
+
+bool hasRoot(const IndexSpace &space, const ChainLoop &loop) {
+  return llvm::any_of(space.roots, [&](const PartRoot &root) { return root.expr == loop.expr; });
+}
+} // namespace
+
+std::vector<LevelMovement> tilewright::movementOfPart(const TensorGraph &graph, const PlannedPart &part,
+                                                      const Target &target) {
+  std::string reason;
+  std::optional<OperatorChain> chain = chainAmong(graph, part.choice.exprs, reason);
+  if (!chain || !llvm::all_of(chain->loops, [&](const ChainLoop &loop) { return hasRoot(part.space, loop); }))
+    return {};
+  return PartMovement(graph, part, *chain, target).levels();
+}
