@@ -184,8 +184,20 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
   return ScopeChooser(graph, exprs, threadOnly).choose();
 }
 
-/// The micro kernel loads its lane operand by whole vectors.
-static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space) {
+/// A block of a GPU reads its operands either way, so nothing is laid out for it.
+static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
+                                                     ArrayRef<unsigned> exprs, bool threadOnly) {
+  llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly);
+  if (target.backend != Backend::cuda)
+    return edges;
+  for (auto &[edge, choice] : edges)
+    if (graph.exprs()[graph.edges()[edge].producer].kind == ExprKind::movement)
+      choice = {tile::Scope::thread, true, "movement: its readers compute the index instead"};
+  return edges;
+}
+
+/// On a CPU the micro kernel loads its lane operand by whole vectors.
+static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
   for (const PartRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (expr.kind != ExprKind::contraction)
@@ -193,6 +205,8 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     if (!roles)
       return "both operands of its contraction, or none, change along the innermost dim of the result";
+    if (target.backend == Backend::cuda)
+      continue;
     int64_t lane = root.dims[roles->lane];
     if (lane != space.vector && llvm::is_contained(space.grid, lane))
       return "its contraction's lanes would be cut into tiles that are no whole vectors";
@@ -214,7 +228,7 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
   if (!space)
     return std::nullopt;
   part.space = std::move(*space);
-  if (std::string why = whyNoRegisterBlock(graph, part.space); !why.empty()) {
+  if (std::string why = whyNoRegisterBlock(graph, part.space, target); !why.empty()) {
     if (reason)
       *reason = why;
     return std::nullopt;
@@ -233,14 +247,14 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
 std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, std::string *reason) {
   std::optional<PlannedPart> part =
-      planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/false), reason);
+      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false), reason);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (!keepsElementwise)
     return part;
   std::optional<PlannedPart> other =
-      planPart(graph, exprs, target, chooseScopes(graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
+      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
   if (other && (!part || other->predicted.seconds < part->predicted.seconds))
     return other;
   return part;

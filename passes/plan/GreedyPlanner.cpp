@@ -60,8 +60,6 @@ private:
     std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       decisions.reasons[id] = whyNotEligible(expr);
-      if (expr.kind == ExprKind::contraction && target.backend == Backend::cuda)
-        decisions.reasons[id] = "a contraction: IREE's own on GPUs";
       if (expr.kind != ExprKind::contraction)
         continue;
       if (decisions.reasons[id].empty() && !atLoad[id])

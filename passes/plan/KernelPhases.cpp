@@ -70,6 +70,11 @@ private:
     return false;
   }
 
+  bool contracts(const PlannedPart &own) const {
+    return llvm::any_of(own.choice.exprs,
+                        [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::contraction; });
+  }
+
   bool reads(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
     for (unsigned a : reader)
       for (unsigned b : producer)
@@ -82,6 +87,12 @@ private:
     SmallVector<unsigned> producers = decisions.kernels[kernel], both = producers;
     llvm::append_range(both, decisions.kernels[reader]);
     Declined why = {"", "scope grid allowed"};
+    if (llvm::any_of(both, [&](unsigned index) { return contracts(part(index)); })) {
+      why = {"scope launch and not grid: a contraction fills the registers, so that too few blocks are sure to be "
+             "resident",
+             "smaller tiles of the contraction"};
+      return decline(producers, decisions.kernels[reader], why);
+    }
     if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
       return false; // the reason that stands there already says more
     if (countBindings(both) > target.maxBindings) {

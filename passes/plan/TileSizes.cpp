@@ -3,6 +3,7 @@
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/BlockShapes.h"
+#include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
@@ -36,7 +37,11 @@ public:
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
-    if (llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); })) {
+    bool contracts = llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); });
+    if (contracts && isGpu()) {
+      if (std::string why = chooseContractionBlock(graph, target, space, [&] { return footprint(); }); !why.empty())
+        return why;
+    } else if (contracts) {
       chooseContractionTiles();
     } else if (isGpu()) {
       chooseBlockShape(graph, target, space, [&] { return footprint(); });

@@ -152,6 +152,8 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
     work.tiles = space.numTiles();
     work.filled = filledShare(space);
     addMultiplications(graph, space, root, work);
+    if (space.threads > 0)
+      continue; // on a GPU all blocks are at it together, and L2 serves them: that is in their latency
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)

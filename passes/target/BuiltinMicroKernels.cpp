@@ -179,11 +179,40 @@ void addBytes(std::vector<MicroKernel> &kernels) {
         kernels.push_back(kernel);
       }
 }
+/// The block of a thread's kernel is what its registers hold at most. Tensor cores run at 16 times the rate of f32 in
+/// the targets of the table; they cut what they align for a sum, so it is not each product that is rounded.
+void addGpu(std::vector<MicroKernel> &kernels) {
+  MicroKernel thread;
+  thread.unit = StepUnit::thread;
+  thread.block = {8, 8};
+  thread.name = "fma";
+  thread.types = {"float", "float", "float"};
+  thread.step = multiplyAddFloats;
+  kernels.push_back(thread);
+  thread.name = "mul_add";
+  thread.types = {"integer", "integer", "integer"};
+  thread.speed = 0.5;
+  thread.step = multiplyAddIntegers;
+  kernels.push_back(thread);
+
+  for (const char *type : {"f16", "bf16"}) {
+    MicroKernel warp;
+    warp.unit = StepUnit::warp;
+    warp.name = "mma_sync";
+    warp.types = {type, type, "f32"};
+    warp.depth = 16;
+    warp.block = {16, 8};
+    warp.speed = 16;
+    warp.strict = false;
+    kernels.push_back(warp);
+  }
+}
 } // namespace
 
 std::vector<MicroKernel> tilewright::builtinMicroKernels() {
   std::vector<MicroKernel> kernels;
   addFloats(kernels);
   addBytes(kernels);
+  addGpu(kernels);
   return kernels;
 }

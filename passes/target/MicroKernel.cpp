@@ -31,7 +31,7 @@ bool fits(StringRef wanted, StringRef type) {
 
 bool isSame(const MicroKernel &a, const MicroKernel &b) {
   return a.name == b.name && a.types.rows == b.types.rows && a.types.lanes == b.types.lanes &&
-         a.types.sums == b.types.sums && a.vectorBytes == b.vectorBytes;
+         a.types.sums == b.types.sums && a.vectorBytes == b.vectorBytes && a.unit == b.unit;
 }
 
 /// Rows of lanes are put side by side in registers where a step wants several; nothing takes them apart again.
@@ -78,7 +78,8 @@ std::string MicroKernel::verify() const {
 }
 
 bool MicroKernel::runsOn(const Target &target) const {
-  return (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
+  return (unit == StepUnit::vector) == (target.backend == Backend::cpu) &&
+         (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
 

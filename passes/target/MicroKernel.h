@@ -54,6 +54,9 @@ constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides 
 using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums,
                                                   mlir::Value row, mlir::Value lanes)>;
 
+/// What does a step: a vector register of a CPU, or a thread or a warp of a GPU.
+enum class StepUnit { vector, thread, warp };
+
 struct MicroKernel {
   std::string name;   ///< letters, digits and underscores
   ProductTypes types; ///< "float" or "integer" thrice: any, the factors widened to the type of the sums before the step
@@ -65,6 +68,9 @@ struct MicroKernel {
       true; ///< each product is added by itself, rounded once and not flushed: may be used with strict numerics
   bool hasOffset = false;    ///< the step adds something also where the row is zero, which is taken off at the end
   BlockRegisters besides;    ///< for the register block
+  /// A thread's step is over scalars. What a warp does is code generation's (`mma`): there is no step, and the block is
+  /// the instruction's, rows by lanes.
+  StepUnit unit = StepUnit::vector;
   RegisterBlock block{0, 0}; ///< 0 x 0: by arithmetic intensity
   MicroKernelStep step;
   std::string body; ///< instead of `step`: a func.func over the three vectors, which is inlined

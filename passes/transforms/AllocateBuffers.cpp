@@ -2,6 +2,7 @@
 // handfuls of buffers that is as good as optimal and easy to predict.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/analysis/RegisterHandover.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_ALLOCATEBUFFERS
@@ -59,7 +60,8 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
   for (auto alloc : part.getBody().getOps<AllocOp>())
     add(alloc, /*throughout=*/true);
   for (auto alloc : tile.getOps<AllocOp>())
-    add(alloc, /*throughout=*/false);
+    if (!staysInRegisters(alloc))
+      add(alloc, /*throughout=*/false);
   return buffers;
 }
 

@@ -3,6 +3,7 @@
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/RegisterHandover.h"
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -131,6 +132,7 @@ private:
   LogicalResult verifyPlaces() {
     SmallVector<AllocOp> allocs(part.getBody().getOps<AllocOp>());
     llvm::append_range(allocs, part.getWalk().getBody().getOps<AllocOp>());
+    llvm::erase_if(allocs, staysInRegisters);
     for (auto [i, a] : llvm::enumerate(allocs)) {
       if (!a.getOffset())
         return a.emitError("R4: a buffer without a place; run tile-allocate-buffers");

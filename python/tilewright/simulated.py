@@ -1,6 +1,6 @@
 """A whole program on the simulated device: its kernels one after another, on the model's own numbers.
 
-What IREE computes (contractions, on a GPU) is not run here. A kernel that reads such a tensor gets random numbers in
+What IREE computes (convolutions, say) is not run here. A kernel that reads such a tensor gets random numbers in
 its place: what it moves and whether it is safe do not depend on them, and its results are not shown.
 """
 

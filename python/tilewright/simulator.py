@@ -59,6 +59,8 @@ class InstructionCounts:
     special: int
     """Divisions, roots, exponentials and their like."""
     convert: int
+    tensor: int
+    """Products of small matrices, `mma`."""
     global_memory: int
     shared_memory: int
     local_memory: int

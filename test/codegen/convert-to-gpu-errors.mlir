@@ -71,3 +71,28 @@ tile.program @more_than_are_resident outputs 2 {
   }
   }
 }
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+tile.program @too_many_sums outputs 1 {
+^bb0(%a: !tile.slice<256x8xf32, global>, %b: !tile.slice<8x256xf32, global>, %y: !tile.slice<256x256xf32, global>):
+  tile.parallel [256, 256] tiles [256, 256] workgroups 1 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    // expected-error @below {{the contraction has no code generation on GPUs: a tile of 256x256 sums is 256 for each of 256 threads, which hold 64}}
+    tile.compute [256, 256, 8] sizes [256, 256, 8] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<256x8xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<8x256xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -28,17 +28,17 @@ def _two_kernels() -> onnx.ModelProto:
     return g.build()
 
 
-def _matmul_and_softmaxes() -> onnx.ModelProto:
-    weight = np.random.default_rng(0).standard_normal((96, 32)).astype(np.float32)
+def _convolution_and_softmaxes() -> onnx.ModelProto:
+    weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
     graph = helper.make_graph(
         [
-            helper.make_node("MatMul", ["x", "w"], ["m"]),
-            helper.make_node("Softmax", ["m"], ["s"], axis=0),
-            helper.make_node("Softmax", ["s"], ["y"], axis=1),
+            helper.make_node("Conv", ["x", "w"], ["m"]),
+            helper.make_node("Softmax", ["m"], ["s"], axis=2),
+            helper.make_node("Softmax", ["s"], ["y"], axis=3),
         ],
-        "matmul",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, _SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 32])],
+        "convolution",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 18, 34])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 16, 32])],
         [numpy_helper.from_array(weight, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
@@ -57,11 +57,11 @@ def test_kernels_hand_their_tensors_on(tmp_path: Path) -> None:
 
 
 def test_what_iree_computes_is_said(tmp_path: Path) -> None:
-    model = _matmul_and_softmaxes()
+    model = _convolution_and_softmaxes()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     run = simulate_program(program, tmp_path, random_inputs(model, 4))
     assert run.outputs is None
-    assert any("matmul" in op or "linalg" in op for op in run.invented)
+    assert any("conv" in op or "linalg" in op for op in run.invented)
     assert len(run.kernels) == len(program.kernels) > 0
 
 

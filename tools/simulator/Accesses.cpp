@@ -17,13 +17,15 @@ struct Checked {
   uint32_t siteIndex;
   const Site &site;
   char *address;
+  uint32_t bytes;
 };
 
-std::string words(const Site &site) {
-  return std::string(site.kind.atomic   ? "atomic access to "
-                     : site.kind.writes ? "write of "
-                                        : "read of ") +
-         std::to_string(site.bytes) + " bytes";
+std::string words(const Checked &access) {
+  AccessKind kind = access.site.kind;
+  return std::string(kind.atomic   ? "atomic access to "
+                     : kind.writes ? "write of "
+                                   : "read of ") +
+         std::to_string(access.bytes) + " bytes";
 }
 
 std::string threadName(const Machine &machine, const Thread &thread) {
@@ -38,7 +40,7 @@ std::string threadName(const Machine &machine, const Thread &thread) {
 
 [[noreturn]] void outOfBounds(const Checked &access, const std::string &name, uint64_t bytes, int64_t offset) {
   access.machine.fail(access.thread, "out-of-bounds",
-                      words(access.site) + " at byte " + std::to_string(offset) + " of " + name + ", which has " +
+                      words(access) + " at byte " + std::to_string(offset) + " of " + name + ", which has " +
                           std::to_string(bytes) + ", by " + threadName(access.machine, access.thread),
                       access.siteIndex);
 }
@@ -57,6 +59,15 @@ void judge(const Checked &access, const Finding &finding, const std::string &nam
                       access.siteIndex, access.machine.program.sites[finding.otherSite].location);
 }
 
+[[noreturn]] void unfinished(const Checked &access, const std::string &name, uint64_t offset, uint32_t copySite) {
+  const Site &copy = access.machine.program.sites[copySite];
+  access.machine.fail(access.thread, "unfinished",
+                      threadName(access.machine, access.thread) + (access.site.kind.writes ? " writes" : " reads") +
+                          " byte " + std::to_string(offset) + " of " + name + ", which " + copy.operation +
+                          " still fills: wait for the group that it is committed to",
+                      access.siteIndex, copy.location);
+}
+
 void checkShared(const Checked &access) {
   const SharedLayout &layout = access.machine.layout;
   Block &block = *access.thread.block;
@@ -64,7 +75,7 @@ void checkShared(const Checked &access) {
   size_t found = layout.places.size();
   for (size_t index = 0; index < layout.places.size() && found == layout.places.size(); ++index) {
     const SharedLayout::Place &place = layout.places[index];
-    bool inside = address >= place.offset && address + access.site.bytes <= place.offset + place.bytes;
+    bool inside = address >= place.offset && address + access.bytes <= place.offset + place.bytes;
     if (access.site.base == int32_t(index) || (access.site.base == unknownBase && inside))
       found = index;
   }
@@ -73,13 +84,15 @@ void checkShared(const Checked &access) {
   const SharedLayout::Place &place = layout.places[found];
   std::string const &name = access.machine.program.shared[found].name;
   int64_t offset = address - place.offset;
-  if (offset < 0 || offset + access.site.bytes > place.bytes)
+  if (offset < 0 || offset + access.bytes > place.bytes)
     outOfBounds(access, "shared @" + name, place.bytes, offset);
   uint32_t granule = access.machine.granule;
   Moment moment = momentOf(access.thread);
-  for (uint32_t byte = 0; byte < access.site.bytes; byte += granule) {
-    Finding finding = block.shadow->access((address + byte) / granule, moment, access.siteIndex, access.site.kind,
-                                           block.firstBarrier);
+  for (uint32_t byte = 0; byte < access.bytes; byte += granule) {
+    uint64_t piece = (address + byte) / granule;
+    if (block.unfinished->any() && block.unfinished->siteOf(piece) >= 0)
+      unfinished(access, "shared @" + name, offset + byte, block.unfinished->siteOf(piece));
+    Finding finding = block.shadow->access(piece, moment, access.siteIndex, access.site.kind, block.firstBarrier);
     if (finding.conflict != Conflict::none)
       judge(access, finding, "shared @" + name, offset + byte);
   }
@@ -91,14 +104,14 @@ void checkGlobal(const Checked &access) {
       access.site.base == unknownBase ? memory.find(access.address) : &memory.regions[access.site.base];
   if (!region)
     access.machine.fail(access.thread, "out-of-bounds",
-                        words(access.site) + " outside every buffer, by " + threadName(access.machine, access.thread),
+                        words(access) + " outside every buffer, by " + threadName(access.machine, access.thread),
                         access.siteIndex);
   int64_t offset = access.address - region->begin;
-  if (!region->contains(access.address, access.site.bytes))
+  if (!region->contains(access.address, access.bytes))
     outOfBounds(access, region->name, region->bytes, offset);
   uint32_t granule = access.machine.granule;
   Moment moment = momentOf(access.thread);
-  for (uint32_t byte = 0; byte < access.site.bytes; byte += granule) {
+  for (uint32_t byte = 0; byte < access.bytes; byte += granule) {
     Finding finding = region->shadow->access((offset + byte) / granule, moment, access.siteIndex, access.site.kind);
     if (finding.conflict != Conflict::none)
       judge(access, finding, region->name, offset + byte);
@@ -136,18 +149,16 @@ void noteOccurrence(Machine &machine, Thread &thread, uint32_t siteIndex, char *
 }
 } // namespace
 
-/// Called before every access to memory that threads share.
-extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
-  Thread &thread = currentThread();
+void tilewright::simulator::accessMemory(Thread &thread, uint32_t siteIndex, char *address, uint32_t bytes) {
   Machine &machine = *thread.block->worker->machine;
   const Site &site = machine.program.sites[siteIndex];
   if (site.space == Space::generic && onOwnStack(address))
     return; // a variable of the thread itself
-  Checked access{machine, thread, siteIndex, site, address};
+  Checked access{machine, thread, siteIndex, site, address, bytes};
   if (reinterpret_cast<uintptr_t>(address) % site.alignment != 0)
     machine.fail(thread, "misaligned",
-                 words(site) + " at an address that is not a multiple of " + std::to_string(site.alignment) + ", by " +
-                     threadName(machine, thread),
+                 words(access) + " at an address that is not a multiple of " + std::to_string(site.alignment) +
+                     ", by " + threadName(machine, thread),
                  siteIndex);
   bool shared = site.space == Space::shared ||
                 (site.space == Space::generic && within(address, thread.block->shared, machine.layout.arenaBytes));
@@ -159,6 +170,12 @@ extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
   noteOccurrence(machine, thread, siteIndex, address);
   if (site.kind.atomic)
     machine.giveWay(thread); // it may wait for another thread's
+}
+
+/// Called before every access to memory that threads share.
+extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
+  Thread &thread = currentThread();
+  accessMemory(thread, siteIndex, address, thread.block->worker->machine->program.sites[siteIndex].bytes);
 }
 
 //===----------------------------------------------------------------------===//

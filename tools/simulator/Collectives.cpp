@@ -2,6 +2,7 @@
 // The lane of a warp that arrives last evaluates for all.
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Machine.h"
+#include "tools/simulator/Matrices.h"
 
 using namespace tilewright::simulator;
 
@@ -153,6 +154,45 @@ void gridBarrier(uint32_t site) {
   machineOf(thread).arriveAtGrid(thread, site);
 }
 
+void copyToShared(uint32_t readSite, uint32_t writeSite, char *target, char *source, uint32_t bytes,
+                  uint32_t sourceBytes) {
+  startCopy(currentThread(), readSite, writeSite, target, source, bytes, sourceBytes);
+}
+
+void commit() { commitCopies(currentThread()); }
+
+void waitGroups(uint32_t groups) { waitForCopies(currentThread(), groups); }
+
+constexpr uint32_t wholeWarp = ~0u;
+
+/// The registers that the lane gets. Each of the first 8 `count` lanes gives the address of a row.
+uint32_t *loadRows(uint32_t site, uint32_t count, uint32_t transposed, char *address) {
+  Thread &thread = currentThread();
+  if (thread.lane < 8 * count)
+    accessMemory(thread, site, address, machineOf(thread).program.sites[site].bytes);
+  thread.registers = address;
+  rendezvous(site, wholeWarp, {}, [&](Thread &last, uint32_t) {
+    const char *rows[32];
+    uint32_t *results[32];
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      rows[lane] = static_cast<const char *>(last.warp->threads[lane].registers);
+      results[lane] = last.warp->threads[lane].matrices.data();
+    }
+    loadMatrices(rows, count, transposed, results);
+  });
+  return thread.matrices.data();
+}
+
+void multiply(uint32_t site, MatrixType type, MatrixRegisters *registers) {
+  currentThread().registers = registers;
+  rendezvous(site, wholeWarp, {}, [&](Thread &last, uint32_t) {
+    MatrixRegisters *lanes[32];
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      lanes[lane] = static_cast<MatrixRegisters *>(last.warp->threads[lane].registers);
+    multiplyMatrices(type, lanes);
+  });
+}
+
 void trap(uint32_t site) {
   Thread &thread = currentThread();
   machineOf(thread).fail(thread, "trap", "the kernel gives up here", site);
@@ -242,5 +282,10 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::gridBarrier, function(&gridBarrier)},
       {runtime::trap, function(&trap)},
       {runtime::divide, function(&divide)},
+      {runtime::startCopy, function(&copyToShared)},
+      {runtime::commitCopies, function(&commit)},
+      {runtime::waitForCopies, function(&waitGroups)},
+      {runtime::loadMatrices, function(&loadRows)},
+      {runtime::multiplyMatrices, function(&multiply)},
   };
 }

@@ -13,7 +13,11 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *reduce = "tilewright_simulator_reduce", *warpBarrier = "tilewright_simulator_warp_barrier",
                      *blockBarrier = "tilewright_simulator_block_barrier",
                      *gridBarrier = "tilewright_simulator_grid_barrier", *trap = "tilewright_simulator_trap",
-                     *divide = "tilewright_simulator_divide";
+                     *divide = "tilewright_simulator_divide", *startCopy = "tilewright_simulator_start_copy",
+                     *commitCopies = "tilewright_simulator_commit_copies",
+                     *waitForCopies = "tilewright_simulator_wait_for_copies",
+                     *loadMatrices = "tilewright_simulator_load_matrices",
+                     *multiplyMatrices = "tilewright_simulator_multiply_matrices";
 } // namespace runtime
 
 enum class Register : uint32_t {

@@ -1,5 +1,6 @@
 #include "tools/simulator/DeviceOps.h"
 #include "tools/simulator/Collectives.h"
+#include "tools/simulator/Matrices.h"
 
 #include "core/Locations.h"
 
@@ -43,6 +44,23 @@ Value HostCode::site(Operation *op) {
   site.location = describe(op->getLoc());
   program.sites.push_back(std::move(site));
   return number(op->getLoc(), program.sites.size() - 1);
+}
+
+/// One at the start of the function serves them all: what lies in it is used up before the next op.
+Value HostCode::scratch(Operation *op, int64_t bytes) {
+  constexpr llvm::StringLiteral mark = "tilewright.scratch";
+  Block &entry = op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front();
+  for (auto memory : entry.getOps<LLVM::AllocaOp>())
+    if (memory->hasAttr(mark))
+      return memory;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&entry);
+  Location loc = op->getLoc();
+  Value size = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(bytes));
+  auto memory = LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
+                                       builder.getI8Type(), size, /*alignment=*/16);
+  memory->setAttr(mark, builder.getUnitAttr());
+  return memory;
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,6 +158,60 @@ FailureOr<Value> lowerReduce(Operation *op, uint32_t, HostCode &code) {
                     redux.getVal()});
 }
 
+FailureOr<Value> lowerCommit(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::commitCopies, {}, {});
+  return Value();
+}
+
+FailureOr<Value> lowerWait(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::waitForCopies, {},
+            code.number(op->getLoc(), cast<NVVM::CpAsyncWaitGroupOp>(op).getN()));
+  return Value();
+}
+
+Value wordIn(Location loc, Value memory, uint32_t index, OpBuilder &builder) {
+  return LLVM::GEPOp::create(builder, loc, memory.getType(), builder.getI32Type(), memory,
+                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+}
+
+/// The type of the factors, where their fragments are those of `MatrixRegisters`.
+std::optional<MatrixType> matrixTypeOf(NVVM::MmaOp op) {
+  NVVM::MMAShapeAttr shape = op.getShape();
+  std::optional<NVVM::MMATypes> a = op.getMultiplicandAPtxType(), b = op.getMultiplicandBPtxType();
+  bool fits = shape.getM() == 16 && shape.getN() == 8 && op.getLayoutA() == NVVM::MMALayout::row &&
+              op.getLayoutB() == NVVM::MMALayout::col && op.getOperandA().size() == 4 && op.getOperandB().size() == 2 &&
+              op.getOperandC().size() == 4 && op.getOperandC()[0].getType().isF32() && a && a == b;
+  if (!fits)
+    return std::nullopt;
+  if (shape.getK() == 16 && *a == NVVM::MMATypes::f16)
+    return MatrixType::f16;
+  if (shape.getK() == 16 && *a == NVVM::MMATypes::bf16)
+    return MatrixType::bf16;
+  return shape.getK() == 8 && *a == NVVM::MMATypes::tf32 ? std::optional(MatrixType::tf32) : std::nullopt;
+}
+
+FailureOr<Value> lowerMultiply(Operation *op, uint32_t, HostCode &code) {
+  auto multiply = cast<NVVM::MmaOp>(op);
+  std::optional<MatrixType> type = matrixTypeOf(multiply);
+  if (!type)
+    return op->emitOpError("of this shape and these types is not simulated: m16n8k16 of f16 and bf16, and m16n8k8 of "
+                           "tf32, for sums in f32, are");
+  OpBuilder &builder = code.builder;
+  Location loc = op->getLoc();
+  Type word = builder.getI32Type(), sum = builder.getF32Type();
+  Value memory = code.scratch(op, sizeof(MatrixRegisters));
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    LLVM::StoreOp::create(builder, loc, reinterpret(loc, operand, word, builder), wordIn(loc, memory, index, builder));
+  code.call(loc, runtime::multiplyMatrices, {},
+            {code.site(op), code.number(loc, static_cast<uint32_t>(*type)), memory});
+  Value result = LLVM::UndefOp::create(builder, loc, multiply.getType());
+  for (uint32_t index = 0; index < 4; ++index) {
+    Value element = LLVM::LoadOp::create(builder, loc, sum, wordIn(loc, memory, 6 + index, builder));
+    result = LLVM::InsertValueOp::create(builder, loc, result, element, ArrayRef<int64_t>{index});
+  }
+  return result;
+}
+
 template <typename HostOp> FailureOr<Value> lowerUnary(Operation *op, uint32_t, HostCode &code) {
   return HostOp::create(code.builder, op->getLoc(), op->getResult(0).getType(), op->getOperand(0)).getResult();
 }
@@ -201,6 +273,11 @@ const DeviceOp table[] = {
     {"nvvm.shfl.sync", InstructionClass::shuffle, lowerShuffle},
     {"nvvm.vote.sync", InstructionClass::shuffle, lowerVote},
     {"nvvm.redux.sync", InstructionClass::shuffle, lowerReduce},
+    {"nvvm.cp.async.commit.group", InstructionClass::barrier, lowerCommit},
+    {"nvvm.cp.async.wait.group", InstructionClass::barrier, lowerWait},
+    {"nvvm.cp.async.shared.global", InstructionClass::global, lowerNothing}, // with the accesses to memory
+    {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing},               // the same
+    {"nvvm.mma.sync", InstructionClass::tensor, lowerMultiply},
     {"nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},
     {"llvm.nvvm.ex2.approx.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
     {"llvm.nvvm.ex2.approx.ftz.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},

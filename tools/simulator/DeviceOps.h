@@ -23,6 +23,8 @@ struct HostCode {
   mlir::Value number(mlir::Location loc, uint32_t value);
   /// An id for the op, as an operand.
   mlir::Value site(mlir::Operation *op);
+  /// Memory of the thread that an op of a function may use while it runs.
+  mlir::Value scratch(mlir::Operation *op, int64_t bytes);
 };
 
 struct DeviceOp {

@@ -44,6 +44,7 @@ std::unique_ptr<Block> Machine::makeBlock(Worker &worker) {
   uintptr_t aligned = (reinterpret_cast<uintptr_t>(block->memory.get()) + 1023) & ~uintptr_t(1023);
   block->shared = reinterpret_cast<char *>(aligned);
   block->shadow = std::make_unique<SharedShadow>(layout.arenaBytes / granule + 1);
+  block->unfinished = std::make_unique<UnfinishedPieces>(layout.arenaBytes / granule + 1);
   for (size_t index = 0; index < block->warps.size(); ++index) {
     Warp &warp = block->warps[index];
     warp.block = block.get();
@@ -80,6 +81,7 @@ void Machine::start(Block &block, uint64_t index) {
     thread.context = block.stacks->start(thread.index, &thread, &Machine::threadMain);
     thread.wait = Wait::none;
     thread.instructions = 0;
+    thread.copies = {};
     thread.fuel = std::min<int64_t>(fuelSlice, launch.limits.instructionsPerThread);
   }
 }
@@ -88,6 +90,7 @@ void Machine::threadMain() {
   Thread &thread = currentThread();
   Machine &machine = *thread.block->worker->machine;
   machine.entry(machine.arguments.data());
+  checkNoneIsOpen(thread);
   thread.wait = Wait::exited;
   thread.warp->present &= ~(1u << thread.lane);
   --thread.block->live;

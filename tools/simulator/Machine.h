@@ -7,6 +7,7 @@
 #ifndef TILEWRIGHT_SIMULATOR_MACHINE_H
 #define TILEWRIGHT_SIMULATOR_MACHINE_H
 
+#include "tools/simulator/AsyncCopies.h"
 #include "tools/simulator/DeviceProgram.h"
 #include "tools/simulator/Fiber.h"
 #include "tools/simulator/L2Cache.h"
@@ -38,6 +39,9 @@ struct Thread {
   uint32_t mask = 0; ///< the lanes it waits for
   std::array<uint32_t, 3> operands = {};
   uint64_t result = 0;
+  void *registers = nullptr;             ///< of the op of the whole warp that it waits in
+  std::array<uint32_t, 4> matrices = {}; ///< what it got from an ldmatrix
+  AsyncCopies copies;
   int64_t fuel = 0; ///< instructions until it is looked after
   uint64_t instructions = 0;
 };
@@ -80,6 +84,7 @@ struct Block {
   std::unique_ptr<char[]> memory;
   char *shared = nullptr;
   std::unique_ptr<SharedShadow> shadow;
+  std::unique_ptr<UnfinishedPieces> unfinished;
   std::unique_ptr<Stacks> stacks;
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
@@ -174,6 +179,9 @@ inline Moment momentOf(const Thread &thread) {
   const Block &block = *thread.block;
   return {block.index, thread.index / 32, thread.lane, block.gridBarriers, block.barriers, thread.warp->barriers};
 }
+
+/// Checks and counts an access of the thread, of as many bytes of those of its site.
+void accessMemory(Thread &thread, uint32_t site, char *address, uint32_t bytes);
 
 /// Counts one warp access whose lanes have all arrived.
 void countAccess(Machine &machine, Block &block, uint32_t siteIndex, const Occurrences::Occurrence &occurrence);

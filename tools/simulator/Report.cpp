@@ -16,6 +16,8 @@ const char *tilewright::simulator::name(InstructionClass instructionClass) {
     return "special";
   case InstructionClass::convert:
     return "convert";
+  case InstructionClass::tensor:
+    return "tensor";
   case InstructionClass::global:
     return "globalMemory";
   case InstructionClass::shared:

@@ -196,7 +196,11 @@ private:
   void clean(LLVM::LLVMFuncOp function);
   LogicalResult rewrite(LLVM::LLVMFuncOp function);
   LogicalResult rewrite(Operation *op);
+  FailureOr<Value> siteOf(Operation *op, const MemoryAccess &access);
+  Value plainPointer(Operation *op, Value pointer);
   LogicalResult report(Operation *op, const MemoryAccess &access);
+  LogicalResult report(NVVM::CpAsyncOp copy);
+  LogicalResult report(NVVM::LdMatrixOp load);
   void visit(Block &block);
   void buildEntry();
 
@@ -296,10 +300,17 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
       ops.push_back(op);
   });
   // Accesses first: they look for what their address is computed from, which is then rewritten.
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
+    LogicalResult reported = success();
     if (std::optional<MemoryAccess> access = memoryAccess(op))
-      if (failed(report(op, *access)))
-        return failure();
+      reported = report(op, *access);
+    else if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op))
+      reported = report(copy);
+    else if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
+      reported = report(load);
+    if (failed(reported))
+      return failure();
+  }
   for (Operation *op : ops)
     if (failed(rewrite(op)))
       return failure();
@@ -331,11 +342,12 @@ void KernelRewriter::visit(Block &block) {
   code.call(loc, runtime::visit, {}, code.number(loc, program.basicBlocks.size() - 1));
 }
 
-LogicalResult KernelRewriter::report(Operation *op, const MemoryAccess &access) {
+/// An id for the access; null where no other thread can see the memory.
+FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &access) {
   Value base = addressBase(access.pointer);
   unsigned space = cast<LLVM::LLVMPointerType>(base.getType()).getAddressSpace();
   if (base.getDefiningOp<LLVM::AllocaOp>() || (space != genericSpace && space != globalSpace && space != sharedSpace))
-    return success(); // the thread's own, or constant
+    return Value(); // the thread's own, or constant
   code.builder.setInsertionPoint(op);
   Value id = code.site(op);
   Site &site = program.sites.back();
@@ -356,11 +368,66 @@ LogicalResult KernelRewriter::report(Operation *op, const MemoryAccess &access) 
     }
   }
   site.space = space == globalSpace ? Space::global : space == sharedSpace ? Space::shared : Space::generic;
-  Value pointer = access.pointer;
+  return id;
+}
+
+Value KernelRewriter::plainPointer(Operation *op, Value pointer) {
   auto plain = LLVM::LLVMPointerType::get(op->getContext());
-  if (pointer.getType() != plain)
-    pointer = LLVM::AddrSpaceCastOp::create(code.builder, op->getLoc(), plain, pointer);
-  code.call(op->getLoc(), runtime::access, {}, {id, pointer});
+  if (pointer.getType() == plain)
+    return pointer;
+  return LLVM::AddrSpaceCastOp::create(code.builder, op->getLoc(), plain, pointer);
+}
+
+LogicalResult KernelRewriter::report(Operation *op, const MemoryAccess &access) {
+  FailureOr<Value> id = siteOf(op, access);
+  if (failed(id))
+    return failure();
+  if (*id)
+    code.call(op->getLoc(), runtime::access, {}, {*id, plainPointer(op, access.pointer)});
+  return success();
+}
+
+LogicalResult KernelRewriter::report(NVVM::CpAsyncOp copy) {
+  OpBuilder &builder = code.builder;
+  Type bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), copy.getSize());
+  FailureOr<Value> reads = siteOf(copy, {copy.getSrc(), bytes, copy.getSize(), {true, false, false}});
+  FailureOr<Value> writes = siteOf(copy, {copy.getDst(), bytes, copy.getSize(), {false, true, false}});
+  if (failed(reads) || failed(writes))
+    return failure();
+  Value size = code.number(copy.getLoc(), copy.getSize());
+  code.call(copy.getLoc(), runtime::startCopy, {},
+            {*reads, *writes, plainPointer(copy, copy.getDst()), plainPointer(copy, copy.getSrc()), size,
+             copy.getCpSize() ? copy.getCpSize() : size});
+  return success();
+}
+
+LogicalResult KernelRewriter::report(NVVM::LdMatrixOp load) {
+  constexpr uint64_t rowBytes = 16;
+  OpBuilder &builder = code.builder;
+  Location loc = load.getLoc();
+  if (load.getEltType() != NVVM::LdStMatrixEltType::B16)
+    return load.emitOpError("of other elements than 16 bits is not simulated");
+  Type row = LLVM::LLVMArrayType::get(builder.getI8Type(), rowBytes), word = builder.getI32Type();
+  FailureOr<Value> id = siteOf(load, {load.getPtr(), row, rowBytes, {true, false, false}});
+  if (failed(id))
+    return failure();
+  auto plain = LLVM::LLVMPointerType::get(builder.getContext());
+  bool transposed = load.getLayout() == NVVM::MMALayout::col;
+  Value registers = code.call(
+      loc, runtime::loadMatrices, plain,
+      {*id, code.number(loc, load.getNum()), code.number(loc, transposed), plainPointer(load, load.getPtr())});
+  auto read = [&](int32_t index) -> Value {
+    Value place = LLVM::GEPOp::create(builder, loc, plain, word, registers, ArrayRef<LLVM::GEPArg>{index});
+    return LLVM::LoadOp::create(builder, loc, word, place);
+  };
+  if (load.getNum() == 1) {
+    load.getRes().replaceAllUsesWith(read(0));
+    return success();
+  }
+  Value result = LLVM::UndefOp::create(builder, loc, load.getRes().getType());
+  for (uint32_t index = 0; index < load.getNum(); ++index)
+    result = LLVM::InsertValueOp::create(builder, loc, result, read(index), ArrayRef<int64_t>{index});
+  load.getRes().replaceAllUsesWith(result);
   return success();
 }
 

@@ -46,8 +46,20 @@ struct Launch {
   unsigned hostThreads = 0; ///< 0: all
 };
 
-enum class InstructionClass { integer, floating, special, convert, global, shared, local, shuffle, barrier, control };
-constexpr unsigned numInstructionClasses = 10;
+enum class InstructionClass {
+  integer,
+  floating,
+  special,
+  convert,
+  tensor,
+  global,
+  shared,
+  local,
+  shuffle,
+  barrier,
+  control
+};
+constexpr unsigned numInstructionClasses = 11;
 const char *name(InstructionClass instructionClass);
 
 /// Of one memory access in the code, over all warps and occurrences.

@@ -3,8 +3,10 @@
 // is a buffer in shared memory and a barrier, of the block or, where rows stay with their warp, of the warp.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
@@ -29,8 +31,8 @@ using namespace tilewright::tile;
 namespace {
 class GpuConverter : public ProgramConverter {
 public:
-  explicit GpuConverter(ProgramOp program)
-      : ProgramConverter(program), context(program.getContext()), threads(threadsOf(program)) {}
+  GpuConverter(ProgramOp program, const Target &target)
+      : ProgramConverter(program), context(program.getContext()), target(target), threads(threadsOf(program)) {}
 
   int64_t numThreads() const { return threads; }
 
@@ -42,7 +44,7 @@ private:
   /// Parts that are packed side by side run in blocks of one size.
   BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
 
-  int64_t blockBytes() override { return sharedBytesOf(program); }
+  int64_t blockBytes() override { return sharedBytesOf(program, target); }
 
   void beginPart(OpBuilder &builder, ParallelOp part) override {
     Location loc = part.getLoc();
@@ -60,8 +62,19 @@ private:
   }
 
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    if (compute.getMicroKernel())
-      return compute.emitError("no micro kernels for GPUs yet; leave the contraction out of the plan");
+    // A contraction whose sums stay in registers is computed with the nest that takes them.
+    if (registerHandover(compute))
+      return success();
+    if (ComputeOp contraction = contractionHandedTo(compute))
+      compute = contraction;
+    if (compute.getMicroKernel()) {
+      std::string why;
+      std::optional<ContractionPlan> plan = planContraction(compute, threads, target, &why);
+      if (!plan)
+        return compute.emitError("the contraction has no code generation on GPUs: ") << why;
+      emitContraction(builder, compute, *plan, values, thread, threads, scratch);
+      return success();
+    }
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
     BlockThreads sharing(compute, mapping, thread, scratch);
@@ -90,6 +103,7 @@ private:
   }
 
   MLIRContext *context;
+  const Target &target;
   int64_t threads;
   BlockShape shape; ///< of the current part
   bool warpPrivate = false;
@@ -111,7 +125,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       if (failed(check(program, *known)))
         return signalPassFailure();
       OpBuilder builder(program);
-      GpuConverter converter(program);
+      GpuConverter converter(program, *known);
       FailureOr<func::FuncOp> function = converter.convert(builder);
       if (failed(function))
         return signalPassFailure();

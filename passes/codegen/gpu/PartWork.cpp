@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/PartWork.h"
 
 #include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/cost/GridPartition.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -19,12 +20,19 @@ int64_t tilewright::threadsOf(ProgramOp program) {
 
 int64_t tilewright::scratchOffset(ProgramOp program) { return llvm::alignTo(program.getBlockBytes(), kAlignment); }
 
-int64_t tilewright::sharedBytesOf(ProgramOp program) {
+/// What a nest needs besides its buffers: to combine sums of several warps, or for the operands of a contraction.
+static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
+  if (compute.getMicroKernel()) {
+    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
+    return plan ? plan->tiling.sharedBytes() : 0; // otherwise refused when code is generated
+  }
+  BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
+  return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
+}
+
+int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
   int64_t threads = threadsOf(program), scratch = 0;
-  program.walk([&](ComputeOp compute) {
-    BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
-    scratch = std::max(scratch, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
-  });
+  program.walk([&](ComputeOp compute) { scratch = std::max(scratch, scratchBytesOf(compute, threads, target)); });
   return scratch > 0 ? scratchOffset(program) + scratch : program.getBlockBytes();
 }
 
@@ -48,12 +56,12 @@ static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
   return nest;
 }
 
-BlockWork tilewright::blockWorkOf(ParallelOp part) {
+BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
   BlockShape shape = blockShapeOf(part);
   BlockWork work;
   work.blocks = part.getNumTiles();
   work.threads = shape.threads;
-  work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>());
+  work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
   auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
   work.registers = registers ? registers.getInt() : kUnknownRegisters;
   work.warpPrivate = isWarpPrivate(part, shape);

@@ -14,11 +14,11 @@ inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
 int64_t threadsOf(tile::ProgramOp program);
 
 /// Shared memory of a block: the buffers, which have places, and from `scratchOffset` on the scratch behind them.
-int64_t sharedBytesOf(tile::ProgramOp program);
+int64_t sharedBytesOf(tile::ProgramOp program, const Target &target);
 int64_t scratchOffset(tile::ProgramOp program);
 
 /// For blocks that the part alone would have; its shared memory is the program's.
-BlockWork blockWorkOf(tile::ParallelOp part);
+BlockWork blockWorkOf(tile::ParallelOp part, const Target &target);
 
 } // namespace tilewright
 

@@ -142,14 +142,14 @@ void replaceLaunch(LaunchOp launch, ProgramOp whole, ArrayRef<ProgramCutter::Pie
 struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<PartitionAtGridSync> {
   using PartitionAtGridSyncBase::PartitionAtGridSyncBase;
 
-  static std::vector<GridStage> stagesOf(ProgramOp program) {
+  static std::vector<GridStage> stagesOf(ProgramOp program, const Target &machine) {
     std::vector<GridStage> stages;
     SmallVector<Bindings> bindings;
     for (auto [i, part] : llvm::enumerate(program.getBody().getOps<ParallelOp>())) {
       Bindings own = bindingsOf(part);
       GridStage &stage = stages.emplace_back();
       stage.name = "part " + std::to_string(i) + " of '" + program.getSymName().str() + "'";
-      stage.work = blockWorkOf(part);
+      stage.work = blockWorkOf(part, machine);
       for (auto [j, before] : llvm::enumerate(bindings))
         if (llvm::any_of(own.reads, [&](Value slice) { return before.writes.contains(slice); }))
           stage.producers.push_back(j);
@@ -171,7 +171,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   }
 
   void cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
-    std::vector<GridStage> stages = stagesOf(program);
+    std::vector<GridStage> stages = stagesOf(program, machine);
     GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
     assert(partition.verify(stages, machine).empty() && "phases stand behind each other");
     explain(program, stages, partition);

@@ -176,7 +176,7 @@ bool tilewright::isWarpPrivate(ParallelOp part, BlockShape shape) {
   if (shape.group == 0 || shape.group > (1 << kWarpBits) || !llvm::hasSingleElement(part.getBody().front()))
     return false;
   return llvm::all_of(part.getWalk().getBody().getOps<ComputeOp>(), [&](ComputeOp compute) {
-    return compute.getOffsetDims().size() == part.getExtents().size() &&
+    return !compute.getMicroKernel() && compute.getOffsetDims().size() == part.getExtents().size() &&
            hasPointForEveryThread(compute, mapNest(compute, shape));
   });
 }

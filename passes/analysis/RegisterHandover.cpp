@@ -1,0 +1,142 @@
+#include "passes/analysis/RegisterHandover.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/OpDefinition.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+/// The dim that an index into a tile's buffer is, less its offset.
+static std::optional<int64_t> dimOfIndex(AffineExpr expr) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dim.getPosition();
+  auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!sum || expr.getKind() != AffineExprKind::Add)
+    return std::nullopt;
+  auto dim = dyn_cast<AffineDimExpr>(sum.getLHS());
+  auto negated = dyn_cast<AffineBinaryOpExpr>(sum.getRHS());
+  if (!dim || !negated || negated.getKind() != AffineExprKind::Mul)
+    return std::nullopt;
+  auto symbol = dyn_cast<AffineSymbolExpr>(negated.getLHS());
+  auto factor = dyn_cast<AffineConstantExpr>(negated.getRHS());
+  bool isOffset = symbol && factor && factor.getValue() == -1 && symbol.getPosition() == dim.getPosition();
+  return isOffset ? std::optional<int64_t>(dim.getPosition()) : std::nullopt;
+}
+
+static bool isOnGpu(ComputeOp compute) {
+  auto part = compute->getParentOfType<ParallelOp>();
+  return part && part->hasAttr(kThreadsAttr);
+}
+
+/// What a thread can do with an element of its own: no places in the domain are asked for, nothing is guarded.
+static bool isPointwise(ComputeOp compute) {
+  return compute.getAccs().empty() && llvm::all_of(compute.getBodyBlock(), [](Operation &op) {
+           if (auto load = dyn_cast<LoadOp>(op))
+             return !load.getGuard() && !load.getSlice().getType().getElementType().isInteger(1);
+           if (auto store = dyn_cast<StoreOp>(op))
+             return !store.getSlice().getType().getElementType().isInteger(1);
+           return isa<YieldOp>(op) || op.hasTrait<OpTrait::ConstantLike>() ||
+                  OpTrait::hasElementwiseMappableTraits(&op);
+         });
+}
+
+static Value offsetOf(ComputeOp compute, int64_t dim) {
+  for (auto [own, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    if (own == dim)
+      return offset;
+  return {};
+}
+
+static bool sameRange(ComputeOp a, int64_t i, ComputeOp b, int64_t j) {
+  return a.getExtents()[i] == b.getExtents()[j] && a.getSizes()[i] == b.getSizes()[j] &&
+         offsetOf(a, i) == offsetOf(b, j);
+}
+
+static bool touches(ComputeOp compute, Value slice) {
+  return llvm::is_contained(compute.getAccs(), slice) || llvm::any_of(compute.getBodyBlock(), [&](Operation &op) {
+           auto load = dyn_cast<LoadOp>(op);
+           auto store = dyn_cast<StoreOp>(op);
+           return (load && load.getSlice() == slice) || (store && store.getSlice() == slice);
+         });
+}
+
+static bool isSumOfContraction(Value slice) {
+  return slice.getDefiningOp<AllocOp>() && llvm::any_of(slice.getUsers(), [&](Operation *user) {
+           auto compute = dyn_cast<ComputeOp>(user);
+           return compute && compute.getMicroKernel() && llvm::is_contained(compute.getAccs(), slice);
+         });
+}
+
+/// The one nest that reads the buffer, if the contraction may as well be computed right before it: between the two are
+/// only nests that have nothing to do with either, such as one that keeps a bias for the tile.
+static ComputeOp readerOf(ComputeOp contraction, Value buffer) {
+  for (LoadOp load : contraction.getBodyBlock().getOps<LoadOp>())
+    if (load.getSlice().getType().getSpace() != Space::global)
+      return {};
+  Operation *next = contraction->getNextNode();
+  for (; next && !(isa<ComputeOp>(next) && touches(cast<ComputeOp>(next), buffer)); next = next->getNextNode())
+    if (!isa<SyncOp, ComputeOp>(next))
+      return {};
+  auto reader = dyn_cast_or_null<ComputeOp>(next);
+  for (Operation *user : buffer.getUsers())
+    if (user != contraction.getOperation() && (!isa<LoadOp>(user) || user->getParentOp() != next))
+      return {};
+  // Sums of two contractions: only one of them could be in registers.
+  bool takesOthers = reader && llvm::any_of(reader.getBodyBlock().getOps<LoadOp>(), [&](LoadOp load) {
+                       return load.getSlice() != buffer && isSumOfContraction(load.getSlice());
+                     });
+  return takesOthers ? ComputeOp() : reader;
+}
+
+std::optional<RegisterHandover> tilewright::registerHandover(ComputeOp contraction) {
+  if (!contraction.getMicroKernel() || contraction.getAccs().size() != 1 || !isOnGpu(contraction))
+    return std::nullopt;
+  auto buffer = contraction.getAccs()[0].getDefiningOp<AllocOp>();
+  ComputeOp reader = buffer ? readerOf(contraction, buffer.getSlice()) : ComputeOp();
+  if (!reader || !isPointwise(reader))
+    return std::nullopt;
+  RegisterHandover handover{reader, SmallVector<int64_t>(reader.getSizes().size(), -1)};
+  SmallVector<bool> covered(contraction.getSizes().size(), false);
+  AffineMap written = cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue();
+  for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>()) {
+    if (load.getSlice() != buffer.getSlice())
+      continue;
+    for (auto [from, to] : llvm::zip(written.getResults(), load.getMap().getResults())) {
+      if (isa<AffineConstantExpr>(from) && from == to)
+        continue;
+      std::optional<int64_t> dim = dimOfIndex(from), own = dimOfIndex(to);
+      if (!dim || !own || !sameRange(contraction, *dim, reader, *own) ||
+          (handover.dims[*own] >= 0 && handover.dims[*own] != *dim))
+        return std::nullopt;
+      handover.dims[*own] = *dim;
+      covered[*dim] = true;
+    }
+  }
+  for (auto [dim, size] : llvm::enumerate(contraction.getSizes()))
+    if (size > 1 && !contraction.isReduced(dim) && !covered[dim])
+      return std::nullopt;
+  for (auto [own, size] : llvm::enumerate(reader.getSizes()))
+    if (handover.dims[own] < 0 && size > 1)
+      return std::nullopt;
+  return handover;
+}
+
+static ComputeOp contractionInto(Value slice) {
+  if (!slice.getDefiningOp<AllocOp>())
+    return {};
+  for (Operation *user : slice.getUsers())
+    if (auto compute = dyn_cast<ComputeOp>(user); compute && llvm::is_contained(compute.getAccs(), slice))
+      return registerHandover(compute) ? compute : ComputeOp();
+  return {};
+}
+
+bool tilewright::staysInRegisters(AllocOp buffer) { return static_cast<bool>(contractionInto(buffer.getSlice())); }
+
+ComputeOp tilewright::contractionHandedTo(ComputeOp reader) {
+  for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())
+    if (ComputeOp contraction = contractionInto(load.getSlice()))
+      return contraction;
+  return {};
+}

@@ -1,0 +1,265 @@
+#include "passes/codegen/gpu/ContractionBlock.h"
+
+#include "passes/codegen/cpu/Slices.h"
+#include "passes/codegen/gpu/SumEpilogue.h"
+#include "passes/codegen/gpu/SumShare.h"
+#include "passes/cost/BlockLatency.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+//===----------------------------------------------------------------------===//
+// The decision
+//===----------------------------------------------------------------------===//
+
+static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
+
+/// The reduced dim along which an operand lies, else the longest.
+static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
+  for (LoadOp load : {contraction.rows, contraction.lanes})
+    for (int64_t dim : contraction.reduced)
+      if (compute.getSizes()[dim] > 1 &&
+          strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1)
+        return dim;
+  return *llvm::max_element(contraction.reduced,
+                            [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
+}
+
+std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
+                                                           std::string *reason) {
+  auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  std::optional<Contraction> contraction = matchContraction(compute);
+  if (!contraction)
+    return refuse("it is no sum of products of two loads");
+  if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
+    return refuse("sums that go on from their slice have no code generation on GPUs");
+  auto kernel = findMicroKernel(target, contraction->types, {1}, *compute.getMicroKernel());
+  if (!kernel)
+    kernel = chooseMicroKernel(target, contraction->types, {1}, /*strict=*/false);
+  if (!kernel)
+    return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
+  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction)};
+  ArrayRef<int64_t> sizes = compute.getSizes();
+  SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row], sizes[contraction->lane], sizes[plan.terms],
+               bytesOf(contraction->rows), bytesOf(contraction->lanes)};
+  std::string why;
+  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why);
+  if (!tiling)
+    return refuse(why);
+  plan.tiling = *tiling;
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+class BlockEmitter {
+public:
+  BlockEmitter(OpBuilder &builder, ComputeOp compute, const ContractionPlan &plan, const IRMapping &values,
+               Value thread, int64_t threads, Value scratch)
+      : frame(builder, compute, values, thread, threads, scratch), builder(builder), compute(compute), plan(plan),
+        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()),
+        rows(frame, plan.contraction.rows, {plan.contraction.row, plan.terms, plan.tiling.rows, plan.tiling.step}),
+        lanes(frame, plan.contraction.lanes, {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step}) {
+  }
+
+  void emit() {
+    const SumTiling &tiling = plan.tiling;
+    rows.place(0, tiling.rowSlotBytes, tiling.stages);
+    lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
+    ShareInputs inputs{
+        frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
+    share = plan.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+    SmallVector<int64_t> outer;
+    for (int64_t dim : plan.contraction.reduced)
+      if (dim != plan.terms)
+        outer.push_back(dim);
+    if (std::optional<RegisterHandover> handover = registerHandover(compute))
+      epilogue.emplace(frame, *handover, plan.contraction.lane);
+    forEach(plan.contraction.batch, [&] {
+      Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
+      store(reduce(outer, SmallVector<Value>(share->places.size(), init)));
+    });
+  }
+
+private:
+  /// All points of the dims, one after another.
+  void forEach(ArrayRef<int64_t> dims, llvm::function_ref<void()> body) {
+    if (dims.empty())
+      return body();
+    int64_t dim = dims.front();
+    if (compute.getSizes()[dim] == 1) {
+      frame.indices[dim] = frame.offsets[dim];
+      return forEach(dims.drop_front(), body);
+    }
+    auto loop = scf::ForOp::create(builder, loc, frame.offsets[dim], frame.ends[dim], frame.constant(1));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    frame.indices[dim] = loop.getInductionVar();
+    forEach(dims.drop_front(), body);
+  }
+
+  using CarryBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
+
+  SmallVector<Value> carry(Value low, Value high, ValueRange values, CarryBody body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, frame.constant(1), values);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  SmallVector<Value> reduce(ArrayRef<int64_t> outer, ValueRange sums) {
+    if (outer.empty())
+      return reduceSteps(sums);
+    int64_t dim = outer.front();
+    return carry(frame.offsets[dim], frame.ends[dim], sums, [&](Value index, ValueRange now) {
+      frame.indices[dim] = index;
+      return reduce(outer.drop_front(), now);
+    });
+  }
+
+  /// While a step is multiplied, the copies of those behind it are on their way. A slot is filled anew only after a
+  /// barrier at which all threads have read it.
+  SmallVector<Value> reduceSteps(ValueRange sums) {
+    int64_t stages = plan.tiling.stages, steps = llvm::divideCeil(compute.getSizes()[plan.terms], plan.tiling.step);
+    for (int64_t step = 0; step < stages - 1; ++step) {
+      if (step < steps)
+        copy(frame.constant(step), frame.constant(step));
+      commit();
+    }
+    SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
+      wait(stages - 2);
+      NVVM::Barrier0Op::create(builder, loc);
+      Value next = frame.add(step, stages - 1);
+      auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(next, frame.constant(steps)),
+                                       /*withElseRegion=*/false);
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(isThere.thenBlock());
+        copy(frame.modulo(next, stages), next);
+      }
+      commit();
+      return share->multiplyAdd(now, frame.modulo(step, stages));
+    });
+    wait(0);
+    NVVM::Barrier0Op::create(builder, loc);
+    return done;
+  }
+
+  void copy(Value slot, Value step) {
+    Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
+    rows.copy(slot, first);
+    lanes.copy(slot, first);
+  }
+
+  bool isAsync() const { return rows.isAsync() || lanes.isAsync(); }
+  void commit() {
+    if (isAsync())
+      NVVM::CpAsyncCommitGroupOp::create(builder, loc);
+  }
+  void wait(int64_t groups) {
+    if (isAsync())
+      NVVM::CpAsyncWaitGroupOp::create(builder, loc, groups);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  AffineMap accumulatorMap() { return cast<AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
+  SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
+
+  /// Neighbouring sums that are stored at once: tiles have whole runs of them.
+  int64_t together() {
+    int64_t lane = plan.contraction.lane, count = share->run;
+    if (!epilogue)
+      return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), lane, count),
+                      kAccessBytes / elementBytes(accumulatorType().getElementType()));
+    while (compute.getSizes()[lane] % count != 0 || compute.getExtents()[lane] % count != 0)
+      count /= 2;
+    return count;
+  }
+
+  void store(ArrayRef<Value> sums) {
+    int64_t together = this->together();
+    Value keeps = storesAtAll();
+    for (size_t first = 0; first < sums.size(); first += together) {
+      const SumPlace &place = share->places[first];
+      Value valid = keeps;
+      auto locate = [&](int64_t dim, Value inTile, int64_t count) {
+        frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
+        if (!frame.isWhole(dim, count))
+          valid = frame.both(valid, frame.isBelow(frame.indices[dim], frame.ends[dim]));
+      };
+      if (plan.contraction.row >= 0)
+        locate(plan.contraction.row, frame.add(share->firstRow, place.row), plan.tiling.rows);
+      else if (plan.tiling.rows > 1)
+        valid = frame.both(valid, frame.isBelow(frame.add(share->firstRow, place.row), frame.constant(1)));
+      locate(plan.contraction.lane, frame.add(share->firstLane, place.lane), plan.tiling.lanes);
+      storeRun(ArrayRef(sums).slice(first, together), valid);
+    }
+  }
+
+  /// Of threads with the same sums one stores them; null: no two have.
+  Value storesAtAll() {
+    int64_t lanesOfUnit = plan.kernel.unit == StepUnit::warp ? 32 : 1;
+    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * lanesOfUnit;
+    return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
+  }
+
+  void storeRun(ArrayRef<Value> run, Value valid) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (valid) {
+      auto branch = scf::IfOp::create(builder, loc, valid, /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    Type stored = accumulatorType().getElementType();
+    SmallVector<Value> elements = llvm::map_to_vector(run, [&](Value value) -> Value {
+      return stored == sum ? value : arith::TruncFOp::create(builder, loc, stored, value).getResult();
+    });
+    int64_t count = run.size();
+    Value value = elements.front();
+    if (count > 1)
+      value = vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
+    if (epilogue)
+      return epilogue->emit(value);
+    Value memory = frame.values.lookup(compute.getAccs()[0]);
+    SmallVector<Value> index = frame.at(accumulatorMap());
+    if (count == 1) {
+      memref::StoreOp::create(builder, loc, value, memory, index);
+      return;
+    }
+    auto store = vector::StoreOp::create(builder, loc, value, memory, index);
+    store.setAlignment(count * elementBytes(stored));
+  }
+
+  ContractionFrame frame;
+  OpBuilder &builder;
+  ComputeOp compute;
+  const ContractionPlan &plan;
+  Location loc;
+  Type sum;
+  ContractionOperand rows, lanes;
+  std::unique_ptr<SumShare> share;
+  std::optional<SumEpilogue> epilogue;
+};
+} // namespace
+
+void tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const ContractionPlan &plan,
+                                 const IRMapping &values, Value thread, int64_t threads, Value scratch) {
+  BlockEmitter(builder, compute, plan, values, thread, threads, scratch).emit();
+}

@@ -1,0 +1,140 @@
+// In shared memory an operand lies as in global memory, line after line, so that what is copied at once is read at
+// once: 16 bytes, an atom. Lines are a power of two long; the atoms of a line change places with the number of the
+// line, so that 8 threads which read one place of 8 lines, or neighbouring places of one, find them in different banks.
+#include "passes/codegen/gpu/ContractionOperand.h"
+
+#include "passes/codegen/cpu/Slices.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
+    : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
+      bytes(elementBytes(type)), alongTerms(true) {
+  alongTerms = shape.dim < 0 || isAlong(shape.terms) || !isAlong(shape.dim);
+  granule = chooseGranule();
+}
+
+/// Whether neighbours along the dim of the nest are neighbours in memory.
+bool ContractionOperand::isAlong(int64_t dim) {
+  return strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
+}
+
+/// As many elements as lie together and are aligned wherever the block is.
+int64_t ContractionOperand::chooseGranule() {
+  int64_t inner = alongTerms ? shape.terms : shape.dim;
+  if (!isAlong(inner))
+    return 1;
+  int64_t most = std::min(kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
+  most = frame.alignedRun(load.getSlice().getType(), load.getMap(), inner, most);
+  return most * bytes >= kLeastAsyncBytes ? most : 1;
+}
+
+void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
+  slotElements = slotBytes / bytes;
+  auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
+  auto memory = MemRefType::get({stages * slotElements}, type, MemRefLayoutAttrInterface(), space);
+  shared =
+      memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
+}
+
+//===----------------------------------------------------------------------===//
+// Places in shared memory
+//===----------------------------------------------------------------------===//
+
+Value ContractionOperand::swizzled(Value line, Value inner) {
+  constexpr int64_t kBankAtoms = 8; // of all banks together
+  int64_t atoms = pitch() / atom();
+  if (atoms <= 1)
+    return inner;
+  Value turn = atoms >= kBankAtoms ? frame.modulo(line, kBankAtoms)
+                                   : frame.modulo(frame.divide(line, kBankAtoms / atoms), atoms);
+  return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(turn, atom()));
+}
+
+Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
+  Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
+  Value place = frame.add(frame.multiply(line, pitch()), swizzled(line, inner));
+  return frame.add(frame.multiply(slot, slotElements), place);
+}
+
+Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
+  auto vector = VectorType::get({count}, type);
+  auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, shared, inSlot(slot, point, term));
+  loaded.setAlignment(count * bytes);
+  return loaded;
+}
+
+Value ContractionOperand::pointer(Value slot, Value point, Value term) {
+  return frame.pointer(shared, inSlot(slot, point, term));
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void ContractionOperand::copy(Value slot, Value first) {
+  int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
+  int64_t perLine = inner / granule, total = lines * perLine;
+  OpBuilder &builder = frame.builder;
+  OpBuilder::InsertionGuard guard(builder);
+  if (total < frame.threads) { // powers of two: otherwise all threads copy as many
+    Value takesPart = frame.isBelow(frame.thread, frame.constant(total));
+    auto branch = scf::IfOp::create(builder, frame.loc, takesPart, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+  }
+  for (int64_t begin = 0; begin < total; begin += frame.threads) {
+    Value own = frame.add(frame.thread, begin);
+    Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
+    copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
+  }
+}
+
+void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  Value target = inSlot(slot, point, term), valid;
+  SmallVector<Value> before = frame.indices;
+  auto locate = [&](int64_t dim, Value index, bool isWhole) {
+    frame.indices[dim] = index;
+    if (!isWhole)
+      valid = frame.both(valid, frame.isBelow(index, frame.ends[dim]));
+  };
+  locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step));
+  if (shape.dim >= 0)
+    locate(shape.dim, frame.add(frame.offsets[shape.dim], point), frame.isWhole(shape.dim, shape.points));
+  if (valid) // nothing is read there, but the address is one of the operand's
+    for (int64_t dim : {shape.terms, shape.dim})
+      if (dim >= 0)
+        frame.indices[dim] =
+            arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
+  Value memory = frame.values.lookup(load.getSlice());
+  SmallVector<Value> source = frame.at(load.getMap());
+  frame.indices = before;
+  if (!isAsync()) {
+    Value value = memref::LoadOp::create(builder, loc, memory, source);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    if (valid)
+      value = arith::SelectOp::create(builder, loc, valid, value, zero);
+    memref::StoreOp::create(builder, loc, value, shared, target);
+    return;
+  }
+  int64_t size = copyBytes();
+  Value read;
+  if (valid) {
+    auto word = [&](int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32).getResult(); };
+    read = arith::SelectOp::create(builder, loc, valid, word(size), word(0));
+  }
+  auto cache = size == kAtomBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  NVVM::CpAsyncOp::create(builder, loc, frame.pointer(shared, target),
+                          frame.pointer(memory, frame.linear(memory, source)), builder.getI32IntegerAttr(size),
+                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), cache), read);
+}

@@ -1,0 +1,62 @@
+// An operand of a contraction on its way through shared memory: the points of a tile by the terms of a step, which all
+// threads of the block copy and all read.
+#ifndef TILEWRIGHT_CODEGEN_GPU_CONTRACTIONOPERAND_H
+#define TILEWRIGHT_CODEGEN_GPU_CONTRACTIONOPERAND_H
+
+#include "passes/codegen/gpu/ContractionFrame.h"
+
+namespace tilewright {
+
+/// What a step's slot holds of an operand.
+struct OperandShape {
+  int64_t dim;    ///< of the nest, along which its points lie; -1: it is one point
+  int64_t terms;  ///< the reduced dim
+  int64_t points; ///< of a tile, filled up
+  int64_t step;   ///< terms of a step
+};
+
+class ContractionOperand {
+public:
+  ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
+
+  /// Whether its terms lie innermost, in global memory and so in shared memory.
+  bool liesAlongTerms() const { return alongTerms; }
+  /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
+  bool isAsync() const { return granule * bytes >= kLeastAsyncBytes; }
+  /// Bytes that are copied at once.
+  int64_t copyBytes() const { return granule * bytes; }
+  mlir::Type element() const { return type; }
+  /// Elements that are read from shared memory at once at most.
+  int64_t atom() const { return kAtomBytes / bytes; }
+
+  /// Where its slots are in the scratch.
+  void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
+  /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
+  void copy(mlir::Value slot, mlir::Value first);
+  /// `count` elements along what is innermost, from a place that is a multiple of it.
+  mlir::Value read(mlir::Value slot, mlir::Value point, mlir::Value term, int64_t count);
+  mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
+
+private:
+  static constexpr int64_t kAtomBytes = 16, kLeastAsyncBytes = 4;
+
+  bool isAlong(int64_t dim);
+  int64_t chooseGranule();
+  int64_t pitch() const { return alongTerms ? shape.step : std::max(shape.points, atom()); }
+  mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
+  mlir::Value swizzled(mlir::Value line, mlir::Value inner);
+  void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
+
+  ContractionFrame &frame;
+  tile::LoadOp load;
+  OperandShape shape;
+  mlir::Type type;
+  int64_t bytes, granule;
+  bool alongTerms;
+  mlir::Value shared; ///< all slots, as elements
+  int64_t slotElements = 0;
+};
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,43 @@
+// The sums of a contraction's tile that a thread keeps in registers, and how it adds a step's products to them: with
+// multiply-adds of its own, or as a lane of a warp that multiplies small matrices.
+#ifndef TILEWRIGHT_CODEGEN_GPU_SUMSHARE_H
+#define TILEWRIGHT_CODEGEN_GPU_SUMSHARE_H
+
+#include "passes/codegen/gpu/ContractionOperand.h"
+#include "passes/cost/SumTiling.h"
+
+#include <memory>
+
+namespace tilewright {
+
+/// Where a sum is in the tile, from the thread's first one.
+struct SumPlace {
+  int64_t row, lane;
+};
+
+class SumShare {
+public:
+  virtual ~SumShare() = default;
+  /// The sums with the products of the slot's terms added.
+  virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange sums, mlir::Value slot) = 0;
+
+  mlir::Value firstRow, firstLane;    ///< of the thread in the tile
+  llvm::SmallVector<SumPlace> places; ///< of its sums, in the order in which they are carried
+  int64_t run = 1;                    ///< so many sums after one another are neighbours along the lanes
+};
+
+struct ShareInputs {
+  ContractionFrame &frame;
+  ContractionOperand &rows, &lanes;
+  const SumTiling &tiling;
+  const MicroKernel &kernel;
+  mlir::Operation *rowWidening, *laneWidening;
+  mlir::Type sum;
+};
+
+std::unique_ptr<SumShare> makeThreadShare(const ShareInputs &inputs);
+std::unique_ptr<SumShare> makeWarpShare(const ShareInputs &inputs);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,199 @@
+#include "passes/plan/ContractionBlocks.h"
+
+#include "passes/cost/SumTiling.h"
+#include "passes/plan/ContractionKernel.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kMostTile = 256, kLeastLanes = 16;
+constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics threads take the same tiles
+constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
+constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
+constexpr double kReadOnce = 0.5;      ///< of what threads read from it, the rest is broadcast
+constexpr double kWorthwhile = 0.97;   ///< of the time before, for another block to be taken
+
+/// A contraction of the part, with the places of its dims in the space.
+struct Product {
+  const PartRoot *root = nullptr;
+  MicroKernel kernel;
+  int64_t row = -1, lane = -1; ///< places; -1: none
+  double terms = 1;            ///< of a sum
+  int64_t longest = 1;         ///< the reduced dim that is walked in steps
+  int64_t rowBytes = 1, laneBytes = 1;
+};
+
+int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
+
+class BlockChooser {
+public:
+  BlockChooser(const TensorGraph &graph, const Target &target, IndexSpace &space,
+               llvm::function_ref<int64_t()> footprint)
+      : graph(graph), target(target), space(space), footprint(footprint) {}
+
+  std::string choose() {
+    if (std::string why = collect(); !why.empty())
+      return why;
+    const Product &first = products.front();
+    space.block = first.kernel.block;
+    space.speed = first.kernel.speed;
+    space.group = 0;
+    for (int64_t threads : {256, 128, 64})
+      for (int64_t rows : sizesOf(first.row, 1))
+        for (int64_t lanes : sizesOf(first.lane, kLeastLanes)) {
+          setTile(first.row, rows);
+          setTile(first.lane, lanes);
+          consider(threads);
+        }
+    if (quickest == std::numeric_limits<double>::infinity())
+      return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
+    space = best;
+    return "";
+  }
+
+private:
+  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+
+  std::string collect() {
+    for (const PartRoot &root : space.roots) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      if (expr.kind != ExprKind::contraction)
+        continue;
+      if (llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; }))
+        return "a contraction of what another nest of the kernel makes: not on GPUs";
+      std::optional<ContractionRoles> roles = rolesOf(graph, root);
+      std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false);
+      if (!roles || !kernel)
+        return "no micro kernel of the target computes the contraction";
+      Product product;
+      product.root = &root;
+      product.kernel = *kernel;
+      product.row = roles->row < 0 ? -1 : root.dims[roles->row];
+      product.lane = root.dims[roles->lane];
+      for (int64_t dim : expr.reductions) {
+        product.terms *= static_cast<double>(expr.domain[dim]);
+        product.longest = std::max(product.longest, expr.domain[dim]);
+      }
+      product.rowBytes = bytesOf(root.accesses[roles->rowInput].tensor);
+      product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
+      products.push_back(product);
+    }
+    return "";
+  }
+
+  SmallVector<int64_t> sizesOf(int64_t place, int64_t least) const {
+    if (place < 0)
+      return {1};
+    int64_t extent = space.extents[place];
+    if (!isGrid(place))
+      return {extent};
+    SmallVector<int64_t> sizes;
+    for (int64_t size = std::max<int64_t>(least, 1); size <= kMostTile; size *= 2) {
+      sizes.push_back(std::min(size, extent));
+      if (size >= extent)
+        break;
+    }
+    return sizes;
+  }
+
+  void setTile(int64_t place, int64_t size) {
+    if (place >= 0 && isGrid(place))
+      space.tiles[place] = size;
+  }
+
+  int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
+
+  /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
+  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads) const {
+    double clock = target.gpu.clockHz;
+    double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
+    double multiply = static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
+    double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
+    double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
+    double read = units * product.terms *
+                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes);
+    double banks = read / (kBankBytes * clock);
+    double busy = together * std::max({multiply, l2, banks});
+    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that.
+    double steps = std::ceil(product.terms / static_cast<double>(tiling.step));
+    double waits =
+        (target.gpu.dramCycles + steps * target.gpu.l2Cycles / static_cast<double>(tiling.stages - 1)) / clock;
+    return std::max(busy, waits);
+  }
+
+  /// Of the operands, past L1.
+  double bytesOfBlock(const Product &product) const {
+    return product.terms *
+           static_cast<double>(tileOf(product.row) * product.rowBytes + tileOf(product.lane) * product.laneBytes);
+  }
+
+  double l2Bandwidth() const {
+    for (const MemoryLevel &level : target.levels)
+      if (level.space == tile::Space::global)
+        return level.bandwidth; // innermost first
+    return target.levels.back().bandwidth;
+  }
+
+  void consider(int64_t threads) {
+    if (threads > target.gpu.threadsPerBlock)
+      return;
+    BlockWork work;
+    work.blocks = space.numTiles();
+    work.threads = threads;
+    SmallVector<SumTiling> tilings;
+    int64_t scratch = 0;
+    for (const Product &product : products) {
+      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest, product.rowBytes, product.laneBytes};
+      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &whyNone);
+      if (!tiling || tiling->sums > kMostSums)
+        return;
+      scratch = std::max(scratch, tiling->sharedBytes());
+      work.registers = std::max(work.registers, tiling->registers());
+      tilings.push_back(*tiling);
+    }
+    work.registers = std::min(work.registers, target.gpu.registersPerThread);
+    work.sharedBytes = footprint() + scratch;
+    if (work.sharedBytes > target.blockBytes) {
+      whyNone = "a block's operands and sums take " + std::to_string(work.sharedBytes) + " bytes; the target has " +
+                std::to_string(target.blockBytes);
+      return;
+    }
+    int64_t resident = residentBlocks(target.gpu, threads, work.sharedBytes, work.registers);
+    if (resident == 0)
+      return;
+    double slots = static_cast<double>(resident * target.cores), blocks = static_cast<double>(work.blocks);
+    double waves = std::ceil(blocks / slots);
+    double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
+    double seconds = kStartSeconds, bytes = 0;
+    for (auto [product, tiling] : llvm::zip(products, tilings)) {
+      seconds += productSeconds(product, tiling, together, threads);
+      bytes += blocks * bytesOfBlock(product);
+    }
+    seconds *= waves;
+    // Of blocks that take as long, those that read least.
+    if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
+      return;
+    quickest = seconds;
+    leastBytes = bytes;
+    space.threads = threads;
+    space.latencySeconds = seconds;
+    space.blockWork = work;
+    best = space;
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  IndexSpace &space;
+  llvm::function_ref<int64_t()> footprint;
+  std::vector<Product> products;
+  double quickest = std::numeric_limits<double>::infinity(), leastBytes = 0;
+  std::string whyNone;
+  IndexSpace best;
+};
+} // namespace
+
+std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                                               llvm::function_ref<int64_t()> footprint) {
+  return BlockChooser(graph, target, space, footprint).choose();
+}

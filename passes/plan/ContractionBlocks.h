@@ -1,0 +1,17 @@
+// Blocks of threads for a part with contractions on a GPU: the tile that a block computes and how many threads it has.
+// All powers of two are predicted and the quickest is taken (Welder 4.1: traffic, waves, what fits an SM).
+#ifndef TILEWRIGHT_PLAN_CONTRACTIONBLOCKS_H
+#define TILEWRIGHT_PLAN_CONTRACTIONBLOCKS_H
+
+#include "passes/plan/IndexSpace.h"
+
+namespace tilewright {
+
+/// Sets tiles, threads and what is predicted of the blocks. `footprint` gives the bytes of the buffers that the tiles
+/// take. Returns why no block computes the part, or nothing.
+std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                                   llvm::function_ref<int64_t()> footprint);
+
+} // namespace tilewright
+
+#endif

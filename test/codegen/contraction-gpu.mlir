@@ -1,0 +1,125 @@
+// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_80 --canonicalize --cse --split-input-file | FileCheck %s
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// A thread has 4 x 4 sums. Two steps of 16 terms are in shared memory: one is copied while the other is multiplied.
+// CHECK-LABEL: func.func @threads
+// CHECK-SAME: memref<16384xi8, 3>
+// CHECK: nvvm.cp.async.shared.global {{.*}} 16, cache = cg
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: scf.for
+// CHECK:   nvvm.cp.async.wait.group 0
+// CHECK:   nvvm.barrier
+// CHECK:   nvvm.cp.async.shared.global
+// CHECK:   nvvm.cp.async.commit.group
+// CHECK:   scf.for
+// CHECK-COUNT-4: vector.load {{.*}} {alignment = 16 : i64} : memref<2048xf32, 3>, vector<4xf32>
+// CHECK-COUNT-64: math.fma
+// CHECK-NOT: math.fma
+// CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<128x128xf32, 1>, vector<4xf32>
+tile.program @threads outputs 1 {
+^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#acc = affine_map<(m, n, k)[s0, s1, s2] -> (m - s0, n - s1)>
+#local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
+#id = affine_map<(m, n)[s0, s1] -> (m, n)>
+#bias = affine_map<(m, n)[s0, s1] -> (n)>
+
+// Four warps have 32 x 32 sums each, three steps are on their way, and the bias is added to the sums in registers: the
+// buffer between the two nests takes no memory, and the second has no loop.
+// CHECK-LABEL: func.func @warps
+// CHECK-SAME: memref<24576xi8, 3>
+// CHECK: scf.for
+// CHECK:   nvvm.cp.async.wait.group 1
+// CHECK:   nvvm.barrier
+// CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>{{.*}}num = 4
+// CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>{{.*}}num = 4
+// CHECK-COUNT-8: nvvm.mma.sync
+// CHECK: nvvm.ldmatrix
+// CHECK: vector.from_elements {{.*}} : vector<2xf32>
+// CHECK: vector.load {{.*}} memref<128xf32, 1>, vector<2xf32>
+// CHECK: arith.addf {{.*}} : vector<2xf32>
+// CHECK: vector.store {{.*}} {alignment = 4 : i64} : memref<128x128xf16, 1>, vector<2xf16>
+// CHECK-NOT: memref<64x64xf32, 3>
+tile.program @warps outputs 1 {
+^bb0(%a: !tile.slice<128x64xf16, global>, %b: !tile.slice<64x128xf16, global>, %c: !tile.slice<128xf32, global>,
+     %y: !tile.slice<128x128xf16, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    %t = tile.alloc : !tile.slice<64x64xf32, block>
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%t : !tile.slice<64x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [128, 128] sizes [64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [] {
+      %v = tile.load %t at #local : !tile.slice<64x64xf32, block> -> f32
+      %w = tile.load %c at #bias : !tile.slice<128xf32, global> -> f32
+      %x = arith.addf %v, %w : f32
+      %z = arith.truncf %x : f32 to f16
+      tile.store %z, %y at #id : f16, !tile.slice<128x128xf16, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Rows of an odd number of elements of two bytes are copied one by one; the products are still the warp's.
+// CHECK-LABEL: func.func @unaligned
+// CHECK-NOT: nvvm.cp.async
+// CHECK: memref.store {{.*}} : memref<{{.*}}xf16, 3>
+// CHECK: nvvm.mma.sync
+tile.program @unaligned outputs 1 {
+^bb0(%a: !tile.slice<16x33xf16, global>, %b: !tile.slice<33x17xf16, global>, %y: !tile.slice<16x17xf32, global>):
+  tile.parallel [16, 17] tiles [16, 17] workgroups 1 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [16, 17, 33] sizes [16, 17, 33] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<16x17xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<16x33xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<33x17xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

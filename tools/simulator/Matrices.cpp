@@ -1,0 +1,67 @@
+// The places of elements in registers are those of the PTX ISA, "Matrix fragments for mma.m16n8k16" and m16n8k8.
+#include "tools/simulator/Matrices.h"
+
+#include <cstring>
+
+using namespace tilewright::simulator;
+
+static float asFloat(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static float halfToFloat(uint16_t bits) {
+  uint32_t sign = uint32_t(bits >> 15) << 31, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent == 31)
+    return asFloat(sign | 0x7f800000 | fraction << 13);
+  if (exponent == 0) // zero, or subnormal
+    return (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
+  return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+/// Element `index` of a register: one of tf32, whose last bits are not read, or two of 16 bits.
+static float element(MatrixType type, uint32_t word, uint32_t index) {
+  if (type == MatrixType::tf32)
+    return asFloat(word & 0xffffe000);
+  uint16_t half = index == 0 ? word : word >> 16;
+  return type == MatrixType::f16 ? halfToFloat(half) : asFloat(uint32_t(half) << 16);
+}
+
+void tilewright::simulator::multiplyMatrices(MatrixType type, MatrixRegisters *const (&lanes)[32]) {
+  const uint32_t perRegister = type == MatrixType::tf32 ? 1 : 2, depth = 8 * perRegister;
+  float a[16][16], b[16][8];
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    uint32_t group = lane / 4, place = lane % 4 * perRegister;
+    for (uint32_t index = 0; index < perRegister; ++index) {
+      for (uint32_t i = 0; i < 4; ++i)
+        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(type, lanes[lane]->a[i], index);
+      for (uint32_t i = 0; i < 2; ++i)
+        b[place + index + i * depth / 2][group] = element(type, lanes[lane]->b[i], index);
+    }
+  }
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t i = 0; i < 4; ++i) {
+      uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      double sum = asFloat(lanes[lane]->c[i]);
+      for (uint32_t k = 0; k < depth; ++k)
+        sum += double(a[row][k]) * double(b[k][column]);
+      float rounded = static_cast<float>(sum);
+      std::memcpy(&lanes[lane]->c[i], &rounded, sizeof(rounded));
+    }
+}
+
+void tilewright::simulator::loadMatrices(const char *const (&rows)[32], uint32_t count, bool transposed,
+                                         uint32_t *const (&results)[32]) {
+  for (uint32_t matrix = 0; matrix < count; ++matrix) {
+    uint16_t elements[8][8];
+    for (uint32_t row = 0; row < 8; ++row)
+      std::memcpy(elements[row], rows[matrix * 8 + row], sizeof(elements[row]));
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      uint32_t row = lane / 4, column = lane % 4 * 2;
+      uint16_t low = transposed ? elements[column][row] : elements[row][column];
+      uint16_t high = transposed ? elements[column + 1][row] : elements[row][column + 1];
+      results[lane][matrix] = low | uint32_t(high) << 16;
+    }
+  }
+}
