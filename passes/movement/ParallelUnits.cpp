@@ -8,9 +8,7 @@ using namespace tilewright::tile;
 
 using Bit = ElementUnits::Bit;
 
-std::string UnitLevels::verify() const {
-  return lanes < 1 || warps < 1 || blocks < 1 ? "a level without units" : "";
-}
+std::string UnitLevels::verify() const { return lanes < 1 || warps < 1 || blocks < 1 ? "a level without units" : ""; }
 
 Scope tilewright::scopeOfThreads(int64_t a, int64_t b, const UnitLevels &levels) {
   if (a == b)

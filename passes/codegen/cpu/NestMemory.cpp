@@ -102,8 +102,8 @@ Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> 
   builder.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(builder, loc, read());
   builder.setInsertionPointToEnd(branch.elseBlock());
-  Value zero = isa<VectorType>(type) ? zeros(cast<VectorType>(type))
-                                     : constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+  Value zero =
+      isa<VectorType>(type) ? zeros(cast<VectorType>(type)) : constant(cast<TypedAttr>(builder.getZeroAttr(type)));
   scf::YieldOp::create(builder, loc, zero);
   return branch.getResult(0);
 }
