@@ -138,7 +138,7 @@ std::optional<SmallVector<Source>> sourcesOf(LoadOp reader, std::string &why) {
   SmallVector<Source> sources;
   if (uses.others)
     why = "a reduction or a move writes it";
-  if (uses.stores.empty())
+  else if (uses.stores.empty())
     why = "nothing writes it";
   if (cast<ComputeOp>(reader->getParentOp()).getMicroKernel())
     why = "a micro kernel reads it";
