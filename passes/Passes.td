@@ -106,6 +106,19 @@ def InsertSyncs : Pass<"tile-insert-syncs", "::tilewright::tile::ProgramOp"> {
                     Statistic<"numLeft", "left", "parts left as they are, each with a missed remark">];
 }
 
+def PrintMovement : Pass<"tile-print-movement", "::tilewright::tile::ProgramOp"> {
+  let summary = "Print what each access of a tile moves, and which threads move it";
+  let description = [{
+    PowerFusion 4. Changes nothing. A remark on every load, store and nest that
+    accumulates: what a tile touches of the slice, as `num x width by stride`
+    (segments of neighbouring elements, in elements), and for each bit of the
+    index of a thread, the lowest first, which index of an element decides it:
+    `d1/4` is the lowest bit of the second index divided by 4, `0` threads
+    without the bit alone, `*` both, `?` unknown.
+    See test/analysis/movement.mlir.
+  }];
+}
+
 def RewriteMovement : Pass<"tile-rewrite-movement", "::mlir::ModuleOp"> {
   let summary = "Rewrite movement between the phases of tile programs to a fixed point";
   let description = [{

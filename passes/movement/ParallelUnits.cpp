@@ -101,8 +101,8 @@ Bit bitOf(ComputeOp compute, const NestMapping &mapping, AffineMap map, AccessKi
 ElementUnits tilewright::unitsOf(ComputeOp compute, const NestMapping &mapping, AffineMap map, AccessKind kind) {
   ElementUnits units;
   Bit idle;
-  idle.kind = kind == AccessKind::load ? Bit::both : Bit::zero;
-  // Idle threads take part where others wait for them, and store nothing.
+  // Idle threads take part only where others wait for them, and store nothing.
+  idle.kind = kind == AccessKind::load && mapping.reduced != 0 ? Bit::both : Bit::zero;
   units.bits.assign(llvm::Log2_64(mapping.threads), idle);
   for (auto [dim, range] : llvm::enumerate(mapping.bits)) {
     if (range.count == 0)

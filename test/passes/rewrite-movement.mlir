@@ -315,15 +315,15 @@ func.func @call_add(%x: tensor<64x256xf32>, %z: tensor<64x256xf32>) -> tensor<64
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
-// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
+// CHECK-DAG: #[[$ROW:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
 // A sum of a row, and what divides by it: a block has its rows to itself, a warp its row. The barrier of the grid becomes
 // one of a warp, and the sums a buffer of the block.
 // CHECK-LABEL: tile.program @rows_stay_in_their_block outputs 1
 // CHECK: %[[S:.*]] = tile.alloc : <4xf32, block>
-// CHECK: tile.compute {{.*}} into(%[[S]] : !tile.slice<4xf32, block>) at [#[[ROW]]]
+// CHECK: tile.compute {{.*}} into(%[[S]] : !tile.slice<4xf32, block>) at [#[[$ROW]]]
 // CHECK: tile.sync <warp>
-// CHECK: tile.load %[[S]] at #[[ROW]]
+// CHECK: tile.load %[[S]] at #[[$ROW]]
 // CHECK-NOT: tile.parallel
 // CHECK: return
 tile.program @rows_stay_in_their_block outputs 2 {
