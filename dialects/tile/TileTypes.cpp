@@ -26,6 +26,30 @@ int64_t tilewright::tile::elementBytes(Type type) {
 int64_t SliceType::getNumElements() const { return ShapedType::getNumElements(getShape()); }
 int64_t SliceType::getElementBytes() const { return elementBytes(getElementType()); }
 
+int64_t SliceType::getWidth() const {
+  if (getStrides().empty())
+    return getNumElements();
+  int64_t width = 1;
+  for (int64_t dim = getRank() - 1; dim >= 0 && getStrides()[dim] == width; --dim)
+    width *= getShape()[dim];
+  return width;
+}
+
+int64_t SliceType::getNum() const {
+  int64_t width = getWidth();
+  return width ? getNumElements() / width : 0;
+}
+
+int64_t SliceType::getStride() const {
+  int64_t width = 1;
+  for (int64_t dim = getRank() - 1; dim >= 0; --dim) {
+    if (!getStrides().empty() && getStrides()[dim] != width)
+      return getStrides()[dim];
+    width *= getShape()[dim];
+  }
+  return width;
+}
+
 // slice<6144x512xf32, global> or slice<4x16xf32, global, strides [512, 1]>.
 Type SliceType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape, strides;

@@ -8,9 +8,9 @@ def Tile_SliceType : TypeDef<Tile_Dialect, "Slice"> {
   let mnemonic = "slice";
   let summary = "a strided region of a tensor in one memory space";
   let description = [{
-    PowerFusion's memory slice (section 4) in any rank; `SlicePattern` is its
-    two-dimensional form, segments of neighbouring elements. Strides are in
-    elements; without them the slice is dense and row-major. Constraints:
+    PowerFusion's memory slice (section 4) in any rank: in its two-dimensional
+    form `num` segments of `width` elements, `stride` elements apart. Strides
+    are in elements; without them the slice is dense and row-major. Constraints:
     (T1) the shape is static and non-negative; (T2) there is one stride per dim.
   }];
   let parameters = (ins
@@ -28,6 +28,10 @@ def Tile_SliceType : TypeDef<Tile_Dialect, "Slice"> {
     /// Bytes of one element in memory (i1 takes one byte).
     int64_t getElementBytes() const;
     int64_t getNumBytes() const { return getNumElements() * getElementBytes(); }
+    /// The 2-D view of PowerFusion: contiguous segments, their width and distance, in elements.
+    int64_t getWidth() const;
+    int64_t getNum() const;
+    int64_t getStride() const;
   }];
 }
 

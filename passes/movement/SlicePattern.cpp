@@ -37,17 +37,9 @@ std::optional<SlicePattern> tilewright::patternOfBox(ArrayRef<int64_t> shape, Ar
   return pattern;
 }
 
-/// In elements, outermost dim first.
-static SmallVector<int64_t> stridesOf(SliceType slice) {
-  return slice.getStrides().empty() ? denseStrides(slice.getShape()) : SmallVector<int64_t>(slice.getStrides());
-}
-
-std::optional<SlicePattern> tilewright::patternOf(SliceType slice) {
-  return patternOfBox(slice.getShape(), stridesOf(slice));
-}
-
 std::optional<SlicePattern> tilewright::patternOf(ComputeOp compute, AffineMap map, SliceType slice) {
-  SmallVector<int64_t> strides = stridesOf(slice);
+  SmallVector<int64_t> strides =
+      slice.getStrides().empty() ? denseStrides(slice.getShape()) : SmallVector<int64_t>(slice.getStrides());
   // One side of the box for each dim of the nest that the access depends on, the farthest apart first.
   SmallVector<std::pair<int64_t, int64_t>> sides;
   for (int64_t dim = 0; dim < static_cast<int64_t>(compute.getSizes().size()); ++dim) {

@@ -25,9 +25,6 @@ struct SlicePattern {
 /// segments are not all equally far apart.
 std::optional<SlicePattern> patternOfBox(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides);
 
-/// A whole slice.
-std::optional<SlicePattern> patternOf(tile::SliceType slice);
-
 /// What one tile of the nest touches of the slice at `map`; nothing where that is no box, or has no such pattern.
 std::optional<SlicePattern> patternOf(tile::ComputeOp compute, mlir::AffineMap map, tile::SliceType slice);
 

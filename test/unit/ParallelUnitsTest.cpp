@@ -57,14 +57,6 @@ TEST(SlicePattern, rows_of_a_wider_tensor_are_segments) {
   EXPECT_EQ(printed(*patternOfBox({2, 4, 16}, {2048, 512, 1})), "8 x 16 by 512");
 }
 
-TEST(SlicePattern, a_slice_has_the_pattern_of_its_strides) {
-  MLIRContext context;
-  context.loadDialect<TileDialect>();
-  Type element = Float32Type::get(&context);
-  EXPECT_EQ(printed(*patternOf(SliceType::get(&context, {4, 16}, element, Space::block))), "1 x 64 by 64");
-  EXPECT_EQ(printed(*patternOf(SliceType::get(&context, {4, 16}, element, Space::global, {512, 1}))), "4 x 16 by 512");
-}
-
 TEST(SlicePattern, a_column_is_segments_of_one_element) {
   EXPECT_EQ(printed(*patternOfBox({7, 1}, {53, 1})), "7 x 1 by 53");
 }
