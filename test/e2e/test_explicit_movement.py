@@ -128,9 +128,9 @@ def _text_of(name: str) -> str:
     """The program in a module of kernels, and the function that launches it."""
     for file in ("rewrite-movement.mlir", "rewrite-movement-leaves.mlir"):
         for case in (_PASS_TESTS / file).read_text().split("// -----\n"):
-            if f"tile.program @{name} " in case:
-                program = case.index("tile.program"), case.index("func.func")
-                kernels = f"module @tilewright_kernels {{\n{case[slice(*program)]}}}\n"
+            if f"\ntile.program @{name} " in case:
+                program = case.index("\ntile.program"), case.index("\nfunc.func")
+                kernels = f"\nmodule @tilewright_kernels {{\n{case[slice(*program)]}}}\n"
                 caller = case[program[1] :].replace("tile.launch @", "tile.launch @tilewright_kernels::@")
                 return case[: program[0]] + kernels + caller
     raise KeyError(name)
@@ -167,12 +167,9 @@ def test_rewritten_programs_compute_the_same(name: str, tmp_path: Path) -> None:
         assert report.global_writes.bytes == sum(y.nbytes for y in outputs)
 
 
-@pytest.mark.parametrize(
-    "model", [stitch.softmax((96, 768)), stitch.batch_statistics((32, 64, 56, 56))], ids=["rows", "grid"]
-)
-def test_planned_programs_have_nothing_left_to_rewrite(model: onnx.ModelProto, tmp_path: Path) -> None:
+def test_planned_rows_have_nothing_left_to_rewrite(tmp_path: Path) -> None:
     """What the planner makes has been merged before: only passes that change something leave a dump."""
-    tilewright.compile(model, target="cuda:h200", dump_dir=tmp_path, strict=True)
+    tilewright.compile(stitch.softmax((96, 768)), target="cuda:h200", dump_dir=tmp_path, strict=True)
     passes = [path.name for path in (tmp_path / "passes").rglob("*.mlir")]
     assert any("tile-lower-to-program" in name for name in passes)
     assert not any("tile-rewrite-movement" in name for name in passes)
