@@ -63,7 +63,7 @@ TEST(SlicePattern, a_column_is_segments_of_one_element) {
 
 TEST(SlicePattern, segments_at_two_distances_are_no_pattern) { EXPECT_FALSE(patternOfBox({2, 4, 16}, {4096, 512, 1})); }
 
-/// Two nests over a buffer of 8 x 64, the first of which writes it.
+/// Two nests over a buffer, the first of which writes it.
 class HandoverScope : public testing::Test {
 protected:
   HandoverScope() { context.loadDialect<TileDialect, arith::ArithDialect>(); }
@@ -75,11 +75,11 @@ protected:
       #row = affine_map<(d0, d1)[s0, s1] -> (d0, 0)>
       #shifted = affine_map<(d0, d1)[s0, s1] -> (d0, (d1 + 1) mod 64)>
       tile.program @p outputs 1 {
-      ^bb0(%x: !tile.slice<64x64xf32, global>, %y: !tile.slice<64x64xf32, global>):
+      ^bb0(%x: !tile.slice<64x256xf32, global>, %y: !tile.slice<64x256xf32, global>):
         tile.parallel [1] tiles [1] workgroups 1 {
         tile.walk {
         ^bb0(%i: index):
-          %b = tile.alloc : !tile.slice<64x64xf32, block>
+          %b = tile.alloc : !tile.slice<64x256xf32, block>
           )" + first + second +
                        "\n}\n}\n}";
     module = parseSourceString<ModuleOp>(text, &context);
@@ -90,18 +90,18 @@ protected:
 
   static std::string writes(const std::string &extents, const std::string &map) {
     return "tile.compute " + extents + " sizes " + extents + " offsets [] () vector 1 reduce [] {\n" +
-           "%v = tile.load %x at #id : !tile.slice<64x64xf32, global> -> f32\n tile.store %v, %b at " + map +
-           " : f32, !tile.slice<64x64xf32, block>\n tile.yield\n }\n";
+           "%v = tile.load %x at #id : !tile.slice<64x256xf32, global> -> f32\n tile.store %v, %b at " + map +
+           " : f32, !tile.slice<64x256xf32, block>\n tile.yield\n }\n";
   }
   static std::string reads(const std::string &extents, const std::string &map) {
     return "tile.compute " + extents + " sizes " + extents + " offsets [] () vector 1 reduce [] {\n" +
-           "%v = tile.load %b at " + map + " : !tile.slice<64x64xf32, block> -> f32\n" +
-           "tile.store %v, %y at #id : f32, !tile.slice<64x64xf32, global>\n tile.yield\n }\n";
+           "%v = tile.load %b at " + map + " : !tile.slice<64x256xf32, block> -> f32\n" +
+           "tile.store %v, %y at #id : f32, !tile.slice<64x256xf32, global>\n tile.yield\n }\n";
   }
   static std::string sums(const std::string &extents) {
     return "tile.compute " + extents + " sizes " + extents +
-           " offsets [] () vector 1 reduce [1] into (%b : !tile.slice<64x64xf32, block>) at [#row] inits [0.0 : f32] "
-           "kinds [\"add\"] {\n ^bb0(%acc: f32):\n %v = tile.load %x at #id : !tile.slice<64x64xf32, global> -> f32\n"
+           " offsets [] () vector 1 reduce [1] into (%b : !tile.slice<64x256xf32, block>) at [#row] inits [0.0 : f32] "
+           "kinds [\"add\"] {\n ^bb0(%acc: f32):\n %v = tile.load %x at #id : !tile.slice<64x256xf32, global> -> f32\n"
            "%n = arith.addf %v, %acc : f32\n tile.yield %n : f32\n }\n";
   }
 
@@ -190,7 +190,7 @@ TEST_F(HandoverScope, a_sum_over_a_warp_is_read_in_it) {
 }
 
 TEST_F(HandoverScope, a_sum_over_a_block_is_read_by_its_warps) {
-  parse(sums("[1, 64]"), reads("[1, 64]", "#row"));
+  parse(sums("[1, 256]"), reads("[1, 256]", "#row"));
   expectScope({64, 0}, Scope::block);
 }
 } // namespace
