@@ -19,15 +19,6 @@ SliceUses tilewright::usesOf(Value slice) {
   return uses;
 }
 
-bool tilewright::writes(Operation *op, Value slice) {
-  return llvm::any_of(slice.getUsers(), [&](Operation *user) {
-    if (!op->isAncestor(user) || isa<LoadOp>(user))
-      return false;
-    auto move = dyn_cast<MoveOp>(user);
-    return !move || move.getTarget() == slice;
-  });
-}
-
 /// The ops from the program down to `op`.
 static SmallVector<Operation *> pathTo(Operation *op) {
   SmallVector<Operation *> path;

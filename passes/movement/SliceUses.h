@@ -15,9 +15,6 @@ struct SliceUses {
 
 SliceUses usesOf(mlir::Value slice);
 
-/// Whether `op` writes the slice, itself or inside.
-bool writes(mlir::Operation *op, mlir::Value slice);
-
 /// Whether `a` comes before `b` in the program, both somewhere inside it.
 bool comesBefore(mlir::Operation *a, mlir::Operation *b);
 
