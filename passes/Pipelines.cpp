@@ -125,7 +125,12 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
-  manager.nest<ModuleOp>().addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  RewriteMovementOptions movement;
+  movement.target = options.target;
+  manager.addPass(createRewriteMovement(movement));
+  auto &programs = manager.nest<ModuleOp>();
+  programs.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  programs.addNestedPass<tile::ProgramOp>(createInsertSyncs());
   PartitionAtGridSyncOptions partition;
   partition.target = options.target;
   partition.gridSync = options.gridSync;

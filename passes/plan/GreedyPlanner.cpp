@@ -40,6 +40,7 @@ public:
   Plan run() {
     classify();
     mergeAlongEdges();
+    mergeFans();
     mergeSiblings();
     trimViews();
     dropSlow();
@@ -143,14 +144,19 @@ private:
     decisions.declined[{a, b}] = std::move(why);
   }
 
-  bool tryMerge(unsigned a, unsigned b, Declined &why) {
-    if (!partition.canMerge(groupOf(a), groupOf(b))) {
+  bool tryMerge(unsigned a, unsigned b, Declined &why) { return tryMerge({a, b}, why); }
+
+  /// Makes the first part what all of them are together.
+  bool tryMerge(ArrayRef<unsigned> parts, Declined &why) {
+    unsigned a = parts.front();
+    if (!llvm::all_of(parts.drop_front(), [&](unsigned b) { return partition.canMerge(groupOf(a), groupOf(b)); })) {
       why = {"another op depends on the producer's kernel and the consumer's kernel on it",
              "the ops between the two taken into the kernel"};
       return false;
     }
-    SmallVector<unsigned> exprs(decisions.parts[a]->choice.exprs);
-    llvm::append_range(exprs, decisions.parts[b]->choice.exprs);
+    SmallVector<unsigned> exprs;
+    for (unsigned part : parts)
+      llvm::append_range(exprs, decisions.parts[part]->choice.exprs);
     llvm::sort(exprs);
     std::string reason;
     std::optional<PlannedPart> merged = planPart(graph, exprs, target, &reason);
@@ -158,11 +164,13 @@ private:
       why = {reason, "a target with more memory for a workgroup or more bindings"};
       return false;
     }
-    const PlannedPart &left = *decisions.parts[a], &right = *decisions.parts[b];
     // One after the other touch what both touch: neither finds its tensors closer than the other leaves them.
-    double both = left.predicted.bytes + right.predicted.bytes;
-    double separate = secondsOf(left, both) + secondsOf(right, both), together = merged->predicted.seconds;
-    bool free = isFree(left) || isFree(right);
+    double both = 0, separate = 0, together = merged->predicted.seconds;
+    for (unsigned part : parts)
+      both += decisions.parts[part]->predicted.bytes;
+    for (unsigned part : parts)
+      separate += secondsOf(*decisions.parts[part], both);
+    bool free = llvm::any_of(parts, [&](unsigned part) { return isFree(*decisions.parts[part]); });
     bool savesBytes = merged->predicted.bytes < both;
     double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
     double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
@@ -171,23 +179,54 @@ private:
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
     }
-    merged->apartSeconds = apartSeconds(left, right, both);
-    partition.merge(groupOf(a), groupOf(b));
-    for (unsigned expr : right.choice.exprs)
-      decisions.partOf[expr] = a;
+    merged->apartSeconds = apartSeconds(parts, both);
+    for (unsigned part : parts.drop_front()) {
+      partition.merge(groupOf(a), groupOf(part));
+      for (unsigned expr : decisions.parts[part]->choice.exprs)
+        decisions.partOf[expr] = a;
+      decisions.parts[part].reset();
+    }
     decisions.parts[a] = std::move(merged);
-    decisions.parts[b].reset();
     ++versions[a];
     return true;
   }
 
-  /// What two parts would take with a kernel for each contraction, if both have any or one has several.
-  double apartSeconds(const PlannedPart &left, const PlannedPart &right, double bytes) const {
-    bool several = left.apartSeconds + right.apartSeconds > 0 || (contracts(left) && contracts(right));
-    auto secondsApart = [&](const PlannedPart &part) {
-      return part.apartSeconds > 0 ? part.apartSeconds : secondsOf(part, bytes);
-    };
-    return several ? secondsApart(left) + secondsApart(right) : 0;
+  /// What parts would take with a kernel for each contraction, if several have any or one has several.
+  double apartSeconds(ArrayRef<unsigned> parts, double bytes) const {
+    double seconds = 0;
+    int64_t contractions = 0;
+    for (unsigned number : parts) {
+      const PlannedPart &part = *decisions.parts[number];
+      contractions += part.apartSeconds > 0 ? 2 : contracts(part);
+      seconds += part.apartSeconds > 0 ? part.apartSeconds : secondsOf(part, bytes);
+    }
+    return contractions > 1 ? seconds : 0;
+  }
+
+  /// A part with all that read it, where it gains from none of them alone: as long as one is outside, the tensor has to
+  /// be written, over other dims than the pieces that the readers take of it (the parts of a split). Contractions gain
+  /// from their readers and operands one by one.
+  void mergeFans() {
+    for (unsigned part = 0; part < decisions.parts.size(); ++part) {
+      if (!decisions.parts[part])
+        continue;
+      llvm::SmallSetVector<unsigned, 4> fan;
+      fan.insert(part);
+      bool readElsewhere = false;
+      for (unsigned expr : decisions.parts[part]->choice.exprs) {
+        readElsewhere |= graph.escapes(expr);
+        for (unsigned edge : graph.outEdges(expr)) {
+          int64_t reader = decisions.partOf[graph.edges()[edge].consumer];
+          readElsewhere |= reader < 0;
+          if (reader >= 0)
+            fan.insert(reader);
+        }
+      }
+      Declined why;
+      bool anyContracts = llvm::any_of(fan, [&](unsigned each) { return contracts(*decisions.parts[each]); });
+      if (fan.size() > 2 && !readElsewhere && !anyContracts)
+        tryMerge(fan.getArrayRef(), why);
+    }
   }
 
   unsigned groupOf(unsigned part) const { return partition.groupOf(decisions.parts[part]->choice.exprs.front()); }

@@ -262,6 +262,7 @@ public:
       rootIndex[root.expr] = r;
     uniteAlongEdges();
     uniteAtSharedInputs();
+    unitePeers();
     findResident();
   }
 
@@ -335,6 +336,24 @@ private:
         for (auto &[first, firstDim] : entry.second)
           if (first != r)
             classes.unite(classes.get(first, firstDim), classes.get(r, dim));
+  }
+
+  /// Roots that only move and compute elements of the part's inputs do not wait for each other: where their domains are
+  /// alike they walk them together, wherever in a shared input each of them is (the pieces of a split).
+  void unitePeers() {
+    SmallVector<unsigned> peers;
+    for (unsigned r = 0; r < roots.size(); ++r)
+      if (graph.exprs()[roots[r].expr].oneReliesOnOne() &&
+          llvm::all_of(roots[r].accesses, [](const RootAccess &access) { return access.producer < 0; }))
+        peers.push_back(r);
+    for (auto [i, peer] : llvm::enumerate(peers))
+      for (unsigned first : ArrayRef(peers).take_front(i)) {
+        const SmallVector<int64_t> &domain = graph.exprs()[roots[peer].expr].domain;
+        if (domain != graph.exprs()[roots[first].expr].domain)
+          continue;
+        for (unsigned dim = 0; dim < domain.size(); ++dim)
+          classes.unite(classes.get(first, dim), classes.get(peer, dim));
+      }
   }
 
   /// A tile of a root's result serves a reader only along dims at which both stand at the same index.

@@ -38,7 +38,7 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
   SmallVector<unsigned> meetings;
   for (auto [i, op] : llvm::enumerate(tile)) {
     position[&op] = i;
-    if (isa<SyncOp>(op))
+    if (auto sync = dyn_cast<SyncOp>(op); sync && sync.getScope() >= Scope::block)
       meetings.push_back(i);
   }
   unsigned end = position.size();

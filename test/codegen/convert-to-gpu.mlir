@@ -141,7 +141,7 @@ tile.program @hands_over_inside_the_warp outputs 1 {
       %n = arith.addf %v, %acc : f32
       tile.yield %n : f32
     }
-    tile.sync <block>
+    tile.sync <warp>
     tile.compute [8, 256] sizes [4, 256] offsets [0] (%i) vector 1 reduce [] {
       %v = tile.load %x at #id : !tile.slice<8x256xf32, global> -> f32
       %m = tile.load %s at #own : !tile.slice<4xf32, block> -> f32

@@ -3,6 +3,7 @@
 #include "passes/codegen/cpu/Slices.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -63,6 +64,10 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
         lanesRead =
             lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
     };
+    if (threads && guard && !laneGuard && kind == Lanes::contiguous)
+      return fromStorage(loadWhere(guard, VectorType::get({lanes}, element),
+                                   [&] { return loadContiguous(memory, element, load.getMap(), lanesRead); }),
+                         load.getValue().getType());
     restrict(guard);
     restrict(laneGuard);
     if (kind == Lanes::contiguous)
@@ -79,13 +84,28 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
 
 Value NestMemory::loadScalar(Value memory, Type element, AffineMap map, Value guard) {
   SmallVector<Value> at = scalarIndices(map);
+  auto read = [&] { return memref::LoadOp::create(builder, loc, memory, at).getResult(); };
   if (!guard)
-    return memref::LoadOp::create(builder, loc, memory, at);
+    return read();
+  if (threads)
+    return loadWhere(guard, element, read);
   // Where the guard fails, read the first element instead: always there, and cheaper than a branch.
   for (Value &index : at)
     index = arith::SelectOp::create(builder, loc, guard, index, constantIndex(0));
   Value value = memref::LoadOp::create(builder, loc, memory, at);
   return arith::SelectOp::create(builder, loc, guard, value, constant(cast<TypedAttr>(builder.getZeroAttr(element))));
+}
+
+Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> read) {
+  auto branch = scf::IfOp::create(builder, loc, type, guard, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard back(builder);
+  builder.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(builder, loc, read());
+  builder.setInsertionPointToEnd(branch.elseBlock());
+  Value zero =
+      isa<VectorType>(type) ? zeros(cast<VectorType>(type)) : constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+  scf::YieldOp::create(builder, loc, zero);
+  return branch.getResult(0);
 }
 
 void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {

@@ -37,6 +37,8 @@ private:
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
+  /// What `read` reads where the guard holds, else zeros. Threads do not read at all elsewhere.
+  mlir::Value loadWhere(mlir::Value guard, mlir::Type type, llvm::function_ref<mlir::Value()> read);
   /// Asks for what the same load will read at the next tile. Later nests of this tile leave memory idle, and the
   /// hardware has stopped looking ahead when its stream begins again.
   void prefetchNextTile(tile::LoadOp load, mlir::Value memory, mlir::Type element);

@@ -1,6 +1,6 @@
 // Level 3 to target code on a GPU: each tile program becomes one function over memrefs that every thread of a block
 // runs. The nests are emitted as on a CPU, with loops shared out to threads (ThreadMapping); a hand-over between nests
-// is a buffer in shared memory and a barrier, of the block or, where rows stay with their warp, of the warp.
+// is a buffer in shared memory and a barrier of the scope that its tile.sync has.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/analysis/RegisterHandover.h"
@@ -49,7 +49,6 @@ private:
   void beginPart(OpBuilder &builder, ParallelOp part) override {
     Location loc = part.getLoc();
     shape = shapeOf(part);
-    warpPrivate = isWarpPrivate(part, shape);
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
     int64_t buffers = scratchOffset(program);
     int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
@@ -82,31 +81,30 @@ private:
     return success();
   }
 
-  void emitSync(OpBuilder &builder, SyncOp sync) override { emitBarrier(builder, sync.getLoc()); }
+  /// What stays with its thread needs no barrier.
+  void emitSync(OpBuilder &builder, SyncOp sync) override {
+    if (sync.getScope() == Scope::warp)
+      NVVM::SyncWarpOp::create(builder, sync.getLoc(), arith::ConstantIntOp::create(builder, sync.getLoc(), -1, 32));
+    else if (sync.getScope() != Scope::thread)
+      NVVM::Barrier0Op::create(builder, sync.getLoc());
+  }
 
   LogicalResult emitGridSync(OpBuilder &builder, SyncOp sync) override {
     callGridBarrier(builder, sync.getLoc(), program->getParentOfType<ModuleOp>(), program.getWorkgroups());
     return success();
   }
 
-  /// The next tile's nests write buffers that slower threads still read.
+  /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
   void endTile(OpBuilder &builder, ParallelOp part) override {
-    if (!part.getWalk().getBody().getOps<AllocOp>().empty())
-      emitBarrier(builder, part.getLoc());
-  }
-
-  void emitBarrier(OpBuilder &builder, Location loc) {
-    if (warpPrivate)
-      NVVM::SyncWarpOp::create(builder, loc, arith::ConstantIntOp::create(builder, loc, -1, 32));
-    else
-      NVVM::Barrier0Op::create(builder, loc);
+    Block &tile = part.getWalk().getBody().front();
+    if (!tile.getOps<AllocOp>().empty() && !isa<SyncOp>(tile.back()))
+      NVVM::Barrier0Op::create(builder, part.getLoc());
   }
 
   MLIRContext *context;
   const Target &target;
   int64_t threads;
   BlockShape shape; ///< of the current part
-  bool warpPrivate = false;
   Value thread, scratch;
 };
 

@@ -64,7 +64,8 @@ BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
   work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
   auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
   work.registers = registers ? registers.getInt() : kUnknownRegisters;
-  work.warpPrivate = isWarpPrivate(part, shape);
+  work.warpPrivate = llvm::none_of(part.getWalk().getBody().getOps<SyncOp>(),
+                                   [](SyncOp sync) { return sync.getScope() >= Scope::block; });
   work.accessBytes = 1;
   llvm::SetVector<Value> touched;
   auto touch = [&](Value slice, int64_t lanes) {

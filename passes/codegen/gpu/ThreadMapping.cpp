@@ -159,24 +159,3 @@ BlockShape tilewright::blockShapeOf(ParallelOp part) {
 }
 
 NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return Dealer(compute, shape).deal(); }
-
-/// Whether every thread has points of its own along every dim: threads past the end take the tile's first point, which
-/// another warp may be writing.
-static bool hasPointForEveryThread(ComputeOp compute, const NestMapping &mapping) {
-  for (auto [dim, bits] : llvm::enumerate(mapping.bits)) {
-    int64_t lanes = dim == compute.getVector() ? mapping.lanes : 1;
-    int64_t size = compute.getSizes()[dim], step = lanes << bits.count;
-    if (!compute.isReduced(dim) && bits.count > 0 && (size % step != 0 || compute.getExtents()[dim] % size != 0))
-      return false;
-  }
-  return true;
-}
-
-bool tilewright::isWarpPrivate(ParallelOp part, BlockShape shape) {
-  if (shape.group == 0 || shape.group > (1 << kWarpBits) || !llvm::hasSingleElement(part.getBody().front()))
-    return false;
-  return llvm::all_of(part.getWalk().getBody().getOps<ComputeOp>(), [&](ComputeOp compute) {
-    return !compute.getMicroKernel() && compute.getOffsetDims().size() == part.getExtents().size() &&
-           hasPointForEveryThread(compute, mapNest(compute, shape));
-  });
-}

@@ -43,10 +43,6 @@ BlockShape blockShapeOf(tile::ParallelOp part);
 
 NestMapping mapNest(tile::ComputeOp compute, BlockShape shape);
 
-/// Whether all that the nests of a part hand over stays in the warp that wrote it, so that they need no barrier of the
-/// block.
-bool isWarpPrivate(tile::ParallelOp part, BlockShape shape);
-
 } // namespace tilewright
 
 #endif
