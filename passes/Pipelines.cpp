@@ -125,6 +125,9 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
+  StageTilesOptions stage;
+  stage.target = options.target;
+  manager.nest<ModuleOp>().addNestedPass<tile::ProgramOp>(createStageTiles(stage));
   manager.nest<ModuleOp>().addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   PartitionAtGridSyncOptions partition;
   partition.target = options.target;

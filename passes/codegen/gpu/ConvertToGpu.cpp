@@ -7,6 +7,7 @@
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/PartWork.h"
+#include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/Target.h"
 
@@ -62,6 +63,10 @@ private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
     if (compute.getMicroKernel())
       return compute.emitError("no micro kernels for GPUs yet; leave the contraction out of the plan");
+    if (isTileCopy(compute)) {
+      emitTileCopy(builder, compute, values, thread, threads);
+      return success();
+    }
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
     BlockThreads sharing(compute, mapping, thread, scratch);
