@@ -68,12 +68,12 @@ private:
   }
 
   void redirect(const StagedTile &tile, Value buffer) {
-    if (tile.held) {
-      for (Operation *user : llvm::make_early_inc_range(tile.held.getUsers()))
+    if (Value held = tile.held) {
+      for (Operation *user : llvm::make_early_inc_range(held.getUsers()))
         if (isa<StoreOp>(user))
           user->erase();
-      tile.held.replaceAllUsesWith(buffer);
-      tile.held.getDefiningOp()->erase();
+      held.replaceAllUsesWith(buffer);
+      held.getDefiningOp()->erase();
     }
     part.walk([&](LoadOp load) {
       if (load.getSlice() == tile.slice) {

@@ -205,7 +205,7 @@ private:
     });
   }
 
-  bool sharesPlace(const StagedTile &input, const StagedTile &output, const Access &write) {
+  bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
     auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
     for (const StagedTile &other : staged)
       if (other.isOutput && other.inPlaceOf >= 0 && &staged[other.inPlaceOf] == &input)
