@@ -25,7 +25,7 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
   double waits = std::ceil(nest.turns / kLoadsInFlight);
   double latency = nest.globalLoads > 0 ? gpu.dramCycles : nest.sharedLoads > 0 ? gpu.sharedCycles : 0;
   double cycles = kLightCycles * nest.instructions + kSpecialCycles * nest.special +
-                  kMemoryCycles * (nest.globalLoads + nest.sharedLoads);
+                  kMemoryCycles * (nest.globalPasses * nest.globalLoads + nest.sharedPasses * nest.sharedLoads);
   double issued = nest.turns * cycles * warpsPerScheduler;
   double barrier = work.warpPrivate ? 1 : kBarrierCycles;
   return waits * latency + issued + combineCycles(nest, gpu) + barrier;

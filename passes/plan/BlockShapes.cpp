@@ -1,6 +1,7 @@
 #include "passes/plan/BlockShapes.h"
 
 #include "passes/cost/BlockLatency.h"
+#include "passes/cost/WarpPasses.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Work.h"
 #include "llvm/Support/Format.h"
@@ -150,8 +151,14 @@ private:
                                      : Composition::block,
                [&](const NestPoints &nest) {
         int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
-        return Share{std::ceil(static_cast<double>(vectors) / group),
-                     std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
+        Share share{std::ceil(static_cast<double>(vectors) / group),
+                    std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
+        int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
+        share.passes = warpPasses(group, rowBytes, lanes * widest);
+        // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+        if (!share.passes.wholeSectors)
+          share.passes.global = 1;
+        return share;
       });
     }
   }
@@ -201,6 +208,7 @@ private:
   struct Share {
     double turns;
     int64_t sharing, distance = 1;
+    WarpPasses passes = {};
   };
 
   BlockCandidate candidate(Composition composition) const {
@@ -233,7 +241,11 @@ private:
     work.bytes = globalBytes;
     for (const NestPoints &nest : nests) {
       Share share = shareOf(nest);
-      NestWork own{share.turns, nest.globalLoads, nest.sharedLoads, nest.instructions * lanes, nest.special * lanes};
+      NestWork own{share.turns, nest.globalLoads, nest.sharedLoads};
+      own.instructions = nest.instructions * lanes;
+      own.special = nest.special * lanes;
+      own.globalPasses = share.passes.global;
+      own.sharedPasses = share.passes.shared;
       own.accumulators = nest.accumulators;
       if (nest.accumulators > 0) {
         own.combinedLanes = std::clamp<int64_t>(kWarpLanes / share.distance, 1, share.sharing);

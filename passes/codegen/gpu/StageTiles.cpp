@@ -33,7 +33,8 @@ AffineMap startOf(const StagedTile &tile, ParallelOp part) {
 
 class Rewriter {
 public:
-  explicit Rewriter(ParallelOp part) : part(part), walk(part.getWalk().getBody().front()), builder(&walk, walk.begin()) {}
+  explicit Rewriter(ParallelOp part)
+      : part(part), walk(part.getWalk().getBody().front()), builder(part.getContext()) {}
 
   void stage(ArrayRef<StagedTile> tiles) {
     SmallVector<Value> buffers;
@@ -42,6 +43,7 @@ public:
       buffers.push_back(tile.inPlaceOf >= 0 ? buffers[tile.inPlaceOf] : allocate(tile));
       redirect(tile, buffers.back());
     }
+    builder.setInsertionPointAfter(buffers.front().getDefiningOp()); // the last of the new buffers
     for (auto [tile, buffer] : llvm::zip(tiles, buffers))
       if (!tile.isOutput) {
         copy(tile, tile.slice, buffer);
@@ -60,6 +62,7 @@ public:
 
 private:
   Value allocate(const StagedTile &tile) {
+    builder.setInsertionPointToStart(&walk);
     Type element = cast<SliceType>(tile.slice.getType()).getElementType();
     auto alloc = AllocOp::create(builder, part.getLoc(),
                                  SliceType::get(part.getContext(), tile.sizes, element, Space::block), IntegerAttr());
