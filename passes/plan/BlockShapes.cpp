@@ -12,7 +12,7 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kWarpLanes = 32;
-constexpr double kSpecialInstructions = 20; ///< light ones, around that of a transcendental function or a division
+constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
