@@ -8,13 +8,13 @@ namespace tilewright {
 
 /// Passes over what an access could have taken at best; 1 is none beyond.
 struct WarpPasses {
-  double global = 1; ///< over lines of 128 bytes
-  double shared = 1; ///< over the 32 banks of 4 bytes
+  double global = 1;        ///< over lines of 128 bytes
+  double shared = 1;        ///< over the 32 banks of 4 bytes
   bool wholeSectors = true; ///< whether the warp reads all of each 32-byte sector that it touches
 };
 
-/// Of a warp whose groups of `group` neighbours each take `bytes` a lane side by side from a row of `rowBytes`, rows one
-/// behind the other.
+/// Of a warp whose groups of `group` neighbours each take `bytes` a lane side by side from a row of `rowBytes`, rows
+/// one behind the other.
 WarpPasses warpPasses(int64_t group, int64_t rowBytes, int64_t bytes);
 
 } // namespace tilewright

@@ -28,7 +28,7 @@ struct NestPoints {
 class BlockEnumerator {
 public:
   BlockEnumerator(const TensorGraph &graph, const Target &target, IndexSpace &space,
-               llvm::function_ref<int64_t()> footprint)
+                  llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), footprint(footprint) {
     collect();
     lanes = chooseLanes();
@@ -150,16 +150,16 @@ private:
                : group <= kWarpLanes ? Composition::warp
                                      : Composition::block,
                [&](const NestPoints &nest) {
-        int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
-        Share share{std::ceil(static_cast<double>(vectors) / group),
-                    std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
-        int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
-        share.passes = warpPasses(group, rowBytes, lanes * widest);
-        // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
-        if (!share.passes.wholeSectors)
-          share.passes.global = 1;
-        return share;
-      });
+                 int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
+                 Share share{std::ceil(static_cast<double>(vectors) / group),
+                             std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
+                 int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
+                 share.passes = warpPasses(group, rowBytes, lanes * widest);
+                 // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+                 if (!share.passes.wholeSectors)
+                   share.passes.global = 1;
+                 return share;
+               });
     }
   }
 
@@ -174,8 +174,8 @@ private:
       space.tiles[space.vector] = tile;
       int64_t run = columns * lanes * widest;
       if (!whole && run < kLineBytes) {
-        discard(Composition::columns, "neighbours would read " + std::to_string(run) + " bytes of a line of " +
-                                          std::to_string(kLineBytes));
+        discard(Composition::columns,
+                "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
         continue;
       }
       consider(Composition::columns, [&](const NestPoints &nest) {

@@ -9,8 +9,9 @@
 namespace tilewright {
 
 /// Who shares a row, a point of the grid dims: nobody (what is handed over stays in registers of a thread), lanes of a
-/// warp (by shuffles), or warps of a block (by shared memory); `columns` where the reduced dim is not the vector dim, so
-/// that neighbours take neighbouring results, `points` where nothing is reduced and neighbours take neighbouring vectors.
+/// warp (by shuffles), or warps of a block (by shared memory); `columns` where the reduced dim is not the vector dim,
+/// so that neighbours take neighbouring results, `points` where nothing is reduced and neighbours take neighbouring
+/// vectors.
 enum class Composition { thread, warp, block, columns, points };
 
 llvm::StringRef stringify(Composition composition);

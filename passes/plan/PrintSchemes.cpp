@@ -41,8 +41,7 @@ private:
     }
   }
 
-  static llvm::MapVector<Composition, std::vector<BlockCandidate>>
-  byComposition(ArrayRef<BlockCandidate> candidates) {
+  static llvm::MapVector<Composition, std::vector<BlockCandidate>> byComposition(ArrayRef<BlockCandidate> candidates) {
     llvm::MapVector<Composition, std::vector<BlockCandidate>> sorted;
     for (const BlockCandidate &candidate : candidates)
       sorted[candidate.composition].push_back(candidate);

@@ -43,8 +43,7 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
   unsigned end = position.size();
   SmallVector<Buffer> buffers;
   auto add = [&](AllocOp alloc, bool throughout) {
-    Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)),
-                  end, 0};
+    Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)), end, 0};
     for (Operation *user : alloc->getUsers()) {
       Operation *ancestor = tile.findAncestorOpInBlock(*user);
       unsigned at = ancestor ? position.lookup(ancestor) : 0;

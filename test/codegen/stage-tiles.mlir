@@ -150,3 +150,38 @@ tile.program @leaves_what_does_not_fit outputs 1 {
   }
   }
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+
+// The input before it does not fit: the output still takes the buffer of the one that it is computed from.
+// CHECK-LABEL: tile.program @stages_behind_what_does_not_fit
+// CHECK: ^bb0(%[[LARGE:.*]]: !tile.slice<3x100003xf32, global>, %[[X:.*]]: !tile.slice<3x1003xf32, global>
+// CHECK: %[[BUFFER:.*]] = tile.alloc {{.*}} : <1x1003xf32, block>
+// CHECK-NOT: tile.alloc
+// CHECK: tile.load %[[X]]
+// CHECK: tile.load %[[LARGE]]
+// CHECK: tile.store {{.*}}, %[[BUFFER]]
+tile.program @stages_behind_what_does_not_fit outputs 2 {
+^bb0(%large: !tile.slice<3x100003xf32, global>, %x: !tile.slice<3x1003xf32, global>,
+     %s: !tile.slice<3xf32, global>, %y: !tile.slice<3x1003xf32, global>):
+  tile.parallel [3] tiles [1] workgroups 3 attributes {tile.threads = 256 : i64, tile.group = 256 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [3, 100003] sizes [1, 100003] offsets [0] (%i) vector 1 reduce [1]
+        into (%s : !tile.slice<3xf32, global>) at [affine_map<(d0, d1)[s0, s1] -> (d0)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %large at #id : !tile.slice<3x100003xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.compute [3, 1003] sizes [1, 1003] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<3x1003xf32, global> -> f32
+      %e = math.exp %v : f32
+      tile.store %e, %y at #id : f32, !tile.slice<3x1003xf32, global>
+      tile.yield
+    }
+  }
+  }
+}

@@ -33,19 +33,24 @@ AffineMap startOf(const StagedTile &tile, ParallelOp part) {
 
 class Rewriter {
 public:
-  explicit Rewriter(ParallelOp part)
-      : part(part), walk(part.getWalk().getBody().front()), builder(part.getContext()) {}
+  explicit Rewriter(ParallelOp part) : part(part), walk(part.getWalk().getBody().front()), builder(part.getContext()) {}
 
+  /// Those that fit; one at least does.
   void stage(ArrayRef<StagedTile> tiles) {
-    SmallVector<Value> buffers;
+    SmallVector<Value> buffers; // null where a tile does not fit, because tiles refer to each other by number
     bool reads = false, writes = false;
     for (const StagedTile &tile : tiles) {
+      if (!tile.fits) {
+        buffers.push_back(Value());
+        continue;
+      }
       buffers.push_back(tile.inPlaceOf >= 0 ? buffers[tile.inPlaceOf] : allocate(tile));
       redirect(tile, buffers.back());
     }
-    builder.setInsertionPointAfter(buffers.front().getDefiningOp()); // the last of the new buffers
+    Value lastInBlock = *llvm::find_if(buffers, [](Value buffer) { return buffer != Value(); });
+    builder.setInsertionPointAfter(lastInBlock.getDefiningOp());
     for (auto [tile, buffer] : llvm::zip(tiles, buffers))
-      if (!tile.isOutput) {
+      if (tile.fits && !tile.isOutput) {
         copy(tile, tile.slice, buffer);
         reads = true;
       }
@@ -53,7 +58,7 @@ public:
       SyncOp::create(builder, part.getLoc(), Scope::block);
     builder.setInsertionPointToEnd(&walk);
     for (auto [tile, buffer] : llvm::zip(tiles, buffers))
-      if (tile.isOutput) {
+      if (tile.fits && tile.isOutput) {
         if (!std::exchange(writes, true))
           SyncOp::create(builder, part.getLoc(), Scope::block);
         copy(tile, buffer, tile.slice);
@@ -127,9 +132,9 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
       for (const StagedTile &tile : tiles)
         if (!tile.fits)
           decline(part, tile);
-      llvm::erase_if(tiles, [](const StagedTile &tile) { return !tile.fits; });
-      numStaged += tiles.size();
-      if (!tiles.empty())
+      int64_t fitting = llvm::count_if(tiles, [](const StagedTile &tile) { return tile.fits; });
+      numStaged += fitting;
+      if (fitting > 0)
         Rewriter(part).stage(tiles);
     }
   }

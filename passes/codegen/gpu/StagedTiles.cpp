@@ -241,7 +241,7 @@ private:
   ParallelOp part;
   BlockShape shape;
   const Target &target;
-  int64_t bytes = 0; ///< of all buffers, those that could share a place as well
+  int64_t bytes = 0;                                         ///< of all buffers, those that could share a place as well
   llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< of bindings
   llvm::SmallPtrSet<Value, 4> accumulated;
   SmallVector<StagedTile> staged;
@@ -252,8 +252,8 @@ AffineMap tilewright::localMapOf(const StagedTile &tile, AffineMap map) {
   SmallVector<AffineExpr> results;
   for (auto [index, grid] : llvm::zip(map.getResults(), tile.gridDims)) {
     bool moves = grid >= 0;
-    results.push_back(
-        moves ? index - getAffineSymbolExpr(cast<AffineDimExpr>(index).getPosition(), index.getContext()) : index);
+    results.push_back(moves ? index - getAffineSymbolExpr(cast<AffineDimExpr>(index).getPosition(), index.getContext())
+                            : index);
   }
   return AffineMap::get(map.getNumDims(), map.getNumSymbols(), results, map.getContext());
 }

@@ -11,12 +11,12 @@ namespace tilewright {
 struct StagedTile {
   mlir::Value slice;
   bool isOutput = false;
-  llvm::SmallVector<int64_t> sizes;          ///< of its tile
-  llvm::SmallVector<int64_t> gridDims;       ///< per dim, the dim of the grid that moves the tile along it, or -1
+  llvm::SmallVector<int64_t> sizes;            ///< of its tile
+  llvm::SmallVector<int64_t> gridDims;         ///< per dim, the dim of the grid that moves the tile along it, or -1
   double directSectors = 0, stagedSectors = 0; ///< of a tile, touched by the nests or by a copy
-  mlir::Value held;                          ///< of an input: the buffer that the nests kept it in, or null
-  int64_t inPlaceOf = -1;                    ///< of an output: the staged input whose buffer it takes, or -1
-  int64_t bytes = 0;                         ///< of shared memory that it adds
+  mlir::Value held;                            ///< of an input: the buffer that the nests kept it in, or null
+  int64_t inPlaceOf = -1;                      ///< of an output: the staged input whose buffer it takes, or -1
+  int64_t bytes = 0;                           ///< of shared memory that it adds
   bool fits = true;
 
   void print(llvm::raw_ostream &os) const;

@@ -167,9 +167,9 @@ private:
   int64_t threads, lanes = 1;
   LoadOp load;
   StoreOp store;
-  Value own;                    ///< the thread's number
-  Value first, end;             ///< of the run
-  int64_t most = 1, grain = 1;  ///< elements; what divides its start and its length
+  Value own;                   ///< the thread's number
+  Value first, end;            ///< of the run
+  int64_t most = 1, grain = 1; ///< elements; what divides its start and its length
   Value source, target;
 };
 } // namespace
@@ -198,10 +198,9 @@ ComputeOp tilewright::createTileCopy(OpBuilder &builder, Location loc, Value sou
   auto mapOf = [&](Value slice) {
     return AffineMap::get(rank, rank, isBlock(slice) ? inBuffer : inTensor, builder.getContext());
   };
-  auto compute =
-      ComputeOp::create(builder, loc, offsets, ValueRange(), type.getShape(), buffer.getShape(), offsetDims,
-                        ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}), builder.getArrayAttr({}),
-                        builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
+  auto compute = ComputeOp::create(builder, loc, offsets, ValueRange(), type.getShape(), buffer.getShape(), offsetDims,
+                                   ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
+                                   builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
   auto *body = new Block();
   compute.getBody().push_back(body);
   OpBuilder::InsertionGuard guard(builder);
@@ -227,8 +226,7 @@ bool tilewright::isTileCopy(ComputeOp compute) {
   int64_t rank = compute.getSizes().size();
   return alloc && alloc->hasAttr(kAlignedAsAttr) && alloc.getType().getShape() == compute.getSizes() &&
          tensor.getType().getShape() == compute.getExtents() &&
-         map == AffineMap::getMultiDimIdentityMap(rank, compute.getContext())
-                    .replaceDimsAndSymbols({}, {}, rank, rank);
+         map == AffineMap::getMultiDimIdentityMap(rank, compute.getContext()).replaceDimsAndSymbols({}, {}, rank, rank);
 }
 
 void tilewright::emitTileCopy(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread,
