@@ -327,6 +327,26 @@ def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
+def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
+  let summary = "Let a block copy tiles that its threads would touch a few bytes at a time";
+  let description = [{
+    Arrives: `tile.program`s without places for buffers. Leaves: what a tile
+    reads or writes of a binding, where that is one run of memory, copied as a
+    whole between it and a buffer wherever the nests would touch more 32-byte
+    sectors themselves: rows that are not aligned, rows of a few elements, inputs
+    that several rows read. Buffers that held such an input before are dropped,
+    and an output takes the buffer of an input that is read last at the same
+    point. The buffer starts as many bytes past a multiple of 16 as the run does
+    (`tile.aligned_as`), so that the copy is of whole vectors. A missed remark
+    where the block's memory does not suffice. On a CPU nothing is staged.
+    See test/codegen/stage-tiles.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numStaged", "staged", "inputs and outputs that are copied as a whole">,
+                    Statistic<"numDeclined", "declined", "the same, for which there is no memory">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
 def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
   let summary = "Cut tile programs at barriers of the grid that are not safe or do not pay";
   let description = [{
@@ -585,6 +605,19 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
                  Option<"json", "json", "bool", "false", "print JSON to the standard output">];
+}
+
+def PrintSchemes : Pass<"tile-print-schemes", "::mlir::func::FuncOp"> {
+  let summary = "Print how blocks of threads could compute each part of a kernel, and which way is chosen";
+  let description = [{
+    FusionStitching 4. Changes nothing. Remarks on the last op of each part of the
+    plan: the scheme that is chosen (thread, warp or block composition, or tiles
+    of points), and for every scheme its quickest launch dimensions with what the
+    latency evaluator says of them term by term, or why it was discarded. With
+    `all` every candidate is printed. See test/passes/print-schemes.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"all", "all", "bool", "false", "print every candidate">];
 }
 
 def PrintBlockOrder : Pass<"tile-print-block-order", "::mlir::func::FuncOp"> {

@@ -129,6 +129,9 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   movement.target = options.target;
   manager.addPass(createRewriteMovement(movement));
   auto &programs = manager.nest<ModuleOp>();
+  StageTilesOptions stage;
+  stage.target = options.target;
+  programs.addNestedPass<tile::ProgramOp>(createStageTiles(stage));
   programs.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   programs.addNestedPass<tile::ProgramOp>(createInsertSyncs());
   PartitionAtGridSyncOptions partition;

@@ -1,3 +1,4 @@
+#include "dialects/tile/BufferPlaces.h"
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileDialect.h"
 
@@ -275,7 +276,7 @@ int64_t ProgramOp::getBlockBytes() {
   int64_t bytes = 0;
   getBody().walk([&](AllocOp alloc) {
     if (alloc.getOffset())
-      bytes = std::max<int64_t>(bytes, *alloc.getOffset() + alloc.getType().getNumBytes());
+      bytes = std::max<int64_t>(bytes, *alloc.getOffset() + bufferBytes(alloc));
   });
   return bytes;
 }

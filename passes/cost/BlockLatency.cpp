@@ -7,9 +7,12 @@ namespace {
 constexpr double kShuffleCycles = 25,
                  kBarrierCycles = 30; ///< an instruction and its result; a block's barrier, unloaded
 constexpr double kSchedulers = 4;     ///< of an SM: each issues one instruction a cycle
-constexpr double kLoadsInFlight = 4;  ///< of a thread, of independent turns
-constexpr double kStartCycles = 500;  ///< to begin a block: parameters, indices, first addresses
-constexpr int64_t kRegisterUnit = 8;  ///< registers of a thread are allocated by this many
+/// Cycles of a scheduler for an instruction of a warp, by class, from the throughputs per SM of CUDA's programming
+/// guide: 128 light ones a cycle, 32 accesses to memory, 16 special functions.
+constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
+constexpr double kLoadsInFlight = 4; ///< of a thread, of independent turns
+constexpr double kStartCycles = 500; ///< to begin a block: parameters, indices, first addresses
+constexpr int64_t kRegisterUnit = 8; ///< registers of a thread are allocated by this many
 
 double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
   double cycles = kShuffleCycles * Log2_64_Ceil(nest.combinedLanes);
@@ -21,7 +24,9 @@ double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
 double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &gpu, double warpsPerScheduler) {
   double waits = std::ceil(nest.turns / kLoadsInFlight);
   double latency = nest.globalLoads > 0 ? gpu.dramCycles : nest.sharedLoads > 0 ? gpu.sharedCycles : 0;
-  double issued = nest.turns * (nest.instructions + nest.globalLoads + nest.sharedLoads) * warpsPerScheduler;
+  double cycles = kLightCycles * nest.instructions + kSpecialCycles * nest.special +
+                  kMemoryCycles * (nest.globalPasses * nest.globalLoads + nest.sharedPasses * nest.sharedLoads);
+  double issued = nest.turns * cycles * warpsPerScheduler;
   double barrier = work.warpPrivate ? 1 : kBarrierCycles;
   return waits * latency + issued + combineCycles(nest, gpu) + barrier;
 }

@@ -13,9 +13,11 @@ constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
 
 /// One loop nest as a thread sees it.
 struct NestWork {
-  double turns = 1;                             ///< vectors that a thread takes one after another
-  double globalLoads = 0, sharedLoads = 0;      ///< per turn
-  double instructions = 0;                      ///< per turn, loads not counted
+  double turns = 1;                          ///< vectors that a thread takes one after another
+  double globalLoads = 0, sharedLoads = 0;   ///< per turn
+  double globalPasses = 1, sharedPasses = 1; ///< of such an access, over its lines and over the banks, each 1 at best
+  double instructions = 0;                   ///< per turn, light ones: arithmetic, comparisons, indices
+  double special = 0;                        ///< per turn, of the special function units: ex2, rcp, rsqrt, ...
   int64_t combinedLanes = 1, combinedWarps = 1; ///< over which accumulators are combined: powers of two
   int64_t accumulators = 0;
 };

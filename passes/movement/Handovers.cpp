@@ -1,10 +1,18 @@
 #include "passes/movement/Handovers.h"
 
+#include "passes/analysis/RegisterHandover.h"
+#include "passes/codegen/gpu/TileCopy.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
+
+/// Whether points of the nest are dealt to threads as mapNest says. What takes the sums of a contraction runs with it.
+static bool isDealt(ComputeOp compute) {
+  return !compute.getMicroKernel() && !compute.getRunning() && !contractionHandedTo(compute) && !isTileCopy(compute);
+}
 
 SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape) {
   SmallVector<SliceAccess> accesses;
@@ -20,8 +28,7 @@ SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape)
     return accesses;
   NestMapping mapping = mapNest(compute, shape);
   auto add = [&](Value slice, AffineMap map, AccessKind kind) {
-    bool plain = !compute.getMicroKernel() && !compute.getRunning();
-    accesses.push_back({slice, kind != AccessKind::load, plain ? unitsOf(compute, mapping, map, kind) : anyone});
+    accesses.push_back({slice, kind != AccessKind::load, isDealt(compute) ? unitsOf(compute, mapping, map, kind) : anyone});
   };
   for (Operation &inner : compute.getBodyBlock()) {
     if (auto load = dyn_cast<LoadOp>(inner))

@@ -1,15 +1,18 @@
 #include "passes/plan/BlockShapes.h"
 
 #include "passes/cost/BlockLatency.h"
+#include "passes/cost/WarpPasses.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Work.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
 constexpr int64_t kWarpLanes = 32;
-constexpr double kSpecialInstructions = 20; ///< of a transcendental function or a division
+constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
@@ -17,24 +20,24 @@ constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads sh
 /// What a nest does at each of its points.
 struct NestPoints {
   SmallVector<int64_t> dims; ///< of the space
-  double globalLoads = 0, sharedLoads = 0, instructions = 0;
+  double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
   int64_t accumulators = 0;
   bool reducesVector = false;
 };
 
-class ShapeChooser {
+class BlockEnumerator {
 public:
-  ShapeChooser(const TensorGraph &graph, const Target &target, IndexSpace &space,
-               llvm::function_ref<int64_t()> footprint)
+  BlockEnumerator(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                  llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), footprint(footprint) {
     collect();
     lanes = chooseLanes();
     globalBytes = workOf(graph, space).globalBytes();
   }
 
-  void choose() {
+  std::vector<BlockCandidate> enumerate() {
     bool rows = space.vector < 0 || !isGrid(space.vector);
-    // Of shapes that are as good, blocks of the usual size.
+    // Blocks of the usual size first.
     for (int64_t threads : {128, 256, 64, 512, 32, 1024}) {
       if (threads > target.gpu.threadsPerBlock)
         continue;
@@ -45,10 +48,7 @@ public:
       else
         tryElements(threads);
     }
-    if (quickest == std::numeric_limits<double>::infinity()) // refused later, with the bytes that do not fit
-      setRows(kWarpLanes, kWarpLanes);
-    else
-      space = best;
+    return std::move(candidates);
   }
 
 private:
@@ -77,8 +77,9 @@ private:
       double points = std::max<double>(1, own.domainSize());
       for (unsigned id : root.evaluated) {
         const TensorExpr &expr = graph.exprs()[id];
-        nest.instructions += expr.arithmetic() / points +
-                             kSpecialInstructions * specialOps(expr) * std::min(1.0, expr.domainSize() / points);
+        double special = specialOps(expr) * std::min(1.0, expr.domainSize() / points);
+        nest.instructions += expr.arithmetic() / points + kSpecialInstructions * special;
+        nest.special += special;
       }
       if (!own.oneReliesOnOne()) {
         nest.accumulators += own.op->getNumResults();
@@ -145,11 +146,20 @@ private:
     int64_t most = llvm::PowerOf2Ceil(static_cast<uint64_t>(std::ceil(longest)));
     for (int64_t group = 1; group <= std::min(threads, most); group *= 2) {
       setRows(threads, group);
-      consider([&](const NestPoints &nest) {
-        int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
-        return Share{std::ceil(static_cast<double>(vectors) / group),
-                     std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
-      });
+      consider(group == 1            ? Composition::thread
+               : group <= kWarpLanes ? Composition::warp
+                                     : Composition::block,
+               [&](const NestPoints &nest) {
+                 int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
+                 Share share{std::ceil(static_cast<double>(vectors) / group),
+                             std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
+                 int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
+                 share.passes = warpPasses(group, rowBytes, lanes * widest);
+                 // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+                 if (!share.passes.wholeSectors)
+                   share.passes.global = 1;
+                 return share;
+               });
     }
   }
 
@@ -158,13 +168,17 @@ private:
     for (int64_t columns = 1; columns <= threads; columns *= 2) {
       int64_t tile = std::min(space.extents[space.vector], columns * lanes);
       bool whole = tile == space.extents[space.vector];
-      if (!whole && columns * lanes * widest < kLineBytes)
-        continue;
       space.threads = threads;
       space.group = 0;
       cutGrid(1);
       space.tiles[space.vector] = tile;
-      consider([&](const NestPoints &nest) {
+      int64_t run = columns * lanes * widest;
+      if (!whole && run < kLineBytes) {
+        discard(Composition::columns,
+                "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
+        continue;
+      }
+      consider(Composition::columns, [&](const NestPoints &nest) {
         double points = pointsOf(nest, /*inGrid=*/false);
         int64_t sharing = nest.accumulators > 0 ? std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points)) : 1;
         return Share{std::ceil(points / sharing), sharing, columns};
@@ -183,7 +197,7 @@ private:
       space.tiles[space.vector] = std::min(extent, vectors * lanes);
       int64_t along = llvm::PowerOf2Ceil(llvm::divideCeil(space.tiles[space.vector], lanes));
       cutGrid(std::max<int64_t>(1, vectors / along), space.vector);
-      consider([&](const NestPoints &nest) {
+      consider(Composition::points, [&](const NestPoints &nest) {
         double points = pointsOf(nest, true) * pointsOf(nest, false);
         return Share{std::ceil(points / lanes / threads), 1};
       });
@@ -194,15 +208,32 @@ private:
   struct Share {
     double turns;
     int64_t sharing, distance = 1;
+    WarpPasses passes = {};
   };
 
-  void consider(llvm::function_ref<Share(const NestPoints &)> shareOf) {
-    BlockWork work;
-    work.blocks = space.numTiles();
-    work.threads = space.threads;
+  BlockCandidate candidate(Composition composition) const {
+    BlockCandidate now;
+    now.composition = composition;
+    now.threads = space.threads;
+    now.group = space.group;
+    now.tiles = space.tiles;
+    now.work.blocks = space.numTiles();
+    now.work.threads = space.threads;
+    return now;
+  }
+
+  void discard(Composition composition, std::string why) {
+    candidates.push_back(candidate(composition));
+    candidates.back().discarded = std::move(why);
+  }
+
+  void consider(Composition composition, llvm::function_ref<Share(const NestPoints &)> shareOf) {
+    BlockCandidate now = candidate(composition);
+    BlockWork &work = now.work;
     work.sharedBytes = footprint();
     if (work.sharedBytes > target.blockBytes)
-      return;
+      return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
+                                      " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
     work.registers = kBaseRegisters + 2 * lanes * static_cast<int64_t>(space.inputs.size() + space.outputs.size());
     work.registers = std::min<int64_t>(work.registers, target.gpu.registersPerThread);
     work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
@@ -210,7 +241,11 @@ private:
     work.bytes = globalBytes;
     for (const NestPoints &nest : nests) {
       Share share = shareOf(nest);
-      NestWork own{share.turns, nest.globalLoads, nest.sharedLoads, nest.instructions * lanes};
+      NestWork own{share.turns, nest.globalLoads, nest.sharedLoads};
+      own.instructions = nest.instructions * lanes;
+      own.special = nest.special * lanes;
+      own.globalPasses = share.passes.global;
+      own.sharedPasses = share.passes.shared;
       own.accumulators = nest.accumulators;
       if (nest.accumulators > 0) {
         own.combinedLanes = std::clamp<int64_t>(kWarpLanes / share.distance, 1, share.sharing);
@@ -218,15 +253,12 @@ private:
       }
       work.nests.push_back(own);
     }
-    double seconds = blockLatency(work, target).seconds;
-    if (seconds > kClearly * quickest)
-      return;
-    quickest = seconds;
-    space.latencySeconds = seconds;
-    space.blockWork = work;
+    now.latency = blockLatency(work, target);
+    if (now.latency.residentBlocks == 0)
+      now.discarded = "no block of it is resident on an SM";
     if (llvm::any_of(work.nests, [](const NestWork &nest) { return nest.combinedWarps > 1; }))
-      space.blockWork.sharedBytes += work.threads * kMostLanes * kScratchBytes;
-    best = space;
+      work.sharedBytes += work.threads * kMostLanes * kScratchBytes;
+    candidates.push_back(std::move(now));
   }
 
   static constexpr int64_t kBaseRegisters = 32;
@@ -239,12 +271,70 @@ private:
   double globalBytes = 0;        ///< that the part touches, each once
   int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
   bool contiguous = true;
-  double quickest = std::numeric_limits<double>::infinity();
-  IndexSpace best;
+  std::vector<BlockCandidate> candidates;
 };
 } // namespace
 
+StringRef tilewright::stringify(Composition composition) {
+  switch (composition) {
+  case Composition::thread:
+    return "thread composition";
+  case Composition::warp:
+    return "warp composition";
+  case Composition::block:
+    return "block composition";
+  case Composition::columns:
+    return "columns";
+  case Composition::points:
+    return "points";
+  }
+  llvm_unreachable("a composition");
+}
+
+void BlockCandidate::print(llvm::raw_ostream &os) const {
+  os << stringify(composition) << ", " << work.blocks << " blocks of " << threads << " threads";
+  if (group > 0)
+    os << ", " << group << " a row";
+  os << ", tiles [";
+  llvm::interleaveComma(tiles, os);
+  os << "]: ";
+  if (!discarded.empty()) {
+    os << "discarded, " << discarded;
+    return;
+  }
+  os << llvm::format("%.2f us, %.0f waves x %.0f cycles a warp, ", latency.seconds * 1e6, latency.waves,
+                     latency.warpCycles)
+     << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
+     << " bytes of shared memory, " << llvm::format("%.0f%% of the bandwidth", 100 * latency.inFlight);
+}
+
+std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
+                                                        IndexSpace &space, llvm::function_ref<int64_t()> footprint) {
+  return BlockEnumerator(graph, target, space, footprint).enumerate();
+}
+
+int64_t tilewright::quickestBlock(ArrayRef<BlockCandidate> candidates) {
+  int64_t best = -1;
+  for (auto [i, candidate] : llvm::enumerate(candidates))
+    if (candidate.discarded.empty() &&
+        (best < 0 || candidate.latency.seconds <= kClearly * candidates[best].latency.seconds))
+      best = i;
+  return best;
+}
+
 void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                   llvm::function_ref<int64_t()> footprint) {
-  ShapeChooser(graph, target, space, footprint).choose();
+  std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
+  int64_t best = quickestBlock(candidates);
+  // Where none fits, the part is refused later, with the bytes of the smallest.
+  const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
+    return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);
+  });
+  space.tiles = chosen.tiles;
+  space.threads = chosen.threads;
+  space.group = chosen.group;
+  if (best < 0)
+    return;
+  space.latencySeconds = chosen.latency.seconds;
+  space.blockWork = chosen.work;
 }

@@ -1,6 +1,6 @@
 // Blocks of threads for a part on a GPU: how many threads a block has, how many of them share a row, and the tile that
-// a block computes. All shapes of FusionStitching's schemes (4.2) are enumerated and the latency evaluator (4.3)
-// chooses. Sets tiles, threads and group of the space.
+// a block computes. All launch dimensions of FusionStitching's schemes (4.1, 4.2) are enumerated, those that break the
+// locality of what is handed over or of what neighbours read are discarded, and the latency evaluator (4.3) chooses.
 #ifndef TILEWRIGHT_PLAN_BLOCKSHAPES_H
 #define TILEWRIGHT_PLAN_BLOCKSHAPES_H
 
@@ -8,7 +8,35 @@
 
 namespace tilewright {
 
-/// `footprint` gives the bytes of shared memory that the tiles of the space take.
+/// Who shares a row, a point of the grid dims: nobody (what is handed over stays in registers of a thread), lanes of a
+/// warp (by shuffles), or warps of a block (by shared memory); `columns` where the reduced dim is not the vector dim,
+/// so that neighbours take neighbouring results, `points` where nothing is reduced and neighbours take neighbouring
+/// vectors.
+enum class Composition { thread, warp, block, columns, points };
+
+llvm::StringRef stringify(Composition composition);
+
+/// One way to compute a part.
+struct BlockCandidate {
+  Composition composition = Composition::points;
+  int64_t threads = 0, group = 0; ///< as in PartPlan
+  std::vector<int64_t> tiles;
+  BlockWork work;
+  BlockLatency latency;
+  std::string discarded; ///< why it is none; empty if it is one
+
+  void print(llvm::raw_ostream &os) const;
+};
+
+/// All of them, of block sizes first that are taken where others are no better. `footprint` gives the bytes of shared
+/// memory that the tiles of the space take; those of `space` change meanwhile.
+std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                                            llvm::function_ref<int64_t()> footprint);
+
+/// The quickest that is not discarded, an earlier one where a later one is not clearly quicker; -1: none.
+int64_t quickestBlock(llvm::ArrayRef<BlockCandidate> candidates);
+
+/// Sets tiles, threads and group of the space to those of the quickest.
 void chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
                       llvm::function_ref<int64_t()> footprint);
 

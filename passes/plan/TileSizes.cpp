@@ -54,6 +54,10 @@ public:
     return finish();
   }
 
+  std::vector<BlockCandidate> blocks() {
+    return enumerateBlocks(graph, target, space, [&] { return footprint(); });
+  }
+
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
     return finish();
@@ -432,4 +436,9 @@ std::string tilewright::chooseTiles(const TensorGraph &graph, const PartChoice &
 std::string tilewright::takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                   IndexSpace &space, ArrayRef<int64_t> tiles) {
   return TileChooser(graph, part, target, space).take(tiles);
+}
+
+std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const PartChoice &part,
+                                                        const Target &target, IndexSpace space) {
+  return TileChooser(graph, part, target, space).blocks();
 }

@@ -5,7 +5,7 @@
 #ifndef TILEWRIGHT_PLAN_TILESIZES_H
 #define TILEWRIGHT_PLAN_TILESIZES_H
 
-#include "passes/plan/IndexSpace.h"
+#include "passes/plan/BlockShapes.h"
 
 namespace tilewright {
 
@@ -16,6 +16,10 @@ std::string chooseTiles(const TensorGraph &graph, const PartChoice &part, const 
 /// The same for a space whose tiles were chosen before, with these tiles in their place.
 std::string takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space,
                       llvm::ArrayRef<int64_t> tiles);
+
+/// The ways in which blocks of a GPU could compute the part, whose space chooseTiles has filled.
+std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                            IndexSpace space);
 
 /// To begin a tile: its pointers, and what the caches do not hold yet.
 inline constexpr double kTileSeconds = 0.2e-6;

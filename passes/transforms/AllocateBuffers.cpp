@@ -1,6 +1,6 @@
 // Places buffers by best fit over their live ranges (Welder 3.1 does the same for tiles). Largest first: on these
 // handfuls of buffers that is as good as optimal and easy to predict.
-#include "dialects/tile/TileDialect.h"
+#include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/RegisterHandover.h"
 
@@ -44,8 +44,7 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
   unsigned end = position.size();
   SmallVector<Buffer> buffers;
   auto add = [&](AllocOp alloc, bool throughout) {
-    Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(alloc.getType().getNumBytes(), kAlignment)),
-                  end, 0};
+    Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)), end, 0};
     for (Operation *user : alloc->getUsers()) {
       Operation *ancestor = tile.findAncestorOpInBlock(*user);
       unsigned at = ancestor ? position.lookup(ancestor) : 0;

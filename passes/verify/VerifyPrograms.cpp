@@ -1,5 +1,6 @@
 // Ends level 3: what the code generator takes for granted of a tile program is checked here, where the ops still say
 // what they mean.
+#include "dialects/tile/BufferPlaces.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
@@ -146,7 +147,7 @@ private:
 
   static bool overlapInMemory(AllocOp a, AllocOp b) {
     int64_t first = *a.getOffset(), second = *b.getOffset();
-    return first < second + b.getType().getNumBytes() && second < first + a.getType().getNumBytes();
+    return first < second + bufferBytes(b) && second < first + bufferBytes(a);
   }
 
   bool overlapInTime(AllocOp a, AllocOp b) {

@@ -128,3 +128,18 @@ def test_aligned_rows_are_read_and_written_once_in_whole_sectors(element: str, t
     assert report.global_reads.coalescing >= 0.95
     assert report.global_writes.coalescing >= 0.95
     assert report.shared_reads.conflicts + report.shared_writes.conflicts == 0
+
+
+@pytest.mark.parametrize("element", _TYPES)
+@pytest.mark.parametrize("shape", [[101, 1027], [1000, 5]], ids=["101x1027", "1000x5"])
+def test_other_rows_are_as_well(shape: list[int], element: str, tmp_path: Path) -> None:
+    """Rows that are not aligned, and rows of a few elements: a sector that two blocks share is touched by both."""
+    outcome = run(softmax(shape, element), draw(shape, element), tmp_path)
+    assert_close(outcome, element)
+    report = outcome.report
+    assert report.dram_bytes_read + report.dram_bytes_written <= 1.05 * outcome.compulsory_bytes
+    shared = 2 * 32 * outcome.program.kernels[0].workgroups
+    sectors = report.global_reads.sectors + report.global_writes.sectors
+    assert sectors * 32 <= outcome.compulsory_bytes + shared
+    assert report.global_reads.coalescing >= 0.95
+    assert report.global_writes.coalescing >= 0.95

@@ -1,9 +1,11 @@
 #include "passes/codegen/cpu/ProgramConverter.h"
 
+#include "dialects/tile/BufferPlaces.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/Slices.h"
 
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -156,6 +158,21 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
     endTile(body, part);
 }
 
+/// Where a buffer lies in the workgroup's memory.
+static Value placeOf(OpBuilder &builder, AllocOp alloc, const IRMapping &values) {
+  Location loc = alloc.getLoc();
+  Value place = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
+  auto start = alloc->getAttrOfType<AffineMapAttr>(kAlignedAsAttr);
+  if (!start)
+    return place;
+  SmallVector<Value> offsets;
+  for (Value offset : alloc->getParentOfType<WalkOp>().getBody().getArguments())
+    offsets.push_back(values.lookup(offset));
+  AffineExpr bytes = start.getValue().getResult(0) * alloc.getType().getElementBytes();
+  Value shift = affine::expandAffineExpr(builder, loc, bytes % kCopyBytes, offsets, {});
+  return arith::AddIOp::create(builder, loc, place, shift);
+}
+
 /// A move as a loop nest: there is one way to copy.
 static ComputeOp copyNest(MoveOp move) {
   OpBuilder builder(move);
@@ -182,7 +199,7 @@ static ComputeOp copyNest(MoveOp move) {
 void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &values) {
   Location loc = op.getLoc();
   if (auto alloc = dyn_cast<AllocOp>(op)) {
-    Value offset = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
+    Value offset = placeOf(builder, alloc, values);
     values.map(alloc.getSlice(), memref::ViewOp::create(builder, loc, memrefOf(alloc.getType(), blockSpace()), memory,
                                                         offset, ValueRange()));
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {

@@ -9,6 +9,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/PartWork.h"
+#include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/Target.h"
 
@@ -72,6 +73,10 @@ private:
       if (!plan)
         return compute.emitError("the contraction has no code generation on GPUs: ") << why;
       emitContraction(builder, compute, *plan, values, thread, threads, scratch);
+      return success();
+    }
+    if (isTileCopy(compute)) {
+      emitTileCopy(builder, compute, values, thread, threads);
       return success();
     }
     NestMapping mapping = mapNest(compute, shape);

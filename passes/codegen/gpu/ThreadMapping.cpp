@@ -1,7 +1,9 @@
 #include "passes/codegen/gpu/ThreadMapping.h"
 
+#include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -30,13 +32,13 @@ public:
         if (load.getGuard() &&
             llvm::any_of(load.getGuard()->getConstraints(), [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); }))
           return 1;
-        see(load.getSlice().getType(), load.getMap());
+        see(load.getSlice(), load.getMap());
       } else if (auto store = dyn_cast<StoreOp>(op)) {
-        see(store.getSlice().getType(), store.getMap());
+        see(store.getSlice(), store.getMap());
       }
     }
     for (auto [slice, map] : llvm::zip(compute.getAccs(), compute.getAccMaps().getAsValueRange<AffineMapAttr>()))
-      see(cast<SliceType>(slice.getType()), map);
+      see(slice, map);
     if (scattered || widest == 0)
       return 1;
     int64_t lanes = std::min(kMostLanes, kAccessBytes / std::min(widest, kAccessBytes));
@@ -46,7 +48,8 @@ public:
   }
 
 private:
-  void see(SliceType type, AffineMap map) {
+  void see(Value slice, AffineMap map) {
+    auto type = cast<SliceType>(slice.getType());
     SmallVector<int64_t> strides = denseStrides(type.getShape());
     std::optional<int64_t> own = strideAlong(map, strides, dim);
     if (own && *own == 0 && !map.isFunctionOfDim(dim))
@@ -59,12 +62,23 @@ private:
     SmallVector<int64_t> origin(map.getNumInputs(), 0);
     for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
       starts.push_back(index * stride);
+    seeStart(slice);
     for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other) {
       if (other == dim || compute.getExtents()[other] == 1)
         continue;
       std::optional<int64_t> stride = strideAlong(map, strides, other);
       starts.push_back(stride.value_or(1));
     }
+  }
+
+  /// A buffer that is aligned to a run of memory starts where the part's tiles put that.
+  void seeStart(Value slice) {
+    auto alloc = slice.getDefiningOp<AllocOp>();
+    auto start = alloc ? alloc->getAttrOfType<AffineMapAttr>(kAlignedAsAttr) : AffineMapAttr();
+    if (!start)
+      return;
+    for (auto [grid, tile] : llvm::enumerate(alloc->getParentOfType<ParallelOp>().getTiles()))
+      starts.push_back(tile * strideAlong(start.getValue(), {1}, grid).value_or(1));
   }
 
   bool divides(int64_t lanes) {

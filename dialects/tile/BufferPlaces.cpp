@@ -1,0 +1,7 @@
+#include "dialects/tile/BufferPlaces.h"
+
+using namespace tilewright;
+
+int64_t tile::bufferBytes(AllocOp alloc) {
+  return alloc.getType().getNumBytes() + (alloc->hasAttr(kAlignedAsAttr) ? kCopyBytes : 0);
+}

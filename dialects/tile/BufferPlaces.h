@@ -1,0 +1,22 @@
+// Buffers whose first element lies where a tile of a tensor starts, modulo the bytes of a vector: copies between the
+// two are then of whole vectors, wherever the tile starts.
+#ifndef TILEWRIGHT_TILE_BUFFERPLACES_H
+#define TILEWRIGHT_TILE_BUFFERPLACES_H
+
+#include "dialects/tile/TileDialect.h"
+
+namespace tilewright::tile {
+
+/// Of a vector, as the threads of a block copy.
+inline constexpr int64_t kCopyBytes = 16;
+
+/// On a tile.alloc inside a walk: an affine map from the tile's offsets to the element of a tensor that the buffer's
+/// first element is.
+inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
+
+/// Of a buffer, and what it may be shifted by.
+int64_t bufferBytes(AllocOp alloc);
+
+} // namespace tilewright::tile
+
+#endif

@@ -1,0 +1,235 @@
+#include "passes/codegen/gpu/TileCopy.h"
+
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/codegen/cpu/Slices.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kInFlight = 4; ///< vectors of a thread that are on their way at the same time
+
+bool isBlock(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
+
+class CopyEmitter {
+public:
+  CopyEmitter(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread, int64_t threads)
+      : builder(builder), copy(copy), loc(copy.getLoc()), values(values), threads(threads),
+        load(*copy.getBodyBlock().getOps<LoadOp>().begin()), store(*copy.getBodyBlock().getOps<StoreOp>().begin()) {
+    own = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);
+  }
+
+  void emit() {
+    findRun();
+    source = flat(load.getSlice());
+    target = flat(store.getSlice());
+    int64_t bytes = global().getElementBytes(), perSector = kSectorBytes / bytes;
+    lanes = kCopyBytes / bytes;
+    Value low = first, high = end;
+    bool whole = grain % perSector == 0;
+    if (!whole) {
+      // From the first sector that is whole to the last, if there is one.
+      low = arith::MinUIOp::create(builder, loc, down(add(first, perSector - 1), perSector), end);
+      high = arith::MaxUIOp::create(builder, loc, down(end, perSector), low);
+      emitElements(first, low);
+    }
+    emitVectors(low, high);
+    if (!whole)
+      emitElements(high, end);
+  }
+
+private:
+  SliceType global() { return (isBlock(load.getSlice()) ? store.getSlice() : load.getSlice()).getType(); }
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value a, int64_t b) { return arith::AddIOp::create(builder, loc, a, constant(b)); }
+  Value mul(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, constant(b)); }
+  Value less(Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b).getResult();
+  }
+  /// The largest multiple of a power of two that is no more.
+  Value down(Value value, int64_t unit) { return arith::AndIOp::create(builder, loc, value, constant(-unit)); }
+
+  /// Its first element and its end, in elements of the tensor, and what divides both.
+  void findRun() {
+    SmallVector<int64_t> strides = denseStrides(copy.getExtents());
+    first = constant(0);
+    grain = 0;
+    for (auto [dim, offset] : llvm::zip(copy.getOffsetDims(), copy.getOffsets())) {
+      first = arith::AddIOp::create(builder, loc, first, mul(values.lookup(offset), strides[dim]));
+      grain = std::gcd(grain, copy.getSizes()[dim] * strides[dim]);
+    }
+    most = 1;
+    Value count;
+    for (auto [size, extent, stride, dim] :
+         llvm::zip(copy.getSizes(), copy.getExtents(), strides, llvm::seq<int64_t>(0, strides.size()))) {
+      most *= size;
+      if (extent % size == 0)
+        continue;
+      // The last tile along the dim is shorter.
+      const auto *place = llvm::find(copy.getOffsetDims(), dim);
+      Value offset = values.lookup(copy.getOffsets()[place - copy.getOffsetDims().begin()]);
+      Value left = arith::SubIOp::create(builder, loc, constant(extent), offset);
+      count = mul(arith::MinUIOp::create(builder, loc, left, constant(size)), stride);
+      grain = std::gcd(grain, extent % size * stride);
+    }
+    grain = std::gcd(grain, most);
+    end = count ? arith::AddIOp::create(builder, loc, first, count) : add(first, most);
+  }
+
+  Value flat(Value slice) {
+    Value memory = values.lookup(slice);
+    auto type = cast<MemRefType>(memory.getType());
+    int64_t elements = type.getNumElements();
+    auto run = MemRefType::get({elements}, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());
+    return memref::ReinterpretCastOp::create(builder, loc, run, memory, /*offset=*/0, ArrayRef<int64_t>{elements},
+                                             ArrayRef<int64_t>{1});
+  }
+
+  /// Where an element of the tensor is in the memory of a slice.
+  Value placeIn(Value slice, Value element) {
+    return isBlock(slice) ? arith::SubIOp::create(builder, loc, element, first).getResult() : element;
+  }
+
+  /// Fewer than threads are.
+  void emitElements(Value low, Value high) {
+    Value element = arith::AddIOp::create(builder, loc, low, own);
+    auto branch = scf::IfOp::create(builder, loc, less(element, high));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value value = memref::LoadOp::create(builder, loc, source, placeIn(load.getSlice(), element));
+    memref::StoreOp::create(builder, loc, value, target, placeIn(store.getSlice(), element));
+  }
+
+  void emitVectors(Value low, Value high) {
+    int64_t vectors = llvm::divideCeil(most, lanes), turns = llvm::divideCeil(vectors, threads);
+    int64_t together = std::min(turns, kInFlight), step = threads * lanes;
+    Value start = arith::AddIOp::create(builder, loc, low, mul(own, lanes));
+    bool exact = grain % (together * step) == 0;
+    auto group = [&](Value from) {
+      SmallVector<Value> elements, loaded;
+      for (int64_t i = 0; i < together; ++i) {
+        elements.push_back(i == 0 ? from : add(from, i * step));
+        loaded.push_back(loadVector(elements.back(), exact ? Value() : high));
+      }
+      for (auto [element, value] : llvm::zip(elements, loaded))
+        storeVector(value, element, exact ? Value() : high);
+    };
+    if (turns <= together)
+      return group(start);
+    auto loop = scf::ForOp::create(builder, loc, start, high, constant(together * step));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    group(loop.getInductionVar());
+  }
+
+  VectorType vectorType() { return VectorType::get({lanes}, cast<MemRefType>(source.getType()).getElementType()); }
+
+  Value loadVector(Value element, Value high) {
+    Value place = placeIn(load.getSlice(), element);
+    auto emit = [&] {
+      auto vector = vector::LoadOp::create(builder, loc, vectorType(), source, place);
+      vector.setAlignment(kCopyBytes);
+      return vector.getResult();
+    };
+    if (!high)
+      return emit();
+    auto branch = scf::IfOp::create(builder, loc, vectorType(), less(element, high), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    Value none = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType()));
+    scf::YieldOp::create(builder, loc, none);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, emit());
+    return branch.getResult(0);
+  }
+
+  void storeVector(Value value, Value element, Value high) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value place = placeIn(store.getSlice(), element);
+    if (high) {
+      auto branch = scf::IfOp::create(builder, loc, less(element, high));
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    vector::StoreOp::create(builder, loc, value, target, place).setAlignment(kCopyBytes);
+  }
+
+  OpBuilder &builder;
+  ComputeOp copy;
+  Location loc;
+  const IRMapping &values;
+  int64_t threads, lanes = 1;
+  LoadOp load;
+  StoreOp store;
+  Value own;                   ///< the thread's number
+  Value first, end;            ///< of the run
+  int64_t most = 1, grain = 1; ///< elements; what divides its start and its length
+  Value source, target;
+};
+} // namespace
+
+bool tilewright::isOneRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes) {
+  bool whole = true; // all dims that lie further inside are
+  for (auto [extent, size] : llvm::reverse(llvm::zip_equal(shape, sizes))) {
+    if (!whole && size != 1)
+      return false;
+    whole &= size == extent;
+  }
+  return true;
+}
+
+ComputeOp tilewright::createTileCopy(OpBuilder &builder, Location loc, Value source, Value target, ValueRange offsets,
+                                     ArrayRef<int64_t> offsetDims) {
+  auto type = cast<SliceType>((isBlock(source) ? target : source).getType());
+  auto buffer = cast<SliceType>((isBlock(source) ? source : target).getType());
+  int64_t rank = type.getRank();
+  SmallVector<AffineExpr> inTensor, inBuffer;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    inTensor.push_back(builder.getAffineDimExpr(dim));
+    bool moves = llvm::is_contained(offsetDims, dim);
+    inBuffer.push_back(moves ? inTensor.back() - builder.getAffineSymbolExpr(dim) : inTensor.back());
+  }
+  auto mapOf = [&](Value slice) {
+    return AffineMap::get(rank, rank, isBlock(slice) ? inBuffer : inTensor, builder.getContext());
+  };
+  auto compute = ComputeOp::create(builder, loc, offsets, ValueRange(), type.getShape(), buffer.getShape(), offsetDims,
+                                   ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
+                                   builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
+  auto *body = new Block();
+  compute.getBody().push_back(body);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(body);
+  Value value = LoadOp::create(builder, loc, type.getElementType(), source, mapOf(source), IntegerSetAttr());
+  StoreOp::create(builder, loc, value, target, mapOf(target));
+  YieldOp::create(builder, loc, ValueRange());
+  return compute;
+}
+
+bool tilewright::isTileCopy(ComputeOp compute) {
+  Block &body = compute.getBodyBlock();
+  if (body.getOperations().size() != 3 || !compute.getAccs().empty())
+    return false;
+  auto load = dyn_cast<LoadOp>(body.front());
+  auto store = load ? dyn_cast<StoreOp>(*std::next(body.begin())) : StoreOp();
+  if (!store || load.getGuard() || store.getValue() != load.getValue() ||
+      isBlock(load.getSlice()) == isBlock(store.getSlice()))
+    return false;
+  auto [tensor, map] = isBlock(load.getSlice()) ? std::pair(store.getSlice(), store.getMap())
+                                                : std::pair(load.getSlice(), load.getMap());
+  auto alloc = (isBlock(load.getSlice()) ? load.getSlice() : store.getSlice()).getDefiningOp<AllocOp>();
+  int64_t rank = compute.getSizes().size();
+  return alloc && alloc->hasAttr(kAlignedAsAttr) && alloc.getType().getShape() == compute.getSizes() &&
+         tensor.getType().getShape() == compute.getExtents() &&
+         map == AffineMap::getMultiDimIdentityMap(rank, compute.getContext()).replaceDimsAndSymbols({}, {}, rank, rank);
+}
+
+void tilewright::emitTileCopy(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread,
+                              int64_t threads) {
+  CopyEmitter(builder, copy, values, thread, threads).emit();
+}

@@ -1,0 +1,54 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s
+
+// Short rows, and many: a thread takes one by itself.
+// CHECK: remark: chosen: thread composition, {{.*}} 1 a row, tiles [128, 8]
+// CHECK: remark: warp composition
+func.func @thread_composition(%x: tensor<4096x8xf32>) -> tensor<4096xf32> {
+  %zero = arith.constant dense<0.0> : tensor<4096xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<4096x8xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
+  return %s : tensor<4096xf32>
+}
+
+// Longer ones are shared by lanes of a warp.
+// CHECK: remark: chosen: warp composition, {{.*}} 8 a row, tiles [16, 128]
+// CHECK: remark: thread composition, {{.*}} 1 a row
+func.func @warp_composition(%x: tensor<4096x128xf32>) -> tensor<4096xf32> {
+  %zero = arith.constant dense<0.0> : tensor<4096xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<4096x128xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
+  return %s : tensor<4096xf32>
+}
+
+// A few long ones by all warps of a block.
+// CHECK: remark: chosen: block composition, 40 blocks of 512 threads, 512 a row, tiles [1, 8192]
+// CHECK: remark: thread composition
+// CHECK: remark: warp composition
+func.func @block_composition(%x: tensor<40x8192xf32>) -> tensor<40xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<40x8192xf32>) outs(%zero : tensor<40xf32>) dimensions = [1]
+  return %s : tensor<40xf32>
+}
+
+// What depends on nothing of each other and is small shares a launch.
+// CHECK: remark: kernel {{.*}} packs or orders 2 parts
+// CHECK: remark: chosen: points, {{.*}} tiles [8, 64]
+// CHECK: remark: chosen: points, {{.*}} tiles [4, 96]
+func.func @kernel_packing(%x: tensor<37x64xf32>, %y: tensor<41x96xf32>) -> (tensor<37x64xf32>, tensor<41x96xf32>) {
+  %a = tensor.empty() : tensor<37x64xf32>
+  %b = tensor.empty() : tensor<41x96xf32>
+  %p = linalg.exp ins(%x : tensor<37x64xf32>) outs(%a : tensor<37x64xf32>) -> tensor<37x64xf32>
+  %q = linalg.exp ins(%y : tensor<41x96xf32>) outs(%b : tensor<41x96xf32>) -> tensor<41x96xf32>
+  return %p, %q : tensor<37x64xf32>, tensor<41x96xf32>
+}
+
+// Of large ones each fills the device.
+// CHECK-NOT: packs or orders
+// CHECK: remark: chosen: points, {{.*}} tiles [2, 640]
+// CHECK: remark: chosen: points, {{.*}} tiles [1, 960]
+func.func @no_kernel_packing(%x: tensor<37000x640xf32>, %y: tensor<41000x960xf32>)
+    -> (tensor<37000x640xf32>, tensor<41000x960xf32>) {
+  %a = tensor.empty() : tensor<37000x640xf32>
+  %b = tensor.empty() : tensor<41000x960xf32>
+  %p = linalg.exp ins(%x : tensor<37000x640xf32>) outs(%a : tensor<37000x640xf32>) -> tensor<37000x640xf32>
+  %q = linalg.exp ins(%y : tensor<41000x960xf32>) outs(%b : tensor<41000x960xf32>) -> tensor<41000x960xf32>
+  return %p, %q : tensor<37000x640xf32>, tensor<41000x960xf32>
+}
