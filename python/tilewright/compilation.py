@@ -199,6 +199,7 @@ def _compile_in(
         entry=interface.entry,
         device="cuda" if on_gpu else "local",
         resources=resources,
+        capability=narrowest.cpu if on_gpu else "",
         features=narrowest.features,
         variants={target.name: target.features for target in targets[:-1]},
         signature=signature,

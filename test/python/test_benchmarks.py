@@ -332,7 +332,7 @@ def test_unknown_names_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_suite_has_both_types_and_the_random_stitches() -> None:
-    chosen = run.select(["stitch"], dtypes=["f32", "bf16"], pattern="*")
+    chosen = suites.select(["stitch"], dtypes=["f32", "bf16"], pattern="*")
     assert sum(w.name.startswith("random-stitch-") and w.dtype == "bf16" for w in chosen) == 50
     assert {w.dtype for w in chosen if w.name == "softmax-6144x512"} == {"f32", "bf16"}
 

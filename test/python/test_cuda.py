@@ -10,8 +10,9 @@ import onnx
 import pytest
 import tilewright
 from conftest import make_model, value
+from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
-from tilewright import compilation
+from tilewright import compilation, cuda
 from tilewright.errors import CompileError, ProgramError, TargetError
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.op_table import op_table
@@ -98,6 +99,20 @@ def test_calling_it_without_a_gpu_says_so(on_h200: tilewright.Program) -> None:
 
 def _has_gpu() -> bool:
     return Path("/dev/nvidiactl").exists()
+
+
+def test_an_older_gpu_is_refused_when_a_program_is_loaded(
+    on_h200: tilewright.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = on_h200.save(tmp_path / "saved.vmfb")
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(capability=(8, 6)))
+    needs = r"need compute capability 9\.0, but this GPU \(a simulated GPU\) has 8\.6; compile it for target sm_86"
+    with pytest.raises(ProgramError, match=needs):
+        tilewright.load(path)
+    with pytest.raises(ProgramError, match=needs):
+        on_h200.load()
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(capability=(9, 0)))
+    assert tilewright.load(path).metadata.capability == "sm_90"
 
 
 def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
