@@ -22,7 +22,7 @@ from tilewright.oracle import (
     relative_error,
 )
 
-from benchmarks import arrays, run
+from benchmarks import arrays, run, suites
 from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
 from benchmarks.flops import contraction_flops
