@@ -63,9 +63,9 @@ def stitch(
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
 
-    The plan is for the first target; with several, every kernel has a variant for each (of GPUs, see `resolve_targets`). Weights in parameter files
-    of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the plan takes where it
-    has some.
+    The plan is for the first target; with several, every kernel has a variant for each (see `resolve_targets`). Weights
+    in parameter files of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the
+    plan takes where it has some.
     """
     started = time.perf_counter()
     if plan is None and tuning is not None and targets[0].backend == "cpu":
