@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
     about = {
         "date": date,
-        "command": shlex.join(["python -m benchmarks.gpu_kernels", *(arguments or sys.argv[1:])]),
+        "command": shlex.join(["python", "-m", "benchmarks.gpu_kernels", *(arguments or sys.argv[1:])]),
         "target": options.target,
         "tilewright": machine.revision(ROOT),
     }

@@ -31,10 +31,10 @@ def main() -> int:
         return _error("numpy is not installed for this Python; use the one that PyTorch is installed for")
     with tempfile.TemporaryDirectory(prefix="tilewright-gpu-check-") as folder:
         for wheel in sorted((HERE / "wheels").glob("*.whl")):
-            name, version, *_, tag, _, _ = wheel.stem.split("-")
+            name, version, *_, tag, interface, _ = wheel.stem.split("-")
             if _is_installed(name, version):
                 continue
-            if not _runs_here(tag):
+            if not _runs_here(tag, interface):
                 return _error(
                     f"{name} is not installed, and {wheel.name} is not for Python "
                     f"{sys.version_info.major}.{sys.version_info.minor}; use Python 3.12 on x86-64, or install it"
@@ -62,9 +62,12 @@ def _is_installed(name: str, version: str) -> bool:
         return False
 
 
-def _runs_here(tag: str) -> bool:
-    """Whether a wheel of the Python tag "cp312" or "py3" is for this Python, or may be."""
-    return tag.startswith("py") or sys.version_info[:2] == (3, int(tag.removeprefix("cp3") or 0))
+def _runs_here(tag: str, interface: str) -> bool:
+    """Whether a wheel with the tags "cp312" and "abi3", "cp312" and "cp312", or "py3" and "none" is for this Python."""
+    if tag.startswith("py"):
+        return True
+    made_for = (3, int(tag.removeprefix("cp3")))
+    return sys.version_info[:2] == made_for or (interface == "abi3" and sys.version_info[:2] > made_for)
 
 
 def _error(message: str) -> int:

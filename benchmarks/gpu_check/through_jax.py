@@ -27,6 +27,7 @@ class Jax:
         if jax.default_backend() != "gpu":
             raise ImportError("this JAX has no CUDA")
         jax.config.update("jax_enable_x64", True)  # ONNX counts in 64 bits
+        jax.config.update("jax_default_matmul_precision", "highest")  # f32, as all others
 
     def versions(self) -> dict[str, Any]:
         """Of the package."""
