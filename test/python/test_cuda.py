@@ -21,6 +21,9 @@ from tilewright.ptxas import KernelResources, assemble, find_ptxas, read_resourc
 from tilewright.runtime import read_interface
 from tilewright.targets import Target, resolve_targets
 
+from benchmarks.gpu_kernels import count, to_markdown
+from benchmarks.workloads import Workload
+
 Array = np.ndarray[Any, Any]
 
 CAPABILITIES = {"cuda:a100": "sm_80", "cuda:rtx3090": "sm_86", "cuda:h100": "sm_90", "cuda:h200": "sm_90"}
@@ -51,6 +54,18 @@ def test_contractions_are_ours(on_h200: tilewright.Program) -> None:
     """The plan names their micro kernel."""
     assert "micro kernel fma-8x8" in on_h200.explain()
     assert not [op for op in on_h200.metadata.report.left_to_iree if "matmul" in op.op]
+
+
+def test_kernels_are_counted_beside_iree_alone(model: onnx.ModelProto) -> None:
+    row = count(Workload(name="attention", build=lambda: model, description="", suite=""), target="cuda:h200")
+    assert row.alone is not None and row.stitched is not None
+    assert (row.alone.ours, row.alone.iree_contractions) == (0, 1)
+    assert row.stitched.ours >= 1
+    assert row.stitched.total <= row.alone.total
+    assert row.predicted_s > 0
+    assert "| attention |" in to_markdown(
+        [row], {"target": "cuda:h200", "date": "", "command": "", "tilewright": ""}
+    )
 
 
 def test_explain_describes_blocks() -> None:
