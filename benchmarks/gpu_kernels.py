@@ -120,7 +120,7 @@ def _kernels(iree: IreeCompiler, phase: Path, flags: Sequence[str]) -> list[str]
 
 def _count(launched: Sequence[str], *, ours: Container[str]) -> Launches:
     theirs = [name for name in launched if name not in ours]
-    contractions = sum(bool(_CONTRACTION.search(name)) for name in theirs)
+    contractions = sum(bool(_CONTRACTION.search(name.rpartition("_dispatch_")[2])) for name in theirs)
     return Launches(len(launched) - len(theirs), contractions, len(theirs) - contractions)
 
 
