@@ -20,6 +20,7 @@ from tilewright.errors import ProgramError
 
 from benchmarks.gpu_check import bundle, start
 from benchmarks.gpu_check.bundle import BundleError, main, make_bundle
+from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.run import Check, Options
 from benchmarks.gpu_check.sketch import norm, relative_error, sketch
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
@@ -126,6 +127,22 @@ def test_without_a_gpu_everything_says_why(folder: Path, manifest: dict[str, Any
     rows = {row["system"]: row for row in report["rows"]}
     assert rows[OURS_IREE]["status"] == "failed" and "no NVIDIA driver" in rows[OURS_IREE]["reason"]
     assert rows[TORCH]["status"] == "not installed"
+
+
+def test_programs_of_a_bundle_are_for_the_runtime(
+    folder: Path, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    """With weights drawn anew; a GPU is all that they lack."""
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    with zipfile.ZipFile(folder / "programs.zip") as archive:
+        archive.extractall(tmp_path)
+    [entry] = only(manifest, "bert-small")["workloads"]
+    case = Case(tmp_path / entry["folder"], entry)
+    assert case.program.signature is not None
+    assert len(case.program.parameter_paths) == 1
+    with pytest.raises(ProgramError, match="no CUDA device can be used here"):
+        case.program(*case.inputs)
 
 
 def test_a_bundle_starts_and_says_that_there_is_no_driver(folder: Path, tmp_path: Path) -> None:
