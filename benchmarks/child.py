@@ -29,33 +29,48 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("reference", help="module:class of the peer")
     parser.add_argument("settings", type=json.loads, help="its settings, as JSON")
     options = parser.parse_args(arguments)
+    serve(_PeerServer(options.reference, Settings(**options.settings)))
+
+
+def serve(server: Server) -> None:
+    """Answers requests until stdin closes."""
     # Whatever libraries print must not end up among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    server = _Server(options.reference, Settings(**options.settings))
     while (message := read_message(sys.stdin.buffer)) is not None:
         write_message(answers, server.answer(message[0]))
 
 
-class _Server:
-    def __init__(self, reference: str, settings: Settings) -> None:
-        self._reference, self._settings = reference, settings
-        self._peer: Peer | None = None
-        self._inputs: list[Array] = []
-        self._programs: dict[int, Program] = {}
+class Server:
+    """Has a method `_name` for every request "name", which gives what to answer besides that all went well."""
+
+    is_started = False
 
     def answer(self, request: dict[str, Any]) -> Answer:
+        """The answer; what goes wrong is one, too."""
+        name = request.pop("request")
         try:
-            handler = getattr(self, f"_{request.pop('request')}")
-            return {"status": "ok", **handler(**request)}
+            answer = {"status": "ok", **getattr(self, f"_{name}")(**request)}
+            self.is_started = True
+            return answer
         except ImportError as error:
-            status = "not installed" if self._peer is None else "unsupported"
-            return {"status": status, "reason": _one_line(error)}
+            return {
+                "status": "unsupported" if self.is_started else "not installed",
+                "reason": _one_line(error),
+            }
         except UnsupportedError as error:
             return {"status": "unsupported", "reason": _one_line(error)}
         except Exception as error:
             trace = traceback.format_exc()
             return {"status": "unsupported", "reason": _one_line(error), "trace": trace}
+
+
+class _PeerServer(Server):
+    def __init__(self, reference: str, settings: Settings) -> None:
+        self._reference, self._settings = reference, settings
+        self._peer: Peer | None = None
+        self._inputs: list[Array] = []
+        self._programs: dict[int, Program] = {}
 
     def _start(self) -> Answer:
         self._peer = load_peer(self._reference, self._settings)

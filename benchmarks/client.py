@@ -32,8 +32,10 @@ class PeerError(Exception):
 class Client:
     """A process with one peer in it, started at the first request, and again at the first one after it died."""
 
-    def __init__(self, reference: str, settings: Settings, *, log: Path) -> None:
-        self._reference, self._settings, self._log = reference, settings, log
+    def __init__(
+        self, reference: str, settings: Settings, *, log: Path, server: str = "benchmarks.child"
+    ) -> None:
+        self._reference, self._settings, self._log, self._server = reference, settings, log, server
         self._process: subprocess.Popen[bytes] | None = None
         self.versions: dict[str, str] = {}
 
@@ -66,7 +68,7 @@ class Client:
             pass  # What was written last has no reader any more.
 
     def _launch(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.child", self._reference]
+        command = [sys.executable, "-m", self._server, self._reference]
         paths = [str(ROOT), *filter(None, sys.path)]  # It imports what this process would.
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.peers import OURS
 from benchmarks.rows import Mean, Row
+from benchmarks.tables import table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +193,3 @@ def _microseconds(seconds: float | None) -> str:
 
 def _figure(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import fnmatch
 import json
 import shlex
 import sys
@@ -26,37 +25,8 @@ from benchmarks.peers import PEERS, Settings
 from benchmarks.plot import plot
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import make_rows, summarize
-from benchmarks.workloads import WORKLOADS, Workload
-
-SUITES: dict[str, tuple[str, ...]] = {
-    "stitch": ("stitch", "random-stitch"),
-    "bandwidth": ("bandwidth",),
-    "models": ("models",),
-    "gemm": ("gemm",),
-    "chains": ("chains",),
-}
-"""What a suite on the command line is made of, in terms of `Workload.suite`."""
-
-_DTYPES_OF_SUITE = {
-    "stitch": ("f32", "bf16"),
-    "bandwidth": ("f32",),
-    "models": ("f32",),
-    "gemm": ("f32", "bf16"),
-    "chains": ("f32", "bf16"),
-}
-
-
-def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
-    """The workloads of suites, in every element type that the suite and the caller want."""
-    chosen = []
-    for suite in suites:
-        named = [
-            w for w in WORKLOADS.values() if w.suite in SUITES[suite] and fnmatch.fnmatch(w.name, pattern)
-        ]
-        for dtype in _DTYPES_OF_SUITE[suite]:
-            if dtype in dtypes:
-                chosen += named if dtype == "f32" else [workload.in_bfloat16() for workload in named]
-    return chosen
+from benchmarks.suites import SUITES, select
+from benchmarks.workloads import Workload
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 from tilewright.traffic import compulsory_bytes
 
-from benchmarks.report import table
+from benchmarks.tables import table
 from benchmarks.workloads import WORKLOADS
 
 

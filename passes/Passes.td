@@ -36,10 +36,17 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
     Leaves: one `hal.executable.source` with an export and a static import shim
     per kernel in place of the kernel module, and a `flow.dispatch` per launch,
     as unregistered ops that IREE's parser knows. Of kernels in a `gpu.module`,
-    `object` is PTX, and the exports name blocks and shared memory.
+    `object` is PTX, and the exports name blocks and shared memory. With
+    `variants`, it is a `hal.executable` with a variant for the capability of
+    each target and one for that of `target`; the runtime takes the first that
+    the device has, and refuses to load the module where it has none. See
+    test/codegen/splice-iree-cuda-variants.mlir.
   }];
   let options = [Option<"object", "object", "std::string", "\"\"",
-                        "path of the ELF object, or the PTX, with the kernels">];
+                        "path of the ELF object, or the PTX, with the kernels; that of a variant has its number in it">,
+                 Option<"target", "target", "std::string", "\"\"", "target name or JSON file; only for variants">,
+                 ListOption<"variants", "variants", "std::string",
+                            "GPUs of more capabilities, most capable first, each with PTX of its own">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"dispatches", "dispatches", "kernels launched">];
 }

@@ -1,6 +1,7 @@
 // The only file that orders passes.
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
+#include "passes/codegen/iree/Variants.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -156,6 +157,12 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   emit.path = options.objectPath;
   emit.manifest = options.manifest;
   manager.addPass(createEmitPtx(emit));
+  for (auto [number, variant] : llvm::enumerate(options.variants)) {
+    EmitPtxOptions also;
+    also.target = variant;
+    also.path = variantPath(options.objectPath, number);
+    manager.addPass(createEmitPtx(also));
+  }
 }
 
 /// Algebra that adds and divides in another order than the graph. On GPUs contractions stay with IREE, and the threads
@@ -265,6 +272,8 @@ void buildCuda(OpPassManager &manager, const KernelOptions &options) {
   buildCudaCodegen(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
+  splice.target = options.target;
+  splice.variants.append(options.variants.begin(), options.variants.end());
   manager.addPass(createSpliceIree(splice));
   manager.addPass(createExportIree());
 }

@@ -350,16 +350,22 @@ def paired_ratio(numerator: Sequence[float], denominator: Sequence[float], *, se
 
 
 def count_dispatches(stream: str) -> int:
-    """Kernels that a call launches, in generic text of IREE's stream phase; one in a loop counts once.
+    """Kernels that a call launches, as `dispatched_kernels` lists them."""
+    return len(dispatched_kernels(stream))
 
-    What runs once at load, in initializers, does not count.
+
+def dispatched_kernels(stream: str) -> list[str]:
+    """Kernels that a call launches, in order, in generic text of IREE's stream phase; one in a loop counts once.
+
+    What runs once at load, in initializers, does not count. Of a kernel with variants it is the first.
     """
-    count = 0
+    kernels = []
     in_function = False
     for line in stream.splitlines():
         top_level = re.match(r'^  "([\w.]+)"', line)
         if top_level:
             in_function = top_level[1] == "util.func"
         if in_function and re.match(r'^\s+(%\S+ = )?"stream\.cmd\.dispatch"', line):
-            count += 1
-    return count
+            entry = re.search(r"entry_points = \[(?:@[\w$.]+::)*@([\w$.]+)", line)
+            kernels.append(entry[1] if entry else "")
+    return kernels

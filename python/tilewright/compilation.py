@@ -40,7 +40,7 @@ from tilewright.program import Metadata, Program
 from tilewright.ptxas import KernelResources, assemble, find_ptxas
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
-from tilewright.stitch import Stitched, UnreadableError, kernel_file, stitch
+from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
@@ -145,8 +145,8 @@ def _compile_in(
     dump = _Dump(options.dump_dir)
     seconds: dict[str, float] = {}
     notes: list[str] = []
-    narrowest = targets[-1]
-    on_gpu = narrowest.backend == "cuda"
+    on_gpu = targets[0].backend == "cuda"
+    narrowest = targets[0] if on_gpu else targets[-1]
     # IREE's own kernels have no variants: they are for the target that every processor of interest has.
     flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
@@ -173,12 +173,13 @@ def _compile_in(
                 threads, targets = 1, resolve_targets(choice, threads=1)
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
-        for name in ("plan.json", "report.json", "recipes.json", "target.json", kernel_file(narrowest)):
+        kernels = kernel_files(targets)
+        for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernels):
             dump.copy(folder / name)
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:
             with _timed(seconds, "ptxas"):
-                resources = _assemble(folder / kernel_file(narrowest), narrowest, notes)
+                resources = _assemble({folder / name: target for name, target in kernels.items()}, notes)
 
         progress("IREE: to the module")
         with _timed(seconds, "iree_back"):
@@ -194,13 +195,18 @@ def _compile_in(
             imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
         )
     metadata = Metadata(
-        target=",".join(target.name for target in targets),
+        target=narrowest.name if on_gpu else ",".join(target.name for target in targets),
         threads=threads,
         entry=interface.entry,
         device="cuda" if on_gpu else "local",
         resources=resources,
+        capability=narrowest.cpu if on_gpu else "",
         features=narrowest.features,
-        variants={target.name: target.features for target in targets[:-1]},
+        variants={
+            target.name: target.cpu if on_gpu else target.features
+            for target in targets
+            if target is not narrowest
+        },
         signature=signature,
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
@@ -246,19 +252,21 @@ def _stitch(
     return stitched
 
 
-def _assemble(ptx: Path, target: Target, notes: list[str]) -> Mapping[str, KernelResources]:
-    """What the assembler says of our kernels, if there is one; what spills is noted."""
+def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:
+    """What the assembler says of our kernels, if there is one, of the first file's; what spills is noted."""
     ptxas = find_ptxas()
     if ptxas is None:
         notes.append(
             "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
         )
         return {}
-    resources = assemble(ptx, capability=target.cpu, ptxas=ptxas)
-    for name, kernel in resources.items():
-        if kernel.spill_bytes:
-            notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes")
-    return resources
+    found = [assemble(ptx, capability=target.cpu, ptxas=ptxas) for ptx, target in kernels.items()]
+    for resources, target in zip(found, kernels.values(), strict=True):
+        for name, kernel in resources.items():
+            if kernel.spill_bytes:
+                on = f" on {target.cpu}" if len(found) > 1 else ""
+                notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes{on}")
+    return found[0]
 
 
 def _store_weights(stitched: Stitched, parameters: Mapping[str, Path], folder: Path) -> dict[str, Path]:

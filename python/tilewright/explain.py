@@ -43,6 +43,12 @@ def explain_text(metadata: Metadata) -> str:
 
 
 def _variants(metadata: Metadata) -> str:
+    if metadata.device == "cuda":
+        capabilities = [*metadata.variants.values(), metadata.capability]
+        return (
+            f"{len(capabilities)} variants of each fused kernel, the first that the GPU has the capability for: "
+            f"{', '.join(capabilities)}; planned for {metadata.target.split(',')[0]} within the limits of all"
+        )
     names = metadata.target.split(",")
     features = [*metadata.variants.values(), metadata.features]
     fitting = (name for name, needed in zip(names, features, strict=True) if not missing_features(needed))

@@ -20,16 +20,27 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
+from tilewright.drawing import random_inputs
+
+__all__ = [
+    "float64_reference",
+    "model_tolerance",
+    "ort_reference",
+    "random_inputs",
+    "relative_error",
+    "run_double_onnx",
+    "run_double_ort",
+    "tolerance",
+    "widen",
+    "widen_array",
+]
+
 Array = np.ndarray[Any, Any]
 
 _LOW_PRECISION = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 # ONNX Runtime expands Gelu in double too, but with its constants (sqrt(2/pi), ...) rounded to float32.
 _ROUNDED_BY_ORT = frozenset({"Gelu"})
 _FLOAT_ATTRIBUTES_OF_CONSTANT = ("value_float", "value_floats")
-
-
-class OracleError(RuntimeError):
-    """A model that the oracle cannot evaluate."""
 
 
 # How far a result may be from float64, as ‖y − y64‖ / ‖y64‖ over a whole output.
@@ -82,37 +93,6 @@ def relative_error(y: Array, y64: Array) -> float:
     scale = float(np.linalg.norm(expected[finite]))
     error = difference / scale if scale > 0 else difference
     return error if math.isfinite(error) else math.inf
-
-
-def random_inputs(model: ModelProto, seed: int) -> list[Array]:
-    """Inputs in the order of the graph's: floats standard normal within ±4, integers within ±4, masks 0/1.
-
-    A mask is an input whose name contains "mask"; its first entry along the last axis is always 1, so that no softmax
-    row is masked out altogether.
-    """
-    rng = np.random.default_rng(seed)
-    initialized = {tensor.name for tensor in model.graph.initializer}
-    return [_random_input(value, rng) for value in model.graph.input if value.name not in initialized]
-
-
-def _random_input(value: onnx.ValueInfoProto, rng: np.random.Generator) -> Array:
-    tensor = value.type.tensor_type
-    shape = [dim.dim_value for dim in tensor.shape.dim]
-    if any(dim.HasField("dim_param") for dim in tensor.shape.dim):
-        raise OracleError(
-            f"input '{value.name}' has a dynamic shape; give it static sizes before asking for inputs"
-        )
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    if "mask" in value.name:
-        mask = rng.random(shape) < 0.75
-        mask[..., 0] = True
-        return np.asarray(mask).astype(dtype)
-    if dtype == np.bool_:
-        return np.asarray(rng.random(shape) < 0.5)
-    if np.issubdtype(dtype, np.integer):
-        low = 0 if np.issubdtype(dtype, np.unsignedinteger) else -4
-        return np.asarray(rng.integers(low, 5, shape)).astype(dtype)
-    return np.asarray(np.clip(rng.standard_normal(shape), -4.0, 4.0)).astype(dtype)
 
 
 def ort_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:

@@ -16,12 +16,13 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright._records import RecordError, from_json, to_json
 from tilewright.errors import OutputError, PlanError
-from tilewright.module import Module
-from tilewright.native import native
+
+if TYPE_CHECKING:
+    from tilewright.module import Module
 
 
 @dataclass
@@ -169,6 +170,8 @@ class Plan:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Plan:
         """Reads the JSON form with the compiler's own reader, which names the member at fault."""
+        from tilewright.native import native  # programs load and run without the compiler
+
         text, problem = native.normalize_plan(json.dumps(data))
         if problem:
             raise PlanError(problem)

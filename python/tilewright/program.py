@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
 from tilewright.iree.versions import PINNED_IREE
@@ -41,6 +43,8 @@ class Metadata:
     """Where it runs: "local", on processors, or "cuda"."""
     resources: Mapping[str, KernelResources] = field(default_factory=dict)
     """What each kernel takes of a GPU, where ptxas was there to tell."""
+    capability: str = ""
+    """Of the oldest GPU that all kernels run on: "sm_80"."""
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +62,7 @@ class Metadata:
             "target": self.target,
             "device": self.device,
             "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
+            "capability": self.capability,
             "features": self.features,
             "variants": dict(self.variants),
             "threads": self.threads,
@@ -77,6 +82,7 @@ class Metadata:
             target=data["target"],
             device=data.get("device", "local"),
             resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
+            capability=data.get("capability", ""),
             features=data.get("features", ""),
             variants=data.get("variants", {}),
             threads=data["threads"],
@@ -135,6 +141,7 @@ class Program:
                         where=self._metadata.entry,
                         hint="compile it for target 'cpu' here",
                     )
+                _refuse_older_gpu(self._metadata)
                 self._session = Session(
                     self._module,
                     self._parameters,
@@ -256,7 +263,28 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     program = Program(module=module, parameters=parameters, metadata=metadata)
     if metadata.device == "local":
         program.load()
+    else:
+        _refuse_older_gpu(metadata)
     return program
+
+
+def _refuse_older_gpu(metadata: Metadata) -> None:
+    """Before the runtime does it in the driver's words. Where no GPU is, a program can still be looked at."""
+    needed = re.fullmatch(r"sm_(\d+)(\d)a?", metadata.capability)
+    if not needed:
+        return
+    try:
+        gpu = CudaDriver().describe()
+    except ProgramError:
+        return
+    if gpu.capability < (int(needed[1]), int(needed[2])):
+        major, minor = gpu.capability
+        raise ProgramError(
+            f"its kernels need compute capability {needed[1]}.{needed[2]}, "
+            f"but this GPU ({gpu.name}) has {major}.{minor}",
+            where=metadata.entry,
+            hint=f"compile it for target sm_{major}{minor}, or for both",
+        )
 
 
 def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:

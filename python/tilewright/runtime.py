@@ -178,10 +178,11 @@ class BoundCall:
     def outputs(self) -> list[Array]:
         """The results of the last call, as arrays of the caller's own."""
         specs = self._signature.outputs if self._signature else [None] * len(self._results)
-        return [_pull(self._results, i, specs[i]) for i in range(len(self._results))]
+        device = self._session._device
+        return [_pull(self._results, i, specs[i], device) for i in range(len(self._results))]
 
 
-def _pull(results: Any, index: int, spec: TensorSpec | None) -> Array:
+def _pull(results: Any, index: int, spec: TensorSpec | None, device: Any) -> Array:
     value = results.get_variant(index)
     if not isinstance(value, runtime.VmRef):
         return np.asarray(value, dtype=spec.numpy_dtype if spec else None)
@@ -190,8 +191,20 @@ def _pull(results: Any, index: int, spec: TensorSpec | None) -> Array:
     if 0 in view.shape:
         return np.empty(view.shape, dtype)
     # A copy: the program may go on using the buffer, as it does with a constant that it returns.
+    if not view.get_buffer().memory_type() & int(runtime.MemoryType.HOST_VISIBLE):
+        return _download(view, dtype, device)
     bits = view.map().asarray(view.shape, np.dtype(f"V{dtype.itemsize}"))
     return np.array(bits).view(dtype)
+
+
+def _download(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
+    """The content of a GPU's own memory, moved as plain integers: not all types of numpy are IREE's."""
+    bits = np.dtype(f"u{dtype.itemsize}")
+    plain = runtime.HalBufferView(
+        view.get_buffer(), view.shape, runtime.array_interop.map_dtype_to_element_type(bits)
+    )
+    array = runtime.DeviceArray(device, plain, implicit_host_transfer=True).to_host()
+    return np.ascontiguousarray(array).view(dtype).reshape(view.shape)
 
 
 @contextlib.contextmanager

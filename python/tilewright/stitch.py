@@ -63,9 +63,9 @@ def stitch(
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
 
-    The plan is for the first target; with several, every kernel has a variant for each. Weights in parameter files
-    of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the plan takes where it
-    has some.
+    The plan is for the first target; with several, every kernel has a variant for each (see `resolve_targets`). Weights
+    in parameter files of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the
+    plan takes where it has some.
     """
     started = time.perf_counter()
     if plan is None and tuning is not None and targets[0].backend == "cpu":
@@ -84,7 +84,7 @@ def stitch(
     if plan is not None:
         inputs["plan-in"] = _as_file(plan, directory)
     outputs = {
-        "object-path": directory / kernel_file(targets[0]),
+        "object-path": directory / next(iter(kernel_files(targets))),
         "plan-out": directory / "plan.json",
         "report": directory / "report.json",
         "recipes": directory / "recipes.json",
@@ -117,9 +117,12 @@ def stitch(
     )
 
 
-def kernel_file(target: Target) -> str:
-    """What the file with our kernels is called: an object, or PTX."""
-    return "kernels.ptx" if target.backend == "cuda" else "kernels.o"
+def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
+    """What the files with our kernels are called: an object with all variants, or PTX of each."""
+    if targets[0].backend == "cpu":
+        return {"kernels.o": targets[-1]}
+    variants = {f"kernels.{number}.ptx": target for number, target in enumerate(targets[1:])}
+    return {"kernels.ptx": targets[0], **variants}
 
 
 def _stitch_tuned(

@@ -137,6 +137,14 @@ def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dty
     return np.array(plain).view(dtype)
 
 
+def read_all(archive: Path) -> dict[str, Array]:
+    """The bytes of every parameter of a file."""
+    return {
+        name: _parameter(entry, [entry.length], 1, f"{archive}, parameter '{name}'")
+        for name, entry in _load(archive).items()
+    }
+
+
 def _add_as_it_is(index: Any, name: str, entry: Any) -> None:
     if entry.is_splat:
         index.add_splat(name, entry.splat_pattern, entry.length)

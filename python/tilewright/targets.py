@@ -180,7 +180,10 @@ TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.P
 
 
 def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]:
-    """The targets as data, widest first, with as many cores as the program will have threads."""
+    """The targets as data, widest first, with as many cores as the program will have threads.
+
+    Of several GPUs the first is what all of them can do, which is what is planned for; then each more capable one.
+    """
     several = _split(choice)
     if len(several) > 1 and "cpu" in several:
         raise TargetError(
@@ -188,16 +191,57 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
             hint="name targets of the table; `tilewright targets` lists them",
         )
     targets = [one if isinstance(one, Target) else Target.lookup(one) for one in several]
-    if targets[0].backend == "cuda" and len(targets) == 1:
-        return (targets[0],)
-    for target in targets:
-        if target.backend != "cpu":
-            raise TargetError(
-                f"target {target.name} is for {target.backend} and cannot be one of several",
-                hint="compile for each GPU by itself",
-            )
+    kinds = {target.backend for target in targets}
+    if len(kinds) > 1:
+        raise TargetError(
+            f"targets {' and '.join(target.name for target in targets)} are not of one kind",
+            hint="compile for processors and for GPUs apart",
+        )
+    if kinds == {"cuda"}:
+        return resolve_gpus(targets)
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
     return tuple(_with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first)
+
+
+def resolve_gpus(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """What all of several GPUs can do, and one target for every capability above the least, most capable first."""
+    if len(targets) == 1:
+        return (targets[0],)
+    by_capability = {target.cpu: target for target in reversed(targets)}
+    if len({target.name for target in targets}) < len(targets):
+        raise TargetError(f"a target is given twice: {', '.join(target.name for target in targets)}")
+    capabilities = sorted(by_capability, reverse=True)
+    return (
+        _common_gpu(targets, by_capability[capabilities[-1]]),
+        *(by_capability[c] for c in capabilities[:-1]),
+    )
+
+
+def _common_gpu(targets: Sequence[Target], oldest: Target) -> Target:
+    """The first target, within the limits of all and with the instructions of the oldest."""
+    first = targets[0]
+    limits = {
+        name: min(getattr(target.gpu, name) for target in targets)
+        for name in (
+            "threads_per_block",
+            "threads_per_sm",
+            "blocks_per_sm",
+            "registers_per_sm",
+            "registers_per_thread",
+            "shared_bytes_per_sm",
+            "guaranteed_sms",
+        )
+    }
+    reserved = max(target.gpu.reserved_shared_bytes for target in targets)
+    return replace(
+        first,
+        name=",".join(target.name for target in targets),
+        cpu=oldest.cpu,
+        features=oldest.features,
+        max_bindings=min(target.max_bindings for target in targets),
+        block_bytes=min(target.block_bytes for target in targets),
+        gpu=replace(first.gpu, **limits, reserved_shared_bytes=reserved),
+    )
 
 
 def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:

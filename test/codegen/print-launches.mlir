@@ -11,6 +11,7 @@
 // CHECK: "kernel": "k",
 // CHECK: "outputs": [
 // CHECK-NEXT: 2
+// CHECK: "threads": 256,
 // CHECK: "workgroups": 3
 // CHECK: "dynamic_shared_bytes": 0,
 // CHECK: "inputs": [

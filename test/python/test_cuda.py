@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ import onnx
 import pytest
 import tilewright
 from conftest import make_model, value
+from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
-from tilewright import compilation
+from tilewright import compilation, cuda
 from tilewright.errors import CompileError, ProgramError, TargetError
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.op_table import op_table
 from tilewright.ptxas import KernelResources, assemble, find_ptxas, read_resources
 from tilewright.runtime import read_interface
+from tilewright.targets import Target, resolve_targets
+
+from benchmarks.gpu_kernels import count, to_markdown
+from benchmarks.workloads import Workload
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +54,18 @@ def test_contractions_are_ours(on_h200: tilewright.Program) -> None:
     """The plan names their micro kernel."""
     assert "micro kernel fma-8x8" in on_h200.explain()
     assert not [op for op in on_h200.metadata.report.left_to_iree if "matmul" in op.op]
+
+
+def test_kernels_are_counted_beside_iree_alone(model: onnx.ModelProto) -> None:
+    row = count(Workload(name="attention", build=lambda: model, description="", suite=""), target="cuda:h200")
+    assert row.alone is not None and row.stitched is not None
+    assert (row.alone.ours, row.alone.iree_contractions) == (0, 1)
+    assert row.stitched.ours >= 1
+    assert row.stitched.total <= row.alone.total
+    assert row.predicted_s > 0
+    assert "| attention |" in to_markdown(
+        [row], {"target": "cuda:h200", "date": "", "command": "", "tilewright": ""}
+    )
 
 
 def test_explain_describes_blocks() -> None:
@@ -100,6 +118,20 @@ def _has_gpu() -> bool:
     return Path("/dev/nvidiactl").exists()
 
 
+def test_an_older_gpu_is_refused_when_a_program_is_loaded(
+    on_h200: tilewright.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = on_h200.save(tmp_path / "saved.vmfb")
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(capability=(8, 6)))
+    needs = r"need compute capability 9\.0, but this GPU \(a simulated GPU\) has 8\.6; compile it for target sm_86"
+    with pytest.raises(ProgramError, match=needs):
+        tilewright.load(path)
+    with pytest.raises(ProgramError, match=needs):
+        on_h200.load()
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(capability=(9, 0)))
+    assert tilewright.load(path).metadata.capability == "sm_90"
+
+
 def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
     path = on_h200.save(tmp_path / "saved.vmfb")
     again = tilewright.load(path)
@@ -145,10 +177,49 @@ ptxas info    : Used 10 registers
     assert read_resources(log) == {"a": KernelResources(40, 20, 6528), "b": KernelResources(10, 0, 0)}
 
 
-def test_one_gpu_at_a_time(model_path: Path) -> None:
-    for targets in ("cuda:a100,cuda:h100", "cuda:a100,x86-64-avx2"):
-        with pytest.raises(TargetError, match="cannot be one of several"):
-            tilewright.compile(model_path, target=targets)
+def test_one_module_has_variants_for_several_capabilities(model_path: Path, tmp_path: Path) -> None:
+    targets = "cuda:h200,cuda:a100,cuda:rtx3090"
+    program = tilewright.compile(model_path, target=targets, dump_dir=tmp_path)
+    code = program.module_path.read_bytes()
+    for capability in (b"sm_80", b"sm_86", b"sm_90"):
+        assert code.count(b".target " + capability) >= 1
+    assert b"compute_capability_major" in code
+    assert program.metadata.target == targets
+    assert program.metadata.capability == "sm_80"
+    assert program.metadata.variants == {"cuda:h200": "sm_90", "cuda:rtx3090": "sm_86"}
+    text = program.explain()
+    assert (
+        "3 variants of each fused kernel, the first that the GPU has the capability for: sm_90, sm_86, sm_80"
+        in text
+    )
+
+
+def test_kernels_for_several_gpus_stay_within_the_limits_of_all() -> None:
+    common, hopper, consumer = resolve_targets("cuda:h200,cuda:a100,cuda:rtx3090,cuda:h100", threads=1)
+    known = [Target.lookup(name) for name in common.name.split(",")]
+    assert (common.cpu, hopper.cpu, consumer.cpu) == ("sm_80", "sm_90", "sm_86")
+    assert common.block_bytes == min(target.block_bytes for target in known) == consumer.block_bytes
+    assert common.gpu.guaranteed_sms == min(target.gpu.guaranteed_sms for target in known)
+    assert common.gpu.threads_per_sm == consumer.gpu.threads_per_sm
+    assert common.levels == hopper.levels, "planned for the first that is named"
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [("cuda:a100,x86-64-avx2", "are not of one kind"), ("cuda:a100,cuda:a100", "is given twice")],
+)
+def test_targets_that_cannot_go_together(model_path: Path, targets: str, reason: str) -> None:
+    with pytest.raises(TargetError, match=reason):
+        tilewright.compile(model_path, target=targets)
+
+
+def test_a_gpu_of_ones_own_is_one_of_several(model_path: Path, tmp_path: Path) -> None:
+    small = {"base": "cuda:a100", "name": "half-an-a100", "cores": 54, "gpu": {"guaranteedSms": 54}}
+    path = tmp_path / "half.json"
+    path.write_text(json.dumps(small))
+    both = tilewright.compile(model_path, target=f"{path},cuda:h100")
+    assert both.metadata.target == "half-an-a100,cuda:h100"
+    assert resolve_targets([path, "cuda:h100"], threads=1)[0].gpu.guaranteed_sms == 54
 
 
 def test_a_smaller_gpu_is_a_file(model_path: Path, tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       auto integer = [&](StringRef attr) { return entry->getAttrOfType<IntegerAttr>(attr).getInt(); };
       int64_t shared = integer(kBlockBytesAttr);
       step["workgroups"] = integer(kWorkgroupsAttr);
+      step["threads"] = integer(kThreadsAttr);
       step["dynamic_shared_bytes"] = shared > kStaticSharedBytes ? shared : 0;
     }
     return step;

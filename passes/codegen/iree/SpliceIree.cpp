@@ -5,6 +5,8 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/codegen/iree/CapabilityCondition.h"
+#include "passes/codegen/iree/Variants.h"
 #include "passes/transforms/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,6 +56,14 @@ Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
           tied};
 }
 
+/// Code for GPUs from a compute capability on.
+struct GpuVariant {
+  int64_t capability; ///< 10 * major + minor
+  std::string object;
+
+  std::string name() const { return "sm_" + std::to_string(capability); }
+};
+
 class ExecutableBuilder {
 public:
   ExecutableBuilder(OpBuilder &builder, Location loc, StringRef objectPath)
@@ -65,8 +75,8 @@ public:
     state.addAttribute("sym_visibility", builder.getStringAttr("private"));
     bool isGpu = kernels.front().threads > 0;
     StringRef key = isGpu ? "\"cuda\", \"cuda-nvptx-fb\"" : "\"llvm-cpu\", \"embedded-elf-x86_64\"";
-    state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<" + key +
-                                                    "> = [#hal.executable.object<{path = \"" + objectPath + "\"}>]}>"));
+    state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<" + key + "> = [#hal." +
+                                                    objectText(objectPath) + "]}>"));
     Block &body = state.addRegion()->emplaceBlock();
     builder.create(state);
     OpBuilder::InsertionGuard guard(builder);
@@ -78,7 +88,39 @@ public:
     builder.create(OperationState(loc, "hal.executable.source_end"));
   }
 
+  /// An executable of which the runtime takes the first variant that its device can run.
+  void buildVariants(ArrayRef<Kernel> kernels, ArrayRef<GpuVariant> variants) {
+    OperationState state(loc, "hal.executable");
+    state.addAttribute("sym_name", builder.getStringAttr(kKernelModule));
+    state.addAttribute("sym_visibility", builder.getStringAttr("private"));
+    Block &body = state.addRegion()->emplaceBlock();
+    builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&body);
+    for (const GpuVariant &variant : variants)
+      buildVariant(kernels, variant);
+    builder.create(OperationState(loc, "hal.executable_end"));
+  }
+
 private:
+  static std::string objectText(StringRef path) { return ("executable.object<{path = \"" + path + "\"}>").str(); }
+
+  void buildVariant(ArrayRef<Kernel> kernels, const GpuVariant &variant) {
+    OperationState state(loc, "hal.executable.variant");
+    state.addAttribute("sym_name", builder.getStringAttr(variant.name()));
+    state.addAttribute("sym_visibility", builder.getStringAttr("public"));
+    state.addAttribute("target", opaque("hal", "executable.target<\"cuda\", \"cuda-nvptx-fb\">"));
+    state.addAttribute("objects", builder.getArrayAttr(opaque("hal", objectText(variant.object))));
+    Block &body = state.addRegion()->emplaceBlock();
+    builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&body);
+    buildCapabilityCondition(builder, loc, variant.capability);
+    for (auto [ordinal, kernel] : llvm::enumerate(kernels))
+      buildExport(kernel, ordinal);
+    builder.create(OperationState(loc, "hal.executable.variant_end"));
+  }
+
   Attribute opaque(StringRef dialect, const Twine &text) {
     return OpaqueAttr::get(builder.getStringAttr(dialect), text.str(), NoneType::get(builder.getContext()));
   }
@@ -146,14 +188,25 @@ private:
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
-  static void dispatch(LaunchOp launch, const Kernel &kernel) {
+  /// One entry point, or one for every variant.
+  static ArrayAttr entryPoints(Builder &builder, const Kernel &kernel, ArrayRef<GpuVariant> variants) {
+    auto exported = FlatSymbolRefAttr::get(builder.getContext(), kernel.exportName());
+    if (variants.empty())
+      return builder.getArrayAttr(SymbolRefAttr::get(builder.getContext(), kKernelModule, {exported}));
+    SmallVector<Attribute> symbols;
+    for (const GpuVariant &variant : variants) {
+      auto name = FlatSymbolRefAttr::get(builder.getContext(), variant.name());
+      symbols.push_back(SymbolRefAttr::get(builder.getContext(), kKernelModule, {name, exported}));
+    }
+    return builder.getArrayAttr(symbols);
+  }
+
+  static void dispatch(LaunchOp launch, const Kernel &kernel, ArrayRef<GpuVariant> variants) {
     OpBuilder builder(launch);
     OperationState state(launch.getLoc(), "flow.dispatch");
     state.addOperands(launch.getInputs());
     state.addTypes(launch.getResultTypes());
-    auto symbol = SymbolRefAttr::get(builder.getContext(), kKernelModule,
-                                     {FlatSymbolRefAttr::get(builder.getContext(), kernel.exportName())});
-    state.addAttribute("entry_points", builder.getArrayAttr({symbol}));
+    state.addAttribute("entry_points", entryPoints(builder, kernel, variants));
     int32_t inputs = launch.getInputs().size();
     state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({0, inputs, 0, 0}));
     state.addAttribute("tied_operands", builder.getIndexArrayAttr(kernel.tied));
@@ -162,10 +215,39 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     launch.erase();
   }
 
+  /// Most capable first, that of `target` last; empty where there is one alone.
+  FailureOr<SmallVector<GpuVariant>> listVariants() {
+    SmallVector<GpuVariant> list;
+    auto add = [&](const std::string &name, std::string path) -> LogicalResult {
+      llvm::Expected<Target> known = lookupTarget(name);
+      llvm::Expected<int64_t> capability =
+          known ? computeCapability(*known) : llvm::Expected<int64_t>(known.takeError());
+      if (!capability)
+        return getOperation().emitError(llvm::toString(capability.takeError()));
+      if (!list.empty() && *capability >= list.back().capability)
+        return getOperation().emitError("variant 'sm_")
+               << *capability << "' would never be chosen, because '" << list.back().name()
+               << "' comes before it; put the most capable first";
+      list.push_back({*capability, std::move(path)});
+      return success();
+    };
+    if (variants.empty())
+      return list;
+    for (auto [number, variant] : llvm::enumerate(variants))
+      if (failed(add(variant, variantPath(object, number))))
+        return failure();
+    if (failed(add(target, object)))
+      return failure();
+    return list;
+  }
+
   void runOnOperation() override {
     auto module = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!module)
       return;
+    FailureOr<SmallVector<GpuVariant>> gpus = listVariants();
+    if (failed(gpus))
+      return signalPassFailure();
     SmallVector<LaunchOp> launches;
     getOperation().walk([&](LaunchOp launch) { launches.push_back(launch); });
     SmallVector<Kernel> kernels;
@@ -180,7 +262,7 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
         return signalPassFailure();
       }
       Kernel kernel = describeKernel(entry, launch);
-      dispatch(launch, kernel);
+      dispatch(launch, kernel, *gpus);
       if (known.insert(kernel.name).second)
         kernels.push_back(std::move(kernel));
       ++dispatches;
@@ -189,8 +271,13 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     Location loc = module.getLoc();
     module.erase();
     builder.setInsertionPointToStart(getOperation().getBody());
-    if (!kernels.empty())
-      ExecutableBuilder(builder, loc, object).build(kernels);
+    if (kernels.empty())
+      return;
+    ExecutableBuilder executable(builder, loc, object);
+    if (gpus->empty())
+      executable.build(kernels);
+    else
+      executable.buildVariants(kernels, *gpus);
   }
 };
 } // namespace

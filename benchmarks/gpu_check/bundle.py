@@ -1,0 +1,256 @@
+"""Gathers in one folder what a machine with a GPU needs to check our kernels: `run.py` there does it.
+
+    python -m benchmarks.gpu_check.bundle OUT_DIR
+    scp -r OUT_DIR there: && ssh there 'cd OUT_DIR && python3 run.py'
+
+Weights and inputs stay behind: they are drawn from their seeds there, and so are the packages that are installed there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import functools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tilewright
+from tilewright.cores import available_cores
+from tilewright.errors import TilewrightError
+from tilewright.iree.versions import PINNED_IREE
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs
+from tilewright.simulated import describe_launches
+from tilewright.stored import read_all
+from tilewright.targets import resolve_targets
+from tilewright.traffic import compulsory_bytes
+
+from benchmarks import machine
+from benchmarks.client import ROOT
+from benchmarks.gpu_check.case import SEED, build_model, digest, weights_of, write_weights
+from benchmarks.gpu_check.run import MANIFEST, PROGRAMS
+from benchmarks.gpu_check.sketch import norm, sketch
+from benchmarks.suites import SUITES, select
+from benchmarks.workloads import WORKLOADS
+
+LIMIT_BYTES = 50_000_000
+_PYTHON = "3.12"
+_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64")
+_WHEELS = {
+    "iree-base-runtime": PINNED_IREE,
+    # Of the rest, what the bundle is made with.
+    **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions")),
+}
+
+
+class BundleError(RuntimeError):
+    """No bundle was made; the message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command here."""
+    options = _parser().parse_args(arguments)
+    try:
+        size = make_bundle(
+            options.folder,
+            target=options.target,
+            names=[
+                (w.name, w.dtype)
+                for w in select(options.suites, dtypes=options.dtypes, pattern=options.workloads)
+            ],
+            wheels=options.wheels,
+            jobs=options.jobs,
+        )
+    except (BundleError, TilewrightError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.folder}: {size / 1e6:.1f} MB; there, run: python3 run.py")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_check.bundle", description=__doc__)
+    parser.add_argument("folder", type=Path, help="to make, or to fill if it is empty")
+    parser.add_argument("--target", default="cuda:h200", help="what kernels are compiled for")
+    parser.add_argument(
+        "--suites",
+        type=lambda text: text.split(","),
+        default=["stitch", "bandwidth", "models"],
+        help=f"of {','.join(SUITES)}",
+    )
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "bf16"])
+    parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
+    parser.add_argument("--jobs", type=int, default=available_cores())
+    return parser
+
+
+def make_bundle(
+    folder: Path, *, target: str, names: Sequence[tuple[str, str]], wheels: Path | None, jobs: int
+) -> int:
+    """Makes the bundle and gives its size in bytes; `names` are workloads and dtypes."""
+    if not names:
+        raise BundleError("no workload has such a name")
+    if (backend := resolve_targets(target, threads=1)[0].backend) != "cuda":
+        raise BundleError(f"target {target} is for {backend}; name a GPU, as cuda:h200")
+    if folder.exists() and any(folder.iterdir()):
+        raise BundleError(f"{folder} is not empty; name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    _gather_wheels(folder / "wheels", wheels)
+    _gather_sources(folder)
+    entries = []
+    with (
+        zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
+        ProcessPoolExecutor(max_workers=jobs) as pool,
+        tempfile.TemporaryDirectory(prefix="tilewright-bundle-") as work,
+    ):
+        compiled = pool.map(functools.partial(compile_workload, target=target, folder=Path(work)), names)
+        for number, ((name, dtype), entry) in enumerate(zip(names, compiled, strict=True)):
+            said = entry.get("refused", "")
+            print(f"{number + 1}/{len(names)}: {name} {dtype} {said}".rstrip(), file=sys.stderr, flush=True)
+            if said:
+                continue
+            entries.append(entry)
+            for path in sorted((Path(work) / entry["folder"]).iterdir()):
+                archive.write(path, f"{entry['folder']}/{path.name}")
+                path.unlink()
+    if not entries:
+        raise BundleError(f"none of the workloads compiles for {target}")
+    manifest = {
+        "target": target,
+        "revision": machine.revision(ROOT),
+        "bundled": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        "workloads": sorted(entries, key=_urgency),
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest) + "\n")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > LIMIT_BYTES:
+        raise BundleError(
+            f"{folder} has {size / 1e6:.1f} MB, more than {LIMIT_BYTES / 1e6:.0f}; leave suites or types out"
+        )
+    return size
+
+
+def _urgency(entry: Mapping[str, Any]) -> tuple[bool, int, int]:
+    """What counts most comes first: named patterns in f32, arrays out of the caches, models; then bf16, and chance."""
+    order = ("stitch", "bandwidth", "models", "gemm", "chains", "random-stitch")
+    suite = order.index(entry["suite"])
+    return suite == len(order) - 1, int(entry["dtype"] != "f32"), suite
+
+
+def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dict[str, Any]:
+    """Compiles a workload into a folder of its own, and gives its entry in the manifest."""
+    workload, dtype = name
+    model = build_model(workload, dtype)
+    inputs = random_inputs(model, SEED)
+    home = folder / f"{workload}-{dtype}"
+    home.mkdir()
+    with tempfile.TemporaryDirectory(prefix="tilewright-dump-") as dump:
+        try:
+            program = tilewright.compile(model, target, tuning=False, dump_dir=dump)
+        except TilewrightError as error:
+            return {"refused": str(error)}
+        launches = describe_launches(Path(dump)) if program.kernels else {"launches": []}
+        recipes = _recipes(Path(dump))
+        if program.kernels:
+            shutil.copyfile(Path(dump) / "kernels.ptx", home / "kernels.ptx")
+    launches.pop("kernels", None)
+    (home / "launches.json").write_text(json.dumps(launches))
+    (home / "recipes.json").write_text(json.dumps(recipes))
+    described = program.metadata.to_json()
+    (home / "program.json").write_text(json.dumps({**described, "report": {}, "plan": None}))
+    shutil.copyfile(program.module_path, home / "model.vmfb")
+    weights = weights_of(model)
+    _check_weights(program.parameter_paths, weights, recipes)
+    predicted = {kernel.name: kernel.predicted_seconds for kernel in program.kernels}
+    kernels = [{"name": k, "predicted_s": predicted[k]} for k in (x["kernel"] for x in launches["launches"])]
+    results = float64_reference(model, inputs)
+    signature = program.signature
+    assert signature is not None
+    likes = [np.empty(y.shape, spec.numpy_dtype) for y, spec in zip(results, signature.outputs, strict=True)]
+    return {
+        "suite": WORKLOADS[workload].suite,
+        "workload": workload,
+        "dtype": dtype,
+        "folder": home.name,
+        "inputs_digest": digest(inputs),
+        "weights_digest": digest(list(weights.values())),
+        "outputs": [{"shape": list(y.shape), "norm": norm(y), "sketch": sketch(y)} for y in results],
+        "tolerance": model_tolerance(model),
+        "predicted_s": sum(kernel["predicted_s"] for kernel in kernels),
+        "kernels": kernels,
+        "is_all_ours": bool(kernels) and _is_all_ours(launches),
+        "compulsory_bytes": compulsory_bytes(model, inputs, likes),
+    }
+
+
+def _is_all_ours(launches: Mapping[str, Any]) -> bool:
+    """Whether no kernel reads, and no result is, what IREE computes."""
+    described = launches["tensors"]
+    made = {number for launch in launches["launches"] for number in launch["outputs"]}
+    return not any("op" in tensor for number, tensor in enumerate(described) if number not in made)
+
+
+def _recipes(dump: Path) -> dict[str, Any]:
+    path = dump / "recipes.json"
+    read: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return read
+
+
+def _check_weights(
+    archives: Mapping[str, Path], weights: Mapping[str, np.ndarray], recipes: Mapping[str, Any]
+) -> None:
+    """That the weights drawn there will be those of the program."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-weights-") as folder:
+        written = write_weights(weights, recipes, Path(folder))
+        for scope, path in archives.items():
+            again = read_all(written[scope]) if scope in written else {}
+            for name, data in read_all(path).items():
+                if name not in again or not np.array_equal(again[name], data):
+                    raise BundleError(f"weight '{name}' of scope '{scope}' cannot be drawn again there")
+
+
+def _gather_sources(folder: Path) -> None:
+    """The scripts, and the Python of the package: what it needs to run programs, without the compiler."""
+    for name, source in (
+        ("tilewright", Path(tilewright.__file__).parent),
+        ("benchmarks", ROOT / "benchmarks"),
+    ):
+        ignored = shutil.ignore_patterns("__pycache__", "_native*", "results", "*.md", "*.c")
+        shutil.copytree(source, folder / name, ignore=ignored)
+    shutil.copyfile(ROOT / "benchmarks" / "gpu_check" / "start.py", folder / "run.py")
+
+
+def _gather_wheels(folder: Path, given: Path | None) -> None:
+    folder.mkdir()
+    if given is not None:
+        wheels = sorted(given.glob("*.whl"))
+        if not wheels:
+            raise BundleError(f"{given} has no wheels")
+        for wheel in wheels:
+            shutil.copyfile(wheel, folder / wheel.name)
+        return
+    wanted = [f"{name}=={version or metadata.version(name)}" for name, version in _WHEELS.items()]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    command += ["--python-version", _PYTHON, "--implementation", "cp", "--dest", str(folder)]
+    command += [f"--platform={platform}" for platform in _PLATFORMS]
+    downloaded = subprocess.run([*command, *wanted], capture_output=True, text=True, check=False)
+    if downloaded.returncode != 0:
+        lines = [line for line in downloaded.stderr.splitlines() if line.startswith("ERROR")]
+        raise BundleError(
+            f"pip cannot download {', '.join(wanted)} ({lines[-1] if lines else 'no reason given'}); "
+            "is there a network? --wheels takes a folder that has them"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""One workload of a bundle, where it is run: inputs and weights drawn again, and what its results should be."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from iree import runtime
+from onnx import ModelProto, numpy_helper
+from tilewright.drawing import random_inputs
+from tilewright.program import Metadata, Program
+from tilewright.stored import StoredWeights
+
+from benchmarks.gpu_check.sketch import relative_error
+from benchmarks.peers import Array
+from benchmarks.workloads import WORKLOADS
+
+SEED = 0
+SCOPE = "model"
+"""Of the weights, for the compiler."""
+
+
+class DrawingError(RuntimeError):
+    """What is drawn here is not what the program was compiled for."""
+
+
+def build_model(name: str, dtype: str) -> ModelProto:
+    """A workload's model, in f32 or bf16."""
+    workload = WORKLOADS[name]
+    return (workload if dtype == "f32" else workload.in_bfloat16()).build()
+
+
+def digest(arrays: Sequence[Array]) -> str:
+    """Of the bytes of arrays."""
+    hashed = hashlib.sha256()
+    for array in arrays:
+        hashed.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return hashed.hexdigest()
+
+
+def weights_of(model: ModelProto) -> dict[str, Array]:
+    """Every initializer by its name."""
+    return {tensor.name: np.asarray(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
+
+
+def write_weights(weights: Mapping[str, Array], recipes: Mapping[str, Any], folder: Path) -> dict[str, Path]:
+    """The program's parameter files, its weights stored as its kernels read them; none where it has no weights."""
+    if not weights:
+        return {}
+    index = runtime.ParameterIndex()
+    for name, array in weights.items():
+        index.add_buffer(name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    plain = folder / f"{SCOPE}.irpa"
+    index.create_archive_file(str(plain))
+    return StoredWeights.from_json(recipes).write({SCOPE: plain}, folder)
+
+
+class Case:
+    """A workload of the bundle in a folder; everything of it is made when it is first asked for."""
+
+    def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
+        self._folder, self._entry = folder, entry
+
+    @functools.cached_property
+    def model(self) -> ModelProto:
+        """As its builder makes it, random weights and all."""
+        model = build_model(self._entry["workload"], self._entry["dtype"])
+        self._check("weights", list(weights_of(model).values()), self._entry["weights_digest"])
+        return model
+
+    @functools.cached_property
+    def inputs(self) -> list[Array]:
+        """Those that the expected results are of."""
+        inputs = random_inputs(self.model, SEED)
+        self._check("inputs", inputs, self._entry["inputs_digest"])
+        return inputs
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Path]:
+        """Parameter files by scope, for IREE."""
+        return write_weights(weights_of(self.model), self._json("recipes.json"), self._folder)
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """For IREE's runtime."""
+        return Program(
+            module=self._folder / "model.vmfb",
+            parameters=self.parameters,
+            metadata=Metadata.from_json(self._json("program.json")),
+        )
+
+    @property
+    def launches(self) -> dict[str, Any]:
+        """What `tile-print-launches` says."""
+        return self._json("launches.json")
+
+    @property
+    def ptx(self) -> bytes:
+        """Of our kernels."""
+        return (self._folder / "kernels.ptx").read_bytes()
+
+    def error(self, results: Sequence[Array]) -> float:
+        """Of the worst output; infinity where one has another number of elements."""
+        expected = self._entry["outputs"]
+        if [np.size(r) for r in results] != [int(np.prod(out["shape"])) for out in expected]:
+            return float("inf")
+        return max(
+            relative_error(y, out["sketch"], out["norm"]) for y, out in zip(results, expected, strict=True)
+        )
+
+    def _check(self, what: str, arrays: Sequence[Array], expected: str) -> None:
+        if digest(arrays) != expected:
+            raise DrawingError(
+                f"numpy {np.__version__} draws other {what} here than where the bundle was made"
+            )
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self._folder / name
+        read: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return read

@@ -1,0 +1,199 @@
+"""Runs a bundle: is everything right, then how long does it take, beside PyTorch and JAX.
+
+The most valuable comes first, and what the time does not reach is said to be missing: correctness and times of our
+kernels and of whole programs, PyTorch op by op, and then, workload by workload, the systems that compile for seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.cuda import open_driver
+from tilewright.errors import ProgramError
+
+from benchmarks.client import Client, PeerError
+from benchmarks.gpu_check.report import Row, to_json, to_markdown
+from benchmarks.gpu_check.worker import JAX, OURS_BARE, OURS_IREE, SYSTEMS, TORCH, TORCH_COMPILE
+from benchmarks.peers import Settings
+
+MANIFEST, PROGRAMS = "manifest.json", "programs.zip"
+
+_OURS = (OURS_BARE, OURS_IREE)
+_LIMIT_SECONDS = 120.0
+"""For a system to prepare a workload and run it."""
+_TIMING_SECONDS = 0.2
+_WRITING_SECONDS = 10.0
+"""Between two versions of the report: a run that is cut short leaves what it had until then."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    bundle: Path
+    output: Path
+    seconds: float
+    systems: tuple[str, ...]
+    references: Mapping[str, str] = field(default_factory=lambda: SYSTEMS)
+    """The class of every system."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command there; 1 if something is wrong."""
+    options = _parse(arguments)
+    try:
+        open_driver()
+    except ProgramError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    manifest = json.loads((options.bundle / MANIFEST).read_text())
+    with tempfile.TemporaryDirectory(prefix="tilewright-gpu-check-") as folder:
+        with zipfile.ZipFile(options.bundle / PROGRAMS) as archive:
+            archive.extractall(folder)
+        check = Check(options, manifest, Path(folder))
+        report = check.run()
+    wrong = [row for row in report["rows"] if row["system"] in _OURS and row["status"] != "ok"]
+    wrong = [row for row in wrong if row["status"] != "no time"]
+    _say(f"{options.output}.json and .md are written" + (f"; {len(wrong)} of ours failed" if wrong else ""))
+    return int(bool(wrong))
+
+
+def _parse(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
+    parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
+    parser.add_argument(
+        "--output", type=Path, default=Path("gpu-check"), help="of the results, without suffix"
+    )
+    parser.add_argument("--seconds", type=float, default=570.0, help="that all of it may take")
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
+    parsed = parser.parse_args(arguments)
+    systems = tuple(parsed.systems.split(","))
+    if unknown := set(systems) - set(SYSTEMS):
+        parser.error(f"no system is called '{min(unknown)}'; there are {', '.join(SYSTEMS)}")
+    return Options(parsed.bundle, parsed.output, parsed.seconds, systems)
+
+
+class Check:
+    """One run over a bundle; the report is written anew all the time."""
+
+    def __init__(self, options: Options, manifest: Mapping[str, Any], folder: Path) -> None:
+        self._options, self._manifest, self._folder = options, manifest, folder
+        self._end = time.monotonic() + options.seconds
+        self._rows: list[Row] = []
+        self._written = time.monotonic()
+        self._versions: dict[str, Any] = {}
+        self._gpu: dict[str, Any] = {}
+        self._absent: dict[str, str] = {}
+
+    def run(self) -> dict[str, Any]:
+        """The report."""
+        with ExitStack() as stack:
+            clients = {
+                name: stack.enter_context(
+                    Client(
+                        self._options.references[name],
+                        Settings(threads=1),
+                        log=self._folder / f"{name}.log",
+                        server="benchmarks.gpu_check.worker",
+                    )
+                )
+                for name in self._options.systems
+            }
+            if OURS_BARE in clients:
+                self._measure_copy(clients[OURS_BARE])
+            for name, entry in self._order():
+                if name in clients:
+                    self._visit(name, clients[name], entry)
+                    if time.monotonic() > self._written + _WRITING_SECONDS:
+                        self._write()
+        return self._write()
+
+    def _order(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Systems that are quick to prepare go through all workloads first, one system after another."""
+        entries = self._manifest["workloads"]
+        for name in (OURS_BARE, OURS_IREE, TORCH):
+            yield from ((name, entry) for entry in entries)
+        for entry in entries:
+            yield from ((name, entry) for name in (TORCH_COMPILE, JAX))
+
+    def _measure_copy(self, client: Client) -> None:
+        try:
+            answer = client.ask("copy", limit=self._limit())
+        except PeerError as error:
+            _say(f"copies were not timed: {error}")
+        else:
+            self._gpu["copy_gb_per_s"] = answer["gb_per_s"]
+
+    def _visit(self, name: str, client: Client, entry: dict[str, Any]) -> None:
+        if name == OURS_BARE and not entry["kernels"]:
+            return
+        row = self._row(name, client, entry)
+        self._rows.append(row)
+        if name == OURS_BARE and client.versions:
+            self._gpu.update(client.versions)
+        else:
+            self._versions.update(client.versions)
+        if row.status not in ("no time", "not installed"):
+            _say(f"{name} {row.workload} {row.dtype}: {row.status} {row.reason}".rstrip())
+
+    def _row(self, name: str, client: Client, entry: dict[str, Any]) -> Row:
+        about: dict[str, Any] = {"workload": entry["workload"], "dtype": entry["dtype"], "system": name}
+        if name in self._absent:
+            return Row(**about, status="not installed", reason=self._absent[name])
+        if self._limit() <= 0:
+            return Row(**about, status="no time")
+        folder = str(self._folder / entry["folder"])
+        sent = {key: value for key, value in entry.items() if key != "suite"}
+        try:
+            checked = client.ask("check", limit=self._limit(), folder=folder, entry=sent)
+            error = checked["error"]
+            if error is not None and not error <= entry["tolerance"]:
+                reason = f"relative error {error:.1e} is above {entry['tolerance']:.0e}"
+                return Row(**about, status="wrong", reason=reason)
+            timed = client.ask("time", limit=self._limit(), seconds=_TIMING_SECONDS)["timing"]
+            client.ask("forget", limit=self._limit())
+        except PeerError as failure:
+            # Whatever it was may have broken the GPU for its process.
+            client.stop()
+            if failure.status == "not installed":
+                self._absent[name] = str(failure)
+            status = "failed" if name in _OURS and failure.status == "unsupported" else failure.status
+            return Row(**about, status=status, reason=str(failure))
+        return Row(**about, status="ok", error=error, resources=checked["resources"], **timed)
+
+    def _limit(self) -> float:
+        return min(_LIMIT_SECONDS, self._end - time.monotonic())
+
+    def _write(self) -> dict[str, Any]:
+        report = to_json(
+            self._rows,
+            self._manifest,
+            gpu=self._gpu,
+            versions={"python": platform.python_version(), **self._versions},
+            date=datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        )
+        self._written = time.monotonic()
+        output = self._options.output
+        output.with_name(output.name + ".json").write_text(json.dumps(report, indent=1) + "\n")
+        output.with_name(output.name + ".md").write_text(to_markdown(report))
+        return report
+
+
+def _say(step: str) -> None:
+    print(step, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

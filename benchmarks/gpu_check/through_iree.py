@@ -1,0 +1,48 @@
+"""Our programs as users run them: by IREE's runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.cuda import Cuda
+from tilewright.iree.versions import PINNED_IREE, check_iree
+
+from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.peers import Array
+
+
+class ThroughIree:
+    """Programs in IREE's runtime, on its CUDA driver."""
+
+    def __init__(self) -> None:
+        check_iree("iree-base-runtime")
+        self._cuda = Cuda()
+
+    def versions(self) -> dict[str, Any]:
+        """Of the runtime."""
+        return {"iree-base-runtime": PINNED_IREE}
+
+    def prepare(self, case: Case) -> IreeProgram:
+        """Loads the module and its weights, and moves the inputs in."""
+        return IreeProgram(self._cuda, case)
+
+
+class IreeProgram:
+    """A loaded module. The runtime does not tell the GPU's time; a call ends when the results are there."""
+
+    def __init__(self, cuda: Cuda, case: Case) -> None:
+        self._cuda, self._program = cuda, case.program
+        self._call = self._program.bind(*case.inputs)
+
+    def outputs(self) -> list[Array]:
+        """Of one call."""
+        self._call()
+        return self._call.outputs()
+
+    def time(self, *, seconds: float) -> Timing:
+        """With the cache cold before every call."""
+        flushed = self._cuda.allocate(FLUSHED_BYTES)
+        sample = host_seconds(self._call, self._cuda.synchronize, lambda: flushed.fill(0))
+        call, samples = median_of(sample, seconds=seconds)
+        return Timing(kernel_s=None, call_s=call, samples=samples)

@@ -1,0 +1,102 @@
+"""PyTorch on the GPU, op by op and compiled, on the models as its users would write them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import torch
+
+from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.peers import Array
+from benchmarks.peers.onnx_to_torch import to_module, to_tensor
+
+_SHARE_OF_CALLS = 0.3
+
+
+class TorchEager:
+    """PyTorch, op by op."""
+
+    def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            raise ImportError("this PyTorch has no CUDA")
+
+    def versions(self) -> dict[str, Any]:
+        """Of the package and the CUDA that it brings."""
+        return {"torch": torch.__version__, "torch-cuda": torch.version.cuda}
+
+    def prepare(self, case: Case) -> TorchProgram:
+        """Moves weights and inputs to the GPU."""
+        module = to_module(case.model, barrier=lambda x: x).cuda()
+        return TorchProgram(self._compiled(module), case)
+
+    def _compiled(self, module: Callable[..., Any]) -> Callable[..., Any]:
+        return module
+
+
+class TorchCompile(TorchEager):
+    """PyTorch with torch.compile as it is by default."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What is compiled here is thrown away: nobody else's cache is filled, and none helps.
+        self._cache = tempfile.TemporaryDirectory(prefix="tilewright-inductor-")
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
+
+    def _compiled(self, module: Callable[..., Any]) -> Callable[..., Any]:
+        torch._dynamo.reset()
+        compiled: Callable[..., Any] = torch.compile(module, dynamic=False, fullgraph=True)
+        return compiled
+
+
+class TorchProgram:
+    """A module with its inputs on the GPU."""
+
+    def __init__(self, module: Callable[..., Any], case: Case) -> None:
+        self._module = module
+        self._inputs = [to_tensor(array).cuda() for array in case.inputs]
+        self._results: tuple[torch.Tensor, ...] = ()
+        self._call()
+
+    def outputs(self) -> list[Array]:
+        """Of one call."""
+        self._call()
+        return [_array(result.cpu()) for result in self._results]
+
+    def time(self, *, seconds: float) -> Timing:
+        """With the cache cold before every call."""
+        flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
+        begin: Any = torch.cuda.Event(enable_timing=True)
+        end: Any = torch.cuda.Event(enable_timing=True)
+
+        def flush() -> None:
+            flushed.zero_()
+
+        def sample() -> float:
+            flush()
+            begin.record()
+            self._call()
+            end.record()
+            torch.cuda.synchronize()
+            return float(begin.elapsed_time(end)) * 1e-3
+
+        kernel, samples = median_of(sample, seconds=seconds * (1 - _SHARE_OF_CALLS))
+        calls = host_seconds(self._call, torch.cuda.synchronize, flush)
+        call, _ = median_of(calls, seconds=seconds * _SHARE_OF_CALLS)
+        return Timing(kernel_s=kernel, call_s=call, samples=samples)
+
+    @torch.inference_mode()
+    def _call(self) -> None:
+        self._results = self._module(*self._inputs)
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    if tensor.dtype == torch.bfloat16:
+        bits: Array = tensor.contiguous().view(torch.uint16).numpy()
+        return bits.view(ml_dtypes.bfloat16)
+    array: Array = tensor.numpy()
+    return array

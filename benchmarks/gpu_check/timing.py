@@ -1,0 +1,55 @@
+"""How times are taken on a GPU: by its own clock, with cold caches, and as a caller sees them.
+
+Before every sample a large buffer is overwritten, so that the L2 holds nothing of the workload. That also keeps the GPU
+busy while the host launches what is timed, so that between the two marks of a sample the GPU waits for nobody.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FLUSHED_BYTES = 512 << 20
+"""More than any L2, and about as long to overwrite as a host takes for a few dozen launches."""
+_SAMPLES = range(10, 201)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Medians, in seconds."""
+
+    kernel_s: float | None
+    """Of the GPU, from the first kernel's start to the last one's end; None where the system does not tell."""
+    call_s: float
+    """Of the host, from the call until the results are there."""
+    samples: int
+    launches_s: tuple[float, ...] = ()
+    """Of the GPU, each launch by itself."""
+
+
+def median_of(sample: Callable[[], float], *, seconds: float) -> tuple[float, int]:
+    """Median and number of the samples that fit the time, between 10 and 200; the first one warms up."""
+    sample()
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(samples) < _SAMPLES.start or (time.perf_counter() < end and len(samples) < _SAMPLES.stop - 1):
+        samples.append(sample())
+    return statistics.median(samples), len(samples)
+
+
+def host_seconds(
+    call: Callable[[], None], wait: Callable[[], None], flush: Callable[[], None]
+) -> Callable[[], float]:
+    """A sample of a whole call, the GPU idle and its cache cold when it starts."""
+
+    def sample() -> float:
+        flush()
+        wait()
+        started = time.perf_counter()
+        call()
+        wait()
+        return time.perf_counter() - started
+
+    return sample

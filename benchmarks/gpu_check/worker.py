@@ -1,0 +1,91 @@
+"""The process that one system lives in: checks and times the workloads it is asked for (see `benchmarks.client`)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.child import Answer, Server, serve
+from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.timing import Timing
+from benchmarks.peers import Array
+
+OURS_BARE, OURS_IREE, TORCH, TORCH_COMPILE, JAX = "kernels", "iree", "torch", "torch-compile", "jax"
+
+SYSTEMS = {
+    OURS_BARE: "benchmarks.gpu_check.bare:BareKernels",
+    OURS_IREE: "benchmarks.gpu_check.through_iree:ThroughIree",
+    TORCH: "benchmarks.gpu_check.through_torch:TorchEager",
+    TORCH_COMPILE: "benchmarks.gpu_check.through_torch:TorchCompile",
+    JAX: "benchmarks.gpu_check.through_jax:Jax",
+}
+"""By name the class as `module:name`, imported in the system's own process."""
+
+
+class Ready(Protocol):
+    """A workload with its inputs and weights on the GPU."""
+
+    def outputs(self) -> list[Array] | None:
+        """Of one run; None where the system computes only a part of them."""
+
+    def time(self, *, seconds: float) -> Timing:
+        """What a run takes."""
+
+
+class System(Protocol):
+    """Somebody who runs workloads on a GPU."""
+
+    def versions(self) -> dict[str, Any]:
+        """Of whatever matters."""
+
+    def prepare(self, case: Case) -> Ready:
+        """Compiles and loads a workload."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serves the system named on the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("reference", help="module:class of the system")
+    parser.add_argument("settings", help="for all peers alike; unused")
+    serve(SystemServer(parser.parse_args(arguments).reference))
+
+
+class SystemServer(Server):
+    """One system and the workload that it has loaded."""
+
+    def __init__(self, reference: str) -> None:
+        self._reference = reference
+        self._system: Any = None
+        self._ready: Any = None
+
+    def _start(self) -> Answer:
+        module, _, name = self._reference.partition(":")
+        self._system = getattr(import_module(module), name)()
+        return {"versions": self._system.versions()}
+
+    def _copy(self) -> Answer:
+        return {"gb_per_s": self._system.copy_gb_per_s()}
+
+    def _check(self, folder: str, entry: dict[str, Any]) -> Answer:
+        """Prepares a workload and runs it once."""
+        self._ready = None
+        case = Case(Path(folder), entry)
+        self._ready = self._system.prepare(case)
+        results = self._ready.outputs()
+        error = case.error(results) if results is not None else None
+        return {"error": error, "resources": getattr(self._ready, "resources", {})}
+
+    def _time(self, seconds: float) -> Answer:
+        return {"timing": asdict(self._ready.time(seconds=seconds))}
+
+    def _forget(self) -> Answer:
+        self._ready = None
+        return {}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The check for machines with a GPU, on one without: what is bundled, and the run on a stand-in for the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tilewright
+from fake_cuda import LAUNCH_SECONDS, FakeCuda
+from tilewright.cuda import Cuda, CudaError
+from tilewright.errors import ProgramError
+
+from benchmarks.gpu_check import bundle, start
+from benchmarks.gpu_check.bundle import BundleError, main, make_bundle
+from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.run import Check, Options
+from benchmarks.gpu_check.sketch import norm, relative_error, sketch
+from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
+
+simulated = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+NAMES = [("rms-norm-1x4096", "bf16"), ("batch-statistics-129x77", "f32"), ("bert-small", "f32")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    wheels = tmp_path_factory.mktemp("wheels")
+    (wheels / "iree_base_runtime-3.13.0-cp312-abi3-manylinux_2_28_x86_64.whl").write_bytes(b"")
+    made = tmp_path_factory.mktemp("bundle") / "made"
+    make_bundle(made, target="cuda:h200", names=NAMES, wheels=wheels, jobs=1)
+    return made
+
+
+@pytest.fixture(scope="module")
+def manifest(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return read
+
+
+def check(folder: Path, manifest: dict[str, Any], output: Path, **systems: str) -> dict[str, Any]:
+    names = {name.replace("_", "-"): reference for name, reference in systems.items()}
+    with zipfile.ZipFile(folder / "programs.zip") as archive:
+        archive.extractall(output)
+    options = Options(folder, output / "result", 300.0, tuple(names), references=names)
+    return Check(options, manifest, output).run()
+
+
+def only(manifest: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {**manifest, "workloads": [w for w in manifest["workloads"] if w["workload"] in names]}
+
+
+def test_a_bundle_has_all_that_is_needed_there(folder: Path, manifest: dict[str, Any]) -> None:
+    assert [w["workload"] for w in manifest["workloads"]] == [
+        "batch-statistics-129x77", "bert-small", "rms-norm-1x4096",
+    ]  # fmt: skip
+    with zipfile.ZipFile(folder / "programs.zip") as archive:
+        held = set(archive.namelist())
+    for entry in manifest["workloads"]:
+        for name in ("model.vmfb", "kernels.ptx", "launches.json", "program.json", "recipes.json"):
+            assert f"{entry['folder']}/{name}" in held
+        assert entry["predicted_s"] > 0
+    assert not any(name.endswith(".irpa") for name in held)
+    assert not list(folder.rglob("_native*"))
+    assert (folder / "run.py").is_file()
+
+
+def test_our_part_of_a_bundle_is_small(folder: Path) -> None:
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 3e6
+
+
+@simulated
+def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
+    report = check(folder, manifest, tmp_path, kernels="fake_cuda:SimulatedKernels")
+    assert report["gpu"]["gpu"] == "a simulated GPU"
+    assert report["gpu"]["copy_gb_per_s"] > 0
+    by_name = {w["workload"]: w for w in report["workloads"]}
+    for name in ("rms-norm-1x4096", "batch-statistics-129x77"):
+        assert by_name[name]["status"] == {OURS_BARE: "ok"}
+        assert by_name[name]["errors"][OURS_BARE] < 0.1
+        launches = len(by_name[name]["kernels"])
+        assert by_name[name]["kernel_s"][OURS_BARE] == pytest.approx(launches * LAUNCH_SECONDS, rel=1e-3)
+        assert by_name[name]["measured_over_predicted"] > 0
+    # Where IREE computes a part, kernels of ours are timed and nothing is compared.
+    model = by_name["bert-small"]
+    is_all_ours = next(w for w in manifest["workloads"] if w["workload"] == "bert-small")["is_all_ours"]
+    assert model["status"] == {OURS_BARE: "ok"}
+    assert bool(model["errors"]) == is_all_ours
+    assert (model["measured_over_predicted"] is not None) == is_all_ours
+    assert all(kernel["measured_s"] > 0 for kernel in model["kernels"])
+    page = (tmp_path / "result.md").read_text()
+    assert "batch-statistics-129x77 f32" in page
+    assert json.loads((tmp_path / "result.json").read_text())["workloads"] == report["workloads"]
+
+
+@simulated
+def test_wrong_kernels_are_found(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
+    report = check(folder, only(manifest, "rms-norm-1x4096"), tmp_path, kernels="fake_cuda:IdleKernels")
+    assert [row["status"] for row in report["rows"]] == ["wrong"]
+
+
+@simulated
+def test_after_a_crash_the_next_workload_has_its_turn(
+    folder: Path, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    two = only(manifest, "rms-norm-1x4096", "batch-statistics-129x77")
+    report = check(folder, two, tmp_path, kernels="fake_cuda:DyingKernels")
+    assert [row["status"] for row in report["rows"]] == ["crashed"] * 2
+    assert "exit status 3" in report["rows"][0]["reason"]
+
+
+def test_without_a_gpu_everything_says_why(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    report = check(
+        folder,
+        manifest,
+        tmp_path,
+        iree="benchmarks.gpu_check.through_iree:ThroughIree",
+        torch="benchmarks.gpu_check.through_torch:TorchEager",
+    )
+    rows = {row["system"]: row for row in report["rows"]}
+    assert rows[OURS_IREE]["status"] == "failed" and "no NVIDIA driver" in rows[OURS_IREE]["reason"]
+    assert rows[TORCH]["status"] == "not installed"
+
+
+def test_programs_of_a_bundle_are_for_the_runtime(
+    folder: Path, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    """With weights drawn anew; a GPU is all that they lack."""
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    with zipfile.ZipFile(folder / "programs.zip") as archive:
+        archive.extractall(tmp_path)
+    [entry] = only(manifest, "bert-small")["workloads"]
+    case = Case(tmp_path / entry["folder"], entry)
+    assert case.program.signature is not None
+    assert len(case.program.parameter_paths) == 1
+    with pytest.raises(ProgramError, match="no CUDA device can be used here"):
+        case.program(*case.inputs)
+
+
+def test_a_bundle_starts_and_says_that_there_is_no_driver(folder: Path, tmp_path: Path) -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    command = [sys.executable, str(folder / "run.py"), "--output", "found"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no NVIDIA driver is here") and done.stderr.count("\n") == 1
+
+
+def test_what_runs_there_needs_no_compiler(folder: Path) -> None:
+    """The bundle's own copy of the package, which has no native module."""
+    modules = [f"benchmarks.gpu_check.{name}" for name in ("run", "worker", "bare", "through_iree")]
+    command = [sys.executable, "-c", f"import {', '.join(modules)}, tilewright; print(tilewright.__file__)"]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(folder)}, cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(folder)
+
+
+def test_a_wheel_is_for_its_python() -> None:
+    here, older = f"cp3{sys.version_info[1]}", f"cp3{sys.version_info[1] - 1}"
+    assert start._runs_here("py3", "none")
+    assert start._runs_here(here, here)
+    assert start._runs_here(older, "abi3")
+    assert not start._runs_here(older, older)
+    assert not start._runs_here("cp399", "abi3")
+
+
+def test_out_of_time_is_said(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
+    options = Options(folder, tmp_path / "result", 0.0, (OURS_IREE,))
+    rows = Check(options, manifest, tmp_path).run()["rows"]
+    assert {row["status"] for row in rows} == {"no time"}
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-5, 1e-2])
+@pytest.mark.parametrize("dtype", [np.float64, ml_dtypes.bfloat16])
+def test_a_sketch_tells_how_far_a_result_is(scale: float, dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    expected = rng.standard_normal((77, 321)).astype(dtype).astype(np.float64)
+    noise = rng.standard_normal(expected.shape) * scale
+    found = relative_error(expected + noise, sketch(expected), norm(expected))
+    assert found == pytest.approx(norm(noise) / norm(expected), rel=0.15)
+
+
+def test_a_sketch_tells_one_wrong_row_and_what_is_no_number() -> None:
+    expected = np.random.default_rng(1).standard_normal((512, 768))
+    swapped = expected.copy()
+    swapped[[3, 4]] = swapped[[4, 3]]
+    true = norm(swapped - expected) / norm(expected)
+    assert relative_error(swapped, sketch(expected), norm(expected)) == pytest.approx(true, rel=0.2)
+    swapped[0, 0] = np.nan
+    assert relative_error(swapped, sketch(expected), norm(expected)) == np.inf
+
+
+def test_ptx_of_a_newer_gpu_is_refused_with_the_drivers_words() -> None:
+    cuda = Cuda(FakeCuda(capability=(8, 0)))
+    with pytest.raises(CudaError, match=r"CUDA_ERROR_INVALID_IMAGE: unsupported \.target"):
+        cuda.load(b".version 8.0\n.target sm_90\n")
+
+
+def test_no_driver_is_a_clear_error() -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ProgramError, match=r"no NVIDIA driver is here"):
+        Cuda()
+
+
+def test_a_bundle_is_refused_with_the_reason(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, reason in (
+        ([str(tmp_path / "new"), "--workloads", "nothing*"], "no workload has such a name"),
+        ([str(tmp_path / "new"), "--target", "x86-64-avx2"], "is for cpu; name a GPU"),
+        ([str(folder)], "is not empty"),
+        ([str(tmp_path / "new"), "--wheels", str(tmp_path)], "has no wheels"),
+    ):
+        assert main([*arguments, "--suites", "stitch"]) == 1
+        assert reason in capsys.readouterr().err
+
+
+def test_without_a_network_the_wheels_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setattr(bundle, "_WHEELS", {"iree-base-runtime": "3.13.0"})
+    with pytest.raises(BundleError, match="is there a network"):
+        make_bundle(tmp_path / "new", target="cuda:h200", names=NAMES, wheels=None, jobs=1)
+
+
+def test_weights_that_differ_there_are_noticed(
+    folder: Path, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    entries = [{**manifest["workloads"][0], "inputs_digest": "0" * 64}]
+    report = check(folder, {**manifest, "workloads": entries}, tmp_path, kernels="fake_cuda:SimulatedKernels")
+    assert "draws other inputs here" in report["rows"][0]["reason"]
