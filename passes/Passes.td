@@ -256,8 +256,8 @@ def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncO
     Arrives: kernels over `arith` and `math`. Leaves: without `fma`, `math.fma`
     in f32 as a product and a sum in f64; without `f16c`, conversions between
     f16 and f32 as integer arithmetic; without `avx512bf16`, conversions between
-    bf16 and f32 so too, and bf16, which is only moved then, as i16. All else is
-    left alone.
+    bf16 and f32 so too; bf16 as i16 wherever it is only moved. All else is left
+    alone.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"",
                         "target name or JSON file, of kernels that do not say theirs">];

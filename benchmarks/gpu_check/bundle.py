@@ -226,7 +226,8 @@ def _gather_sources(folder: Path) -> None:
         ("benchmarks", ROOT / "benchmarks"),
     ):
         ignored = shutil.ignore_patterns("__pycache__", "_native*", "results", "*.md", "*.c")
-        shutil.copytree(source, folder / name, ignore=ignored)
+        # A build folder keeps links to sources that have moved.
+        shutil.copytree(source, folder / name, ignore=ignored, ignore_dangling_symlinks=True)
     shutil.copyfile(ROOT / "benchmarks" / "gpu_check" / "start.py", folder / "run.py")
 
 

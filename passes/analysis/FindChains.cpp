@@ -344,7 +344,7 @@ private:
 std::vector<FoundChain> tilewright::findChains(const TensorGraph &graph) { return ChainFinder(graph).find(); }
 
 std::optional<OperatorChain> tilewright::chainAmong(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                 std::string &reason) {
+                                                    std::string &reason) {
   auto contracts = [&](unsigned id) { return graph.exprs()[id].kind == ExprKind::contraction; };
   auto last = llvm::find_if(llvm::reverse(exprs), contracts);
   if (last == llvm::reverse(exprs).end()) {

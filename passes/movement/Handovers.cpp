@@ -1,5 +1,6 @@
 #include "passes/movement/Handovers.h"
 
+#include "dialects/tile/BufferPlaces.h"
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/TileCopy.h"
 
@@ -28,7 +29,8 @@ SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape)
     return accesses;
   NestMapping mapping = mapNest(compute, shape);
   auto add = [&](Value slice, AffineMap map, AccessKind kind) {
-    accesses.push_back({slice, kind != AccessKind::load, isDealt(compute) ? unitsOf(compute, mapping, map, kind) : anyone});
+    accesses.push_back(
+        {slice, kind != AccessKind::load, isDealt(compute) ? unitsOf(compute, mapping, map, kind) : anyone});
   };
   for (Operation &inner : compute.getBodyBlock()) {
     if (auto load = dyn_cast<LoadOp>(inner))
@@ -53,10 +55,12 @@ Sharing sharing(Value a, Value b) {
     return Sharing::none;
   int64_t start = *first.getOffset(), other = *second.getOffset();
   SliceType type = first.getType(), otherType = second.getType();
-  if (start >= other + otherType.getNumBytes() || other >= start + type.getNumBytes())
+  if (start >= other + bufferBytes(second) || other >= start + bufferBytes(first))
     return Sharing::none;
+  // What is aligned as a tile starts a little further, at another place in each tile.
   bool alike = start == other && type.getShape() == otherType.getShape() &&
-               type.getElementBytes() == otherType.getElementBytes();
+               type.getElementBytes() == otherType.getElementBytes() &&
+               first->getAttr(kAlignedAsAttr) == second->getAttr(kAlignedAsAttr);
   return alike ? Sharing::same : Sharing::overlapping;
 }
 } // namespace
@@ -105,7 +109,7 @@ public:
     for (unsigned at = 0; at < touched.size(); ++at)
       if (std::optional<Scope> scope = neededBefore(at))
         result.syncs.push_back({at, *scope});
-    if (part.getNumTiles() > part.getWorkgroups())
+    if (part.getNumTiles() > static_cast<int64_t>(part.getWorkgroups()))
       result.syncs.push_back({static_cast<unsigned>(touched.size()), neededBetweenTiles()});
     return std::move(result);
   }

@@ -56,6 +56,11 @@ std::string whyNotInBody(Operation &op) {
     return "the body holds " + op.getName().getStringRef().str() + ", which has no code generation";
   if (isTranscendental(&op) && op.getResult(0).getType().isF64())
     return op.getName().getStringRef().str() + " in f64 has no code generation";
+  // Rounded to f32 between, it would be rounded twice.
+  if (auto narrowed = dyn_cast<arith::TruncFOp>(op); narrowed && narrowed.getIn().getType().isF64() &&
+                                                     !narrowed.getType().isF32() &&
+                                                     !matchPattern(narrowed.getIn(), m_Constant()))
+    return "rounding f64 to " + spell(narrowed.getType()) + " has no code generation";
   return "";
 }
 

@@ -112,8 +112,7 @@ private:
   static json::Array movementOf(const PartPlan &part) {
     json::Array levels;
     for (const LevelMovement &level : part.movement)
-      levels.push_back(
-          json::Object{{"level", level.level}, {"bytes", level.bytes}, {"least_bytes", level.leastBytes}});
+      levels.push_back(json::Object{{"level", level.level}, {"bytes", level.bytes}, {"least_bytes", level.leastBytes}});
     return levels;
   }
 

@@ -66,8 +66,8 @@ struct MicroKernel {
   double speed = 1;                  ///< multiply-adds in the time of one in f32
   bool strict =
       true; ///< each product is added by itself, rounded once and not flushed: may be used with strict numerics
-  bool hasOffset = false;    ///< the step adds something also where the row is zero, which is taken off at the end
-  BlockRegisters besides;    ///< for the register block
+  bool hasOffset = false; ///< the step adds something also where the row is zero, which is taken off at the end
+  BlockRegisters besides; ///< for the register block
   /// A thread's step is over scalars. What a warp does is code generation's (`mma`): there is no step, and the block is
   /// the instruction's, rows by lanes.
   StepUnit unit = StepUnit::vector;

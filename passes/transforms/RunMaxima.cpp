@@ -66,7 +66,8 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
   };
   SmallVector<Relation> relations = relateTo(exprs, maximum, producerOf);
   bool summed = false;
-  for (auto [id, expr] : llvm::enumerate(exprs)) {
+  for (unsigned id = 0; id < exprs.size(); ++id) {
+    const TensorExpr &expr = exprs[id];
     bool follows =
         relations[id] == Relation::shifted || relations[id] == Relation::proportional || relations[id] == Relation::sum;
     bool readsMaximum = llvm::any_of(llvm::seq<unsigned>(0, expr.inputs.size()), [&](unsigned input) {

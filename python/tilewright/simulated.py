@@ -73,7 +73,9 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
 def describe_launches(dump: Path) -> dict[str, Any]:
     """What `tile-print-launches` says, of kernels at the NVVM dialect by the plan of the dumped program."""
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
-    read = {"target": str(dump / "target.json"), "plan-in": str(dump / "plan.json")}
+    plan = dump / "plan.json"
+    numerics = json.loads(plan.read_text())["numerics"]
+    read = {"target": str(dump / "target.json"), "plan-in": str(plan), "numerics": numerics}
     module.run_unrecorded(pipeline(pass_text("tilewright-cuda-kernels", read)))
     with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
         path = Path(folder) / "launches.json"

@@ -42,8 +42,9 @@ func.func @narrows_a_scalar(%a: f32) -> f16 {
 // HAS-NOT: arith.truncf
 // HAS: return
 // BF16-LABEL: func.func @narrows_to_bf16
-// BF16-NEXT: arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
-// BF16-NEXT: return
+// BF16-NEXT: %[[T:.*]] = arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+// BF16-NEXT: %[[B:.*]] = arith.bitcast %[[T]] : vector<16xbf16> to vector<16xi16>
+// BF16-NEXT: return %[[B]]
 func.func @narrows_to_bf16(%a: vector<16xf32>) -> vector<16xbf16> {
   %0 = arith.truncf %a : vector<16xf32> to vector<16xbf16>
   return %0 : vector<16xbf16>

@@ -53,6 +53,27 @@ func.func @gelu(%x: vector<16xf32>, %u: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
+// A factor that might overflow is not doubled: the denominator is halved. A constant that would is not folded.
+// CHECK-LABEL: func.func @large_factors
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>, %[[U:[a-z0-9]*]]: vector<16xf32>)
+// CHECK-NOT: 0x7F800000
+// CHECK-NOT: 0xFF800000
+// CHECK: %[[H:.*]] = arith.mulf %[[X]], %{{.*}} : vector<16xf32>
+// CHECK: %[[R:.*]] = arith.divf %[[H]], %{{.*}}
+// CHECK-NEXT: return %[[R]]
+func.func @large_factors(%x: vector<16xf32>, %u: vector<16xf32>) -> vector<16xf32> {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %large = arith.constant dense<3.0e38> : vector<16xf32>
+  %v = arith.mulf %u, %large : vector<16xf32>
+  %y = math.tanh %v fastmath<afn> : vector<16xf32>
+  %z = arith.addf %y, %one : vector<16xf32>
+  %h = arith.mulf %x, %large : vector<16xf32>
+  %g = arith.mulf %h, %z : vector<16xf32>
+  return %g : vector<16xf32>
+}
+
+// -----
+
 // A product with a sigmoid is a quotient, where functions may be fused; a sigmoid that is also read otherwise stays one.
 // CHECK-LABEL: func.func @silu
 // CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>

@@ -83,3 +83,34 @@ def test_the_first_of_equal_elements_is_found(op: str, axis: int) -> None:
     np.testing.assert_array_equal(program(values)[0], find(values, axis=axis))
     for value in (np.inf, -np.inf, np.nan):  # NaN is never found; where nothing is, the index is 0
         np.testing.assert_array_equal(program(np.full_like(values, value))[0], np.zeros(length))
+
+
+def test_factors_beside_a_tanh_do_not_overflow() -> None:
+    """What 1 + tanh is multiplied by, and constants beside it, stand near the end of the range."""
+    g = GraphBuilder("factors")
+    x, y = g.input("x", [_COLUMNS]), g.input("y", [_COLUMNS])
+    bell = g.op("Add", g.op("Tanh", y), g.scalar(1.0))
+    steep = g.op("Add", g.op("Tanh", g.op("Mul", y, g.scalar(3e38))), g.scalar(1.0))
+    for factor in (x, g.op("Mul", x, g.scalar(3e38)), g.op("Mul", x, g.scalar(0.5))):
+        g.output(g.op("Mul", factor, bell), [_COLUMNS])
+    g.output(steep, [_COLUMNS])
+    values = np.resize(np.float32([0.0, 1e-30, 1.0, -1.0, -1.7e38, 3e38, _F32.min]), _COLUMNS)
+    for shift in (np.float32([0.0]), np.float32([0.5, -0.5, -20.0])):
+        z = np.resize(shift, _COLUMNS)
+        actual = tilewright.compile(g.build(), threads=1)(values, z)
+        wide, wide_z = values.astype(np.float64), z.astype(np.float64)
+        expected = [wide * f / (0.5 + 0.5 * np.exp(-2 * wide_z)) for f in (1.0, 3e38, 0.5)]
+        expected.append(2 / (1 + np.exp(np.clip(-6e38 * wide_z, -700, 700))))
+        for ours, exact in zip(actual, expected, strict=True):
+            with np.errstate(over="ignore", under="ignore"):
+                np.testing.assert_allclose(ours, exact.astype(np.float32), rtol=1e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("to", [TensorProto.BFLOAT16, TensorProto.FLOAT16])
+def test_doubles_are_narrowed_by_the_compiler_behind_us(to: int) -> None:
+    g = GraphBuilder("narrowed")
+    x = g.input("x", [_COLUMNS], TensorProto.DOUBLE)
+    g.output(g.op("Cast", g.op("Abs", x), to=to), [_COLUMNS], to)
+    x64 = np.linspace(-3, 3, _COLUMNS)
+    (actual,) = tilewright.compile(g.build(), threads=1)(x64)
+    np.testing.assert_allclose(actual.astype(np.float64), np.abs(x64), rtol=2.0**-8)

@@ -56,6 +56,19 @@ def test_kernels_hand_their_tensors_on(tmp_path: Path) -> None:
     assert relative_error(run.outputs[0], expected) <= tolerance(np.float32)
 
 
+def test_strict_numerics_and_integer_divisions_are_simulated(tmp_path: Path) -> None:
+    g = GraphBuilder("divisions")
+    x, y = (g.input(name, (5, 64), TensorProto.INT32) for name in "xy")
+    g.output(g.op("Div", x, y), (5, 64), TensorProto.INT32)
+    model = g.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, numerics="strict")
+    rng = np.random.default_rng(7)
+    inputs = [rng.integers(-99, 99, (5, 64)).astype(np.int32), rng.integers(1, 9, (5, 64)).astype(np.int32)]
+    run = simulate_program(program, tmp_path, inputs)
+    assert run.outputs is not None
+    np.testing.assert_array_equal(run.outputs[0], np.trunc(inputs[0] / inputs[1]).astype(np.int32))
+
+
 def test_what_iree_computes_is_said(tmp_path: Path) -> None:
     model = _convolution_and_softmaxes()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)

@@ -95,7 +95,7 @@ TEST_F(PlanTest, refuses_ops_out_of_order) {
   expectIllegal("ops are not in program order");
 }
 TEST_F(PlanTest, refuses_empty_kernels) {
-  plan.kernels.push_back({"empty", {}, {}});
+  plan.kernels.push_back({"empty", {}, {}, ""});
   expectIllegal("kernel 'empty' has no parts");
 }
 TEST_F(PlanTest, refuses_missing_edges) {
@@ -275,7 +275,7 @@ OpPlan rootOp(unsigned id) { return {id, "op", "as-is", {}, true, {0, 1}, {}, ""
 TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
   TensorGraph chain = parse(chainSource);
   Plan cyclic;
-  cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}}}, {}});
+  cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, 0, 0, {}, {}}}, {}, ""});
   cyclic.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, false, "", 0, 0, ""});
   EXPECT_EQ(cyclic.verify(chain), "the partition is cyclic: kernel 'k' depends on an op outside it that depends on it "
                                   "in turn");

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -196,6 +197,7 @@ private:
   void clean(LLVM::LLVMFuncOp function);
   LogicalResult rewrite(LLVM::LLVMFuncOp function);
   LogicalResult rewrite(Operation *op);
+  LogicalResult checkDivisor(Operation *op);
   FailureOr<Value> siteOf(Operation *op, const MemoryAccess &access);
   Value plainPointer(Operation *op, Value pointer);
   LogicalResult report(Operation *op, const MemoryAccess &access);
@@ -466,21 +468,35 @@ LogicalResult KernelRewriter::rewrite(Operation *op) {
     code.call(op->getLoc(), runtime::trap, {}, code.site(op));
     op->erase();
   } else if (isa<LLVM::UDivOp, LLVM::SDivOp, LLVM::URemOp, LLVM::SRemOp>(op)) {
-    Value divisor = op->getOperand(1);
-    Type wide = code.builder.getI64Type();
-    if (!isa<IntegerType>(divisor.getType()) || divisor.getType().getIntOrFloatBitWidth() > 64)
-      return op->emitOpError("of ") << divisor.getType() << " is not simulated";
-    Value number = divisor.getType() == wide
-                       ? divisor
-                       : LLVM::ZExtOp::create(code.builder, op->getLoc(), wide, divisor).getResult();
-    if (!matchPattern(divisor, m_Constant()))
-      code.call(op->getLoc(), runtime::divide, {}, {code.site(op), number});
+    if (failed(checkDivisor(op)))
+      return failure();
   } else if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     IntegerAttr count;
     if (!matchPattern(local.getArraySize(), m_Constant(&count)))
       return op->emitOpError("of a size that is not constant is not simulated");
     localBytes += count.getInt() * layout.getTypeSize(local.getElemType());
   }
+  return success();
+}
+
+/// Of a vector each lane.
+LogicalResult KernelRewriter::checkDivisor(Operation *op) {
+  Value divisor = op->getOperand(1);
+  Type wide = code.builder.getI64Type(), type = getElementTypeOrSelf(divisor.getType());
+  if (!isa<IntegerType>(type) || type.getIntOrFloatBitWidth() > 64)
+    return op->emitOpError("of ") << divisor.getType() << " is not simulated";
+  if (matchPattern(divisor, m_Constant()))
+    return success();
+  auto check = [&](Value number) {
+    if (type != wide)
+      number = LLVM::ZExtOp::create(code.builder, op->getLoc(), wide, number);
+    code.call(op->getLoc(), runtime::divide, {}, {code.site(op), number});
+  };
+  auto vector = dyn_cast<VectorType>(divisor.getType());
+  if (!vector)
+    check(divisor);
+  for (int64_t lane = 0; vector && lane < vector.getNumElements(); ++lane)
+    check(LLVM::ExtractElementOp::create(code.builder, op->getLoc(), divisor, code.number(op->getLoc(), lane)));
   return success();
 }
 

@@ -5,8 +5,8 @@
 // from rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum:
 // our functions use it where they have bits to spare. f16 is widened and narrowed on its bits, in whole numbers where
 // it is subnormal, and never through a subnormal f32, which a runtime may flush to zero. bf16 is widened and
-// narrowed by upstream's arithmetic on bits, but where there are instructions. What is left of it is only moved, which
-// LLVM does without calls only where it has registers for it; as i16 it needs none.
+// narrowed by upstream's arithmetic on bits, but where there are instructions. What is left of it is only moved, as
+// i16: LLVM has calls for bf16 where there are no registers for it, and where there are, still no store of one element.
 #include "passes/Passes.h"
 #include "passes/target/Target.h"
 
@@ -148,20 +148,42 @@ struct NarrowConstant : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Between f64 and bf16 there is no arithmetic on bits; with such a conversion a kernel needs instructions for bf16. A
-/// call of one is only where they are.
-bool convertsBf16(Operation *function) {
-  auto isBf16 = [](Value value) { return getElementTypeOrSelf(value.getType()).isBF16(); };
-  return function
-      ->walk([&](Operation *op) {
-        bool converts = isa<arith::ExtFOp, arith::TruncFOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op) &&
-                        (llvm::any_of(op->getOperands(), isBf16) || llvm::any_of(op->getResults(), isBf16));
-        return converts ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+/// An op that takes or gives bf16 as such: a conversion or an instruction.
+struct Instruction {
+  Operation *op;
+  SmallVector<Type> operands, results;
+};
+
+SmallVector<Instruction> collectInstructions(Operation *function) {
+  auto isBf16 = [](Type type) { return getElementTypeOrSelf(type).isBF16(); };
+  SmallVector<Instruction> instructions;
+  function->walk([&](Operation *op) {
+    if (isa<arith::ExtFOp, arith::TruncFOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op) &&
+        (llvm::any_of(op->getOperandTypes(), isBf16) || llvm::any_of(op->getResultTypes(), isBf16)))
+      instructions.push_back({op, llvm::to_vector(op->getOperandTypes()), llvm::to_vector(op->getResultTypes())});
+  });
+  return instructions;
+}
+
+/// Around an instruction, whose values are bits by now, bf16 again.
+void restore(const Instruction &instruction) {
+  OpBuilder builder(instruction.op);
+  for (auto [operand, type] : llvm::zip(instruction.op->getOpOperands(), instruction.operands))
+    if (operand.get().getType() != type)
+      operand.set(arith::BitcastOp::create(builder, instruction.op->getLoc(), type, operand.get()));
+  builder.setInsertionPointAfter(instruction.op);
+  for (auto [result, type] : llvm::zip(instruction.op->getResults(), instruction.results)) {
+    Type bits = result.getType();
+    if (bits == type)
+      continue;
+    result.setType(type);
+    auto cast = arith::BitcastOp::create(builder, instruction.op->getLoc(), bits, result);
+    result.replaceAllUsesExcept(cast, cast);
+  }
 }
 
 void carryBf16AsBits(Operation *function) {
+  SmallVector<Instruction> instructions = collectInstructions(function);
   auto bits = IntegerType::get(function->getContext(), 16);
   AttrTypeReplacer replacer;
   replacer.addReplacement([=](BFloat16Type) -> Type { return bits; });
@@ -182,6 +204,7 @@ void carryBf16AsBits(Operation *function) {
       cast.erase();
     }
   });
+  llvm::for_each(instructions, restore);
 }
 
 struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateInstructions> {
@@ -206,8 +229,7 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
     if (!known->has("avx512bf16"))
       arith::populateExpandBFloat16Patterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    if (!convertsBf16(getOperation()))
-      carryBf16AsBits(getOperation());
+    carryBf16AsBits(getOperation());
   }
 };
 } // namespace

@@ -17,6 +17,9 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include <cmath>
+#include <limits>
+
 namespace tilewright {
 #define GEN_PASS_DEF_LOWERMATH
 #include "passes/Passes.h.inc"
@@ -67,15 +70,29 @@ template <typename Op> bool mayBeFused(Op op) {
   return bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) && getElementTypeOrSelf(op.getType()).isF32();
 }
 
-/// x 2^n, where x may be a product with a constant, which then takes the power.
-Num timesPowerOfTwo(Num x, double power) {
+/// x and c where a value is the product of x and a constant c; else the value and one.
+std::pair<Num, double> splitConstantFactor(Num value) {
   APFloat factor(0.0f);
-  auto product = x.get().getDefiningOp<arith::MulFOp>();
+  auto product = value.get().getDefiningOp<arith::MulFOp>();
   if (!product || !matchPattern(product.getRhs(), m_ConstantFloat(&factor)))
-    return x * power;
-  double both = factor.convertToFloat() * power;
-  Num rest(x.where(), product.getLhs());
-  return both == 1.0 ? rest : rest * both;
+    return {value, 1.0};
+  return {Num(value.where(), product.getLhs()), factor.convertToFloat()};
+}
+
+/// -2 x, where a constant factor of x takes the -2 if that does not overflow.
+Num timesMinusTwo(Num x) {
+  auto [rest, factor] = splitConstantFactor(x);
+  return std::abs(factor) < std::numeric_limits<float>::max() / 2 ? rest * (-2 * factor) : x * -2.0;
+}
+
+/// 2 y / (1 + exp negated), which overflows only where y (1 + tanh x) does.
+Num twiceTimesSigmoid(Num y, Num negated) {
+  auto [rest, factor] = splitConstantFactor(y);
+  if (factor == 0.5)
+    return vecmath::timesSigmoid(rest, negated);
+  if (std::abs(factor) < 0.5)
+    return vecmath::timesSigmoid(rest * (2 * factor), negated);
+  return vecmath::timesTwiceSigmoid(y, negated);
 }
 
 /// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel. What
@@ -91,9 +108,10 @@ struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
     Operation *last = cofactor ? *sum->user_begin() : sum;
     rewriter.setInsertionPoint(last);
     vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
-    Num negated = timesPowerOfTwo({emitter, op.getOperand()}, -2.0);
-    Num factor = cofactor ? timesPowerOfTwo({emitter, cofactor}, 2.0) : negated.like(2.0);
-    rewriter.replaceOp(last, vecmath::timesSigmoid(factor, negated).get());
+    Num negated = timesMinusTwo({emitter, op.getOperand()});
+    Num result =
+        cofactor ? twiceTimesSigmoid({emitter, cofactor}, negated) : vecmath::timesSigmoid(negated.like(2.0), negated);
+    rewriter.replaceOp(last, result.get());
     return success();
   }
 

@@ -110,7 +110,8 @@ Num expm1(Num x);
 Num sinh(Num x);
 Num cosh(Num x);
 Num tanh(Num x);
-Num timesSigmoid(Num factor, Num negated); ///< factor / (1 + exp negated)
+Num timesSigmoid(Num factor, Num negated);      ///< factor / (1 + exp negated)
+Num timesTwiceSigmoid(Num factor, Num negated); ///< 2 factor / (1 + exp negated), which overflows as factor does
 Num erf(Num x);
 Num log(Num x);
 Num log2(Num x);

@@ -87,6 +87,7 @@ Num tanh(Num x) {
 
 /// Where exp overflows, the result is below the smallest normal float, and becomes zero.
 Num timesSigmoid(Num factor, Num negated) { return factor / (exp(negated) + 1.0); }
+Num timesTwiceSigmoid(Num factor, Num negated) { return factor / fma(exp(negated), 0.5, 0.5); }
 
 /// The root of erfc is flat enough for a short polynomial, and the powers damp its error.
 Num erf(Num x) {

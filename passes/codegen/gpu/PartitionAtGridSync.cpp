@@ -150,8 +150,8 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
       GridStage &stage = stages.emplace_back();
       stage.name = "part " + std::to_string(i) + " of '" + program.getSymName().str() + "'";
       stage.work = blockWorkOf(part, machine);
-      for (auto [j, before] : llvm::enumerate(bindings))
-        if (llvm::any_of(own.reads, [&](Value slice) { return before.writes.contains(slice); }))
+      for (unsigned j = 0; j < bindings.size(); ++j)
+        if (llvm::any_of(own.reads, [&](Value slice) { return bindings[j].writes.contains(slice); }))
           stage.producers.push_back(j);
       bindings.push_back(std::move(own));
     }
