@@ -4,7 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/movement/MovementRules.h"
 #include "passes/movement/SliceUses.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -132,11 +132,9 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
   }
 
   void runOnOperation() override {
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     if (failed(checkRules()))
       return signalPassFailure();
     SmallVector<ProgramOp> programs;

@@ -1,6 +1,7 @@
 // Chains of contractions, what block order each would take and what that moves, as remarks at their last contraction.
 #include "passes/Passes.h"
 #include "passes/plan/ChainMovement.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Format.h"
@@ -48,11 +49,9 @@ private:
 
   void runOnOperation() override {
     markAllAnalysesPreserved();
-    llvm::Expected<Target> found = lookupTarget(target);
-    if (!found) {
-      getOperation().emitError(llvm::toString(found.takeError()));
+    FailureOr<Target> found = targetOrError(getOperation(), target);
+    if (failed(found))
       return signalPassFailure();
-    }
     Target machine = cores > 0 ? withCores(*found, cores) : *found;
     for (Block &block : getOperation().getBody()) {
       TensorGraph graph = TensorGraph::build(block);

@@ -1,6 +1,7 @@
 // The plan as remarks at the ops it speaks of, for tests and for people.
 #include "passes/Passes.h"
 #include "passes/plan/GreedyPlanner.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,11 +55,9 @@ private:
     markAllAnalysesPreserved();
     if (!getOperation().getBody().hasOneBlock())
       return;
-    llvm::Expected<Target> found = lookupTarget(target);
-    if (!found) {
-      getOperation().emitError(llvm::toString(found.takeError()));
+    FailureOr<Target> found = targetOrError(getOperation(), target);
+    if (failed(found))
       return signalPassFailure();
-    }
     TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
     Plan plan = makePlan(graph, cores > 0 ? withCores(*found, cores) : *found);
     if (json) {

@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/TileSizes.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -60,11 +61,9 @@ private:
     markAllAnalysesPreserved();
     if (!getOperation().getBody().hasOneBlock())
       return;
-    llvm::Expected<Target> found = lookupTarget(target);
-    if (!found) {
-      getOperation().emitError(llvm::toString(found.takeError()));
+    FailureOr<Target> found = targetOrError(getOperation(), target);
+    if (failed(found))
       return signalPassFailure();
-    }
     if (found->backend != Backend::cuda) {
       getOperation().emitError("target '") << found->name << "' is no GPU: it has no blocks of threads";
       return signalPassFailure();

@@ -5,7 +5,7 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/analysis/RunningMaximum.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 #include "passes/transforms/Movement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -818,11 +818,9 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
 
   void runOnOperation() override {
     programsByText.clear();
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     referenceBlock = pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
     SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
     if (kernels.empty())

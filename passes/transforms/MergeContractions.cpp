@@ -6,7 +6,7 @@
 #include "passes/plan/HorizontalMerge.h"
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/ParameterRecipe.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -224,11 +224,9 @@ class MergeContractions : public impl::MergeContractionsBase<MergeContractions> 
   using MergeContractionsBase::MergeContractionsBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(getOperation(), target);
+    if (failed(known))
       return signalPassFailure();
-    }
     if (!getOperation().getBody().hasOneBlock())
       return;
     TensorGraph graph = TensorGraph::build(getOperation().getBody().front());

@@ -6,7 +6,7 @@
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -207,11 +207,9 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(getOperation(), target);
+    if (failed(known))
       return signalPassFailure();
-    }
     if (!getOperation().getBody().hasOneBlock())
       return;
     TensorGraph graph = TensorGraph::build(getOperation().getBody().front());

@@ -6,7 +6,7 @@
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/TensorGraph.h"
 #include "passes/plan/PlanNumerics.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -92,11 +92,9 @@ struct RunMaxima : impl::RunMaximaBase<RunMaxima> {
   using RunMaximaBase::RunMaximaBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     int64_t least = kLeastReferences * pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
     for (Block &block : getOperation().getBody()) {
       TensorGraph graph = TensorGraph::build(block);

@@ -5,7 +5,7 @@
 // the two-pass form stays: it is more exact, and reads x once as well.
 #include "passes/Passes.h"
 #include "passes/plan/PlanNumerics.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -209,11 +209,9 @@ public:
 
 private:
   void runOnOperation() override {
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     SmallVector<SumOfSquares> found;
     getOperation().walk([&](linalg::GenericOp op) {
       std::optional<SumOfSquares> what = match(op);

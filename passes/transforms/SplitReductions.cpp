@@ -1,6 +1,7 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
 // SplitReduction.h's; reductions of one domain are cut alike, so that those of one tensor still share a kernel.
 #include "passes/Passes.h"
+#include "passes/target/TargetOrError.h"
 #include "passes/transforms/SplitReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,11 +59,9 @@ private:
 
   void runOnOperation() override {
     decided.clear();
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     if (machine->backend != Backend::cuda)
       return;
     SmallVector<linalg::GenericOp> reductions;

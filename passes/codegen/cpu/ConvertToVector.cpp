@@ -5,7 +5,7 @@
 #include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/cpu/TransposeEmitter.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -85,18 +85,14 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
 
   void runOnOperation() override {
     // A wrong option is an error even where every program has a target of its own, or there is none.
-    if (llvm::Expected<Target> known = lookupTarget(target); !known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    if (failed(targetOrError(getOperation(), target)))
       return signalPassFailure();
-    }
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
-      llvm::Expected<Target> known = lookupTarget(targetOf(program, target));
-      if (!known) {
-        program.emitError(llvm::toString(known.takeError()));
+      FailureOr<Target> known = targetOrError(program, targetOf(program, target));
+      if (failed(known))
         return signalPassFailure();
-      }
       OpBuilder builder(program);
       if (failed(CpuConverter(program, *known).convert(builder)))
         return signalPassFailure();

@@ -8,7 +8,7 @@
 // narrowed by upstream's arithmetic on bits, but where there are instructions. What is left of it is only moved, as
 // i16: LLVM has calls for bf16 where there are no registers for it, and where there are, still no store of one element.
 #include "passes/Passes.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -211,11 +211,9 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
   using EmulateInstructionsBase::EmulateInstructionsBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(targetOf(getOperation(), target));
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(getOperation(), targetOf(getOperation(), target));
+    if (failed(known))
       return signalPassFailure();
-    }
     RewritePatternSet patterns(&getContext());
     patterns.add<NarrowConstant>(&getContext());
     bool isGpu = known->backend == Backend::cuda; // which have both

@@ -4,7 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/VectorMath.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -179,9 +179,9 @@ struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
   using LowerMathBase::LowerMathBase;
 
   LogicalResult lower(func::FuncOp function) {
-    llvm::Expected<Target> known = lookupTarget(targetOf(function, target));
-    if (!known)
-      return function.emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(function, targetOf(function, target));
+    if (failed(known))
+      return failure();
     RewritePatternSet patterns(&getContext());
     addOwnFunctions(patterns, StringRef(known->features).contains("+avx512vl"));
     populateMathAlgebraicSimplificationPatterns(patterns);

@@ -4,7 +4,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/Slices.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_STAGETRANSPOSES
@@ -171,11 +171,9 @@ struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> 
   using StageTransposesBase::StageTransposesBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(targetOf(getOperation(), target));
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(getOperation(), targetOf(getOperation(), target));
+    if (failed(known))
       return signalPassFailure();
-    }
     for (auto part : getOperation().getBody().getOps<ParallelOp>())
       for (const Turned &what : decide(part, known->blockBytes)) {
         turn(what);

@@ -11,7 +11,7 @@
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/GridPartition.h"
-#include "passes/target/Target.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -117,11 +117,9 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
   using ConvertToGpuBase::ConvertToGpuBase;
 
   void runOnOperation() override {
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      getOperation().emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(getOperation(), target);
+    if (failed(known))
       return signalPassFailure();
-    }
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {

@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -182,11 +183,9 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   }
 
   void runOnOperation() override {
-    llvm::Expected<Target> machine = lookupTarget(target);
-    if (!machine) {
-      getOperation().emitError(llvm::toString(machine.takeError()));
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    }
     SmallVector<ProgramOp> programs;
     llvm::StringMap<SmallVector<LaunchOp>> launches;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });

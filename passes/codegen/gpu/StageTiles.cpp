@@ -7,6 +7,7 @@
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/StagedTiles.h"
 #include "passes/codegen/gpu/TileCopy.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -119,11 +120,9 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
 
   void runOnOperation() override {
     ProgramOp program = getOperation();
-    llvm::Expected<Target> known = lookupTarget(target);
-    if (!known) {
-      program.emitError(llvm::toString(known.takeError()));
+    FailureOr<Target> known = targetOrError(program, target);
+    if (failed(known))
       return signalPassFailure();
-    }
     if (known->backend != Backend::cuda)
       return;
     int64_t threads = threadsOf(program);
