@@ -1,4 +1,5 @@
-/* What the machine can do at most: fused multiply-adds from registers, and copies of memory that no cache holds. */
+/* What the machine can do at most: fused multiply-adds from registers, and copies of memory that no cache holds. A
+   program that prints them, and a library with the copy (see `peers/copy_loop.py`). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,29 @@ static void *run(void *argument) {
     pthread_barrier_wait(&barrier);
   }
   return NULL;
+}
+
+static void *copy_share(void *argument) {
+  const struct task *task = argument;
+  (task->loop == COPY ? copy : copy_non_temporal)(task);
+  return NULL;
+}
+
+/* One copy by so many threads. Bytes are a multiple of a vector's; arrays are aligned to it. */
+void copy_arrays(int threads, const void *source, void *destination, size_t bytes, int non_temporal) {
+  pthread_t ids[threads];
+  struct task tasks[threads];
+  size_t vectors = bytes / sizeof(vector);
+  for (int thread = 0; thread < threads; thread++) {
+    size_t first = vectors * (size_t)thread / (size_t)threads, end = vectors * (size_t)(thread + 1) / (size_t)threads;
+    tasks[thread] = (struct task){non_temporal ? COPY_NON_TEMPORAL : COPY, (const vector *)source + first,
+                                  (vector *)destination + first, end - first};
+    if (thread > 0)
+      pthread_create(&ids[thread], NULL, copy_share, &tasks[thread]);
+  }
+  copy_share(&tasks[0]); /* The caller's own, as where a runtime lends its caller. */
+  for (int thread = 1; thread < threads; thread++)
+    pthread_join(ids[thread], NULL);
 }
 
 /* Seconds of the fastest trial, in which every thread does its share. */

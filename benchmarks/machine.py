@@ -38,12 +38,17 @@ def limits(folder: Path, *, threads: int) -> dict[str, float] | None:
     """GFLOP/s of multiply-adds and GB/s of copies on so many threads; None without the compiler."""
     program = folder / "limits"
     try:
-        subprocess.run([_COMPILER, *_FLAGS, str(_SOURCE), "-o", str(program)], check=True)
+        build_limits(program)
     except FileNotFoundError:
         return None
     printed = subprocess.run([program, str(threads), str(_COPIED_BYTES)], check=True, capture_output=True)
     measured: dict[str, float] = json.loads(printed.stdout)
     return measured
+
+
+def build_limits(file: Path, *flags: str) -> None:
+    """Compiles `limits.c` to a program, or to what the flags say; FileNotFoundError without the compiler."""
+    subprocess.run([_COMPILER, *_FLAGS, *flags, str(_SOURCE), "-o", str(file)], check=True)
 
 
 def revision(root: Path) -> str:

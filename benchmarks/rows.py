@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compare import Interval, paired_ratio
 
 from benchmarks.measure import Record, Result
-from benchmarks.peers import OURS, Facts
+from benchmarks.peers import LIMITS, OURS, Facts
 from benchmarks.repetition import COUNTS
 
 
@@ -126,7 +126,9 @@ def _is_timed(result: Result, system: str) -> bool:
 
 def _best_peer(result: Result) -> str | None:
     """The peer that ours is slowest beside; where ours is not timed, the one with the shortest call."""
-    peers = [name for name in result.records if name != OURS and _is_timed(result, name)]
+    peers = [
+        name for name in result.records if name != OURS and name not in LIMITS and _is_timed(result, name)
+    ]
     if not peers:
         return None
     if _is_timed(result, OURS):

@@ -21,11 +21,11 @@ from benchmarks import machine, simulated
 from benchmarks.alone import alone
 from benchmarks.client import ROOT
 from benchmarks.measure import Plan, Result, measure
-from benchmarks.peers import PEERS, Settings
+from benchmarks.peers import LIMITS, PEERS, Settings
 from benchmarks.plot import plot
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import make_rows, summarize
-from benchmarks.suites import SUITES, select
+from benchmarks.suites import MEMORY_BOUND, SUITES, select
 from benchmarks.workloads import Workload
 
 
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with alone(plan.alone):
             limits = machine.limits(Path(folder), threads=settings.threads)
         peers = {name: PEERS[name] for name in options.peers}
+        if MEMORY_BOUND.issuperset(options.suite):
+            peers |= LIMITS
         for results, versions in measure(workloads, peers, settings, plan, folder=Path(folder), say=_say):
             # After every workload, so that a run that is cut short leaves what it has.
             report = _report(results, versions, settings, plan, limits)

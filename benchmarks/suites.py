@@ -16,6 +16,9 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 """What a suite on the command line is made of, in terms of `Workload.suite`."""
 
+MEMORY_BOUND = frozenset({"bandwidth"})
+"""Suites whose limit is a copy, which takes turns with the systems."""
+
 _DTYPES_OF_SUITE = {
     "stitch": ("f32", "bf16"),
     "bandwidth": ("f32",),

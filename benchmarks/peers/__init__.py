@@ -27,6 +27,9 @@ PEERS: dict[str, str] = {
 }
 """By the name that `--peers` takes, the class as `module:name`; it is imported in the peer's own process."""
 
+LIMITS: dict[str, str] = {"copy": "benchmarks.peers.copy_loop:CopyLoop"}
+"""What takes turns with the peers in suites that memory binds, but computes nothing: never the best peer."""
+
 
 @dataclass(frozen=True)
 class Settings:

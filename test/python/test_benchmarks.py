@@ -27,7 +27,7 @@ from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
 from benchmarks.flops import contraction_flops
 from benchmarks.measure import Plan, Record, Result, measure
-from benchmarks.peers import OURS, PEERS, Facts, Settings
+from benchmarks.peers import LIMITS, OURS, PEERS, Facts, Settings, load_peer
 from benchmarks.plot import plot
 from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
 from benchmarks.report import Report, to_markdown
@@ -261,6 +261,27 @@ def test_summary_has_the_strongest_peer_first() -> None:
     assert best.ours_over_it == pytest.approx(2.0)
     assert [mean.system for mean in peers] == ["fast", "slow", "broken"]
     assert (peers[-1].workloads, peers[-1].failed, peers[-1].ours_over_it) == (0, 1, None)
+
+
+def test_limit_is_no_peer() -> None:
+    result = _result()
+    result.records["copy"] = Record(samples=_samples(fixed=0.0, kernel=1e-6), facts=Facts())
+    assert {row.best_peer for row in make_rows([result])} == {"fast"}
+    means = {mean.system: mean for mean in summarize([result], list(result.records))}
+    assert means["copy"].ours_over_it == pytest.approx(10.0)
+    assert means[BEST_PEER].ours_over_it == pytest.approx(2.0)
+
+
+def test_copy_loop_takes_turns_and_copies(tmp_path: Path) -> None:
+    [result] = _measured(LIMITS, tmp_path / "runner")
+    assert result.records["copy"].status == "ok"
+    assert len(result.records["copy"].samples) >= _QUICK.rounds
+    array = np.arange(4096 + 24, dtype=np.float32)
+    program = load_peer(LIMITS["copy"], Settings(threads=3)).prepare(
+        tmp_path, [array[:8], array], repetitions=1, cache=tmp_path
+    )
+    program.call()
+    np.testing.assert_array_equal(program.outputs()[0].view(np.float32), array[:4112])
 
 
 def _report() -> Report:
