@@ -232,10 +232,13 @@ tile.program @asks_for_the_next_row outputs 1 {
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// A streamed store goes past the caches where every vector fills registers; the kernel's end waits for all of them.
+// A streamed store goes past the caches where every vector fills registers, one register at a time; the kernel's end
+// waits for all of them.
 // CHECK-LABEL: func.func @streams_rows
-// CHECK:   vector.store {{.*}} {alignment = 64 : i64, nontemporal = true}
+// CHECK:   vector.store {{.*}} {alignment = 64 : i64, nontemporal = true} : {{.*}}, vector<16xf32>
 // CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"()
+// CHECK-LABEL: func.func @streams_narrow_rows
+// CHECK:   vector.store {{.*}} {alignment = 64 : i64, nontemporal = true} : {{.*}}, vector<32xbf16>
 // CHECK-LABEL: func.func @cannot_stream_odd_rows
 // CHECK:   vector.store
 // CHECK-NOT: nontemporal
@@ -247,6 +250,19 @@ tile.program @streams_rows outputs 1 {
     tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [] {
       %v = tile.load %x at #id : !tile.slice<6x128xf32, global> -> f32
       tile.store %v, %y at #id streamed : f32, !tile.slice<6x128xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+tile.program @streams_narrow_rows outputs 1 {
+^bb0(%x: !tile.slice<6x128xbf16, global>, %y: !tile.slice<6x128xbf16, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<6x128xbf16, global> -> bf16
+      tile.store %v, %y at #id streamed : bf16, !tile.slice<6x128xbf16, global>
       tile.yield
     }
   }

@@ -9,6 +9,19 @@ using namespace tilewright::tile;
 
 /// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
 /// values alive, and no wider than the loop.
+/// Of the nest's elements that go past the caches, the bytes of the narrowest; zero where one does not, or a sum stays.
+static int64_t streamedBytes(ComputeOp compute) {
+  if (!compute.getAccs().empty())
+    return 0;
+  int64_t narrowest = 4;
+  for (auto store : compute.getBody().getOps<StoreOp>()) {
+    if (!store.getStreamed())
+      return 0;
+    narrowest = std::min(narrowest, elementBytes(store.getSlice().getType().getElementType()));
+  }
+  return narrowest;
+}
+
 static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t size = compute.getSizes()[compute.getVector()];
   int64_t native = shape.bytes / 4;
@@ -17,6 +30,8 @@ static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
   if (compute.getRunning())
     unroll = 1; // blocks of vectors
+  if (int64_t bytes = streamedBytes(compute))
+    unroll = 4 / bytes; // a register at a time: memory is quickest where its loads and stores alternate
   while (unroll > 1 && native * unroll > size)
     unroll /= 2;
   if (size >= native)
