@@ -357,3 +357,28 @@ tile.program @strided_to_the_end outputs 1 {
     }
   }
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+
+// Additions that wait for each other run in four chains. A power of two is one multiplication, no polynomial.
+// CHECK-LABEL: func.func @sums_squares
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<64xf32>)
+tile.program @sums_squares outputs 1 {
+^bb0(%x: !tile.slice<6x512xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 512] sizes [1, 512] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+        at [affine_map<(d0, d1)[s0, s1] -> (d0)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%sum: f32):
+      %two = arith.constant 2 : i32
+      %v = tile.load %x at #id : !tile.slice<6x512xf32, global> -> f32
+      %square = math.fpowi %v, %two : f32, i32
+      %next = arith.addf %sum, %square : f32
+      tile.yield %next : f32
+    }
+  }
+  }
+}

@@ -22,11 +22,18 @@ static int64_t streamedBytes(ComputeOp compute) {
   return narrowest;
 }
 
+/// Whether an op becomes a polynomial rather than an instruction or, as a power of two mostly does, two.
+static bool isPolynomial(Operation *op) {
+  return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+         !isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::FPowIOp, math::RoundEvenOp,
+              math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
+}
+
 static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t size = compute.getSizes()[compute.getVector()];
   int64_t native = shape.bytes / 4;
   int64_t work = 0;
-  compute.getBody().walk([&](Operation *op) { work += isa_and_nonnull<math::MathDialect>(op->getDialect()) ? 8 : 1; });
+  compute.getBody().walk([&](Operation *op) { work += isPolynomial(op) ? 8 : 1; });
   int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
   if (compute.getRunning())
     unroll = 1; // blocks of vectors
