@@ -1,0 +1,66 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-unfold-convolutions))' | FileCheck %s
+// Every window of the image is a row of one matrix; the weights are the other one as they lie.
+
+// CHECK-DAG: #[[$WINDOW:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1 * 2 + d4, d2 * 2 + d5)>
+// CHECK-DAG: #[[$ROW:.+]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[$COLUMN:.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[$TERMS:.+]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[$TURNED:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
+
+// What a convolution starts from is added at the end.
+// CHECK-LABEL: func.func @channels_first
+// CHECK-SAME: (%[[X:.+]]: tensor<2x3x17x19xf32>, %[[W:.+]]: tensor<8x3x3x3xf32>, %[[B:.+]]: tensor<2x8x8x9xf32>)
+// CHECK: %[[WINDOWS:.+]] = linalg.generic {indexing_maps = [#[[$WINDOW]], {{.*}}} ins(%[[X]]
+// CHECK: %[[ROWS:.+]] = tensor.collapse_shape %[[WINDOWS]] {{\[\[}}0, 1, 2], [3, 4, 5]] : {{.*}} into tensor<144x27xf32>
+// CHECK: %[[COLUMNS:.+]] = tensor.collapse_shape %[[W]] {{\[\[}}0], [1, 2, 3]] : {{.*}} into tensor<8x27xf32>
+// CHECK: %[[P:.+]] = linalg.generic {indexing_maps = [#[[$ROW]], #[[$COLUMN]], {{.*}}} ins(%[[ROWS]], %[[COLUMNS]]
+// CHECK: %[[E:.+]] = tensor.expand_shape %[[P]] {{\[\[}}0, 1, 2], [3]]
+// CHECK: linalg.generic {indexing_maps = [#[[$TURNED]], {{.*}}} ins(%[[E]], %[[B]]
+// CHECK: arith.addf
+// CHECK-NOT: linalg.conv
+func.func @channels_first(%x: tensor<2x3x17x19xf32>, %w: tensor<8x3x3x3xf32>, %b: tensor<2x8x8x9xf32>)
+    -> tensor<2x8x8x9xf32> {
+  %y = linalg.conv_2d_nchw_fchw {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+      ins(%x, %w : tensor<2x3x17x19xf32>, tensor<8x3x3x3xf32>) outs(%b : tensor<2x8x8x9xf32>) -> tensor<2x8x8x9xf32>
+  return %y : tensor<2x8x8x9xf32>
+}
+
+// Zeros are not added.
+// CHECK-LABEL: func.func @channels_last
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3]] : tensor<3x3x4x6xf32> into tensor<36x6xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[$ROW]], #[[$TERMS]], {{.*}}}
+// CHECK: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: return
+func.func @channels_last(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x6xf32>) -> tensor<1x7x7x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x7x7x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x7x7x6xf32>) -> tensor<1x7x7x6xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x6xf32>)
+      outs(%zeros : tensor<1x7x7x6xf32>) -> tensor<1x7x7x6xf32>
+  return %y : tensor<1x7x7x6xf32>
+}
+
+// CHECK-LABEL: func.func @leaves_one_filter_for_each_channel
+// CHECK: linalg.depthwise_conv_2d_nhwc_hwc
+func.func @leaves_one_filter_for_each_channel(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4xf32>, %b: tensor<1x7x7x4xf32>)
+    -> tensor<1x7x7x4xf32> {
+  %y = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>)
+      outs(%b : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
+  return %y : tensor<1x7x7x4xf32>
+}
+
+// CHECK-LABEL: func.func @leaves_pooling
+// CHECK: linalg.pooling_nhwc_max
+func.func @leaves_pooling(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3xf32>, %b: tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32> {
+  %y = linalg.pooling_nhwc_max ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3xf32>)
+      outs(%b : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
+  return %y : tensor<1x7x7x4xf32>
+}
+
+// CHECK-LABEL: func.func @leaves_matmuls
+// CHECK: linalg.matmul
+func.func @leaves_matmuls(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>, %c: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
