@@ -114,6 +114,11 @@ private:
     mergeAlong([&](unsigned producer, unsigned consumer) {
       return contracts(*decisions.parts[producer]) && !contracts(*decisions.parts[consumer]);
     });
+    // The windows of an image before the pad behind them: a contraction reads through the one, not under a guard.
+    mergeAlong([&](unsigned producer, unsigned consumer) {
+      const PlannedPart &reader = *decisions.parts[consumer];
+      return movesUnguarded(*decisions.parts[producer]) && (contracts(reader) || movesUnguarded(reader));
+    });
     mergeAlong([](unsigned, unsigned) { return true; });
   }
 
@@ -302,6 +307,12 @@ private:
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     return tensorExpr.inputs.size() > 1 ||
            llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); });
+  }
+
+  bool movesUnguarded(const PlannedPart &part) const {
+    return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
+      return graph.exprs()[expr].kind == ExprKind::movement && !movesInPieces(expr);
+    });
   }
 
   bool feedsContractionsOnly(unsigned expr) const {

@@ -150,6 +150,11 @@ private:
     AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
     AffineMap turned = AffineMap::get(type.getRank(), 0, read, builder.getContext());
     Value start = op.getDpsInits()[0];
+    AffineMap readStart = all;
+    if (auto broadcast = start.getDefiningOp<linalg::BroadcastOp>()) {
+      readStart = broadcast.getIndexingMapsArray()[0]; // a bias stays as small as it is
+      start = broadcast.getInput();
+    }
     auto fill = start.getDefiningOp<linalg::FillOp>();
     bool isZero =
         fill && (matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) || matchPattern(fill.getInputs()[0], m_Zero()));
@@ -157,7 +162,7 @@ private:
     SmallVector<AffineMap> maps{turned};
     if (!isZero) {
       inputs.push_back(start);
-      maps.push_back(all);
+      maps.push_back(readStart);
     }
     maps.push_back(all);
     SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
