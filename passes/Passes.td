@@ -708,14 +708,15 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
 }
 
 def UnfoldConvolutions : Pass<"tile-unfold-convolutions", "::mlir::func::FuncOp"> {
-  let summary = "Make convolutions contractions of matrices, whose rows are windows of the image";
+  let summary = "Make convolutions contractions, and pools reductions, of windows of the image";
   let description = [{
     Arrives: expressions as the front end leaves them. Leaves: for a convolution
     of static shape that sums over input channels, a movement that lays every
     window of the image in a row (im2col), a contraction of those rows with the
     weights, and what the convolution starts from added at the end. The movement
-    is for the planner to fold into whoever reads it. Convolutions with a filter
-    for each channel, and pooling, are left alone.
+    is for the planner to fold into whoever reads it. A convolution with a filter
+    for each channel becomes products and a reduction, a pool the windows and a
+    reduction.
     See test/passes/unfold-convolutions.mlir.
   }];
   let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions">];

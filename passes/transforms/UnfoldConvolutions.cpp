@@ -1,7 +1,8 @@
 // Convolutions as contractions of matrices. The windows of the image become the rows of one matrix (im2col), which is
 // movement alone: the planner lets the contraction read the image through it, or keeps it in a workgroup's memory. The
 // weights are the other matrix as they lie. So a convolution has everything that a matmul has: packed weights, a micro
-// kernel, epilogues in the same kernel.
+// kernel, epilogues in the same kernel. Where windows are only summed up or compared (one filter for each channel,
+// pooling), what is done to each element stands apart from the reduction, as in a softmax or a norm.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
 
@@ -27,6 +28,13 @@ struct Convolution {
   bool channelFirst;            ///< in the weights; otherwise it is last
 };
 
+/// A reduction over windows that contracts nothing.
+struct WindowReduction {
+  linalg::LinalgOp op;
+  Operation *combiner; ///< of the accumulator and one value, in the body
+  Value value;
+};
+
 AffineMap mapOf(linalg::LinalgOp op, unsigned operand) { return op.getIndexingMapsArray()[operand]; }
 
 /// Dims of a map that is a permutation of some of them.
@@ -37,10 +45,12 @@ std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
                              [](AffineExpr index) { return cast<AffineDimExpr>(index).getPosition(); });
 }
 
+bool isStaticConvolution(linalg::LinalgOp op) {
+  return linalg::isaConvolutionOpInterface(op) && op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 &&
+         op.hasPureTensorSemantics() && !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0);
+}
+
 std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() || op.hasDynamicShape() ||
-      llvm::is_contained(op.getStaticLoopRanges(), 0))
-    return std::nullopt;
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
   if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || !dims->depth.empty())
@@ -59,6 +69,59 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   if (found.points.size() + 1 != result->size() || found.points.size() + found.window.size() + 1 != op.getNumLoops())
     return std::nullopt;
   return found;
+}
+
+std::optional<WindowReduction> matchWindowReduction(linalg::LinalgOp op) {
+  std::optional<SmallVector<unsigned>> result = dimsOf(mapOf(op, 2));
+  Block &body = *op.getBlock();
+  Operation *combiner = body.getTerminator()->getOperand(0).getDefiningOp();
+  Value accumulator = body.getArgument(2);
+  if (!result || !combiner || combiner->getNumOperands() != 2 || !accumulator.hasOneUse() ||
+      !llvm::is_contained(combiner->getOperands(), accumulator))
+    return std::nullopt;
+  Value value = combiner->getOperand(combiner->getOperand(0) == accumulator ? 1 : 0);
+  return value.getType() == accumulator.getType() ? std::optional(WindowReduction{op, combiner, value}) : std::nullopt;
+}
+
+Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
+  return tensor::EmptyOp::create(builder, loc, shape, element);
+}
+
+/// Zeros, or nothing known.
+bool isZeros(Value tensor) {
+  auto fill = tensor.getDefiningOp<linalg::FillOp>();
+  return fill && (matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) || matchPattern(fill.getInputs()[0], m_Zero()));
+}
+
+/// `value`, read at `read`, and what the result of `op` starts from.
+Value withStart(OpBuilder &builder, linalg::LinalgOp op, Value value, AffineMap read) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+  Value start = op.getDpsInits()[0];
+  AffineMap readStart = all;
+  if (auto broadcast = start.getDefiningOp<linalg::BroadcastOp>()) {
+    readStart = broadcast.getIndexingMapsArray()[0]; // a bias stays as small as it is
+    start = broadcast.getInput();
+  }
+  bool adds = !isZeros(start);
+  SmallVector<Value> inputs{value};
+  SmallVector<AffineMap> maps{read};
+  if (adds) {
+    inputs.push_back(start);
+    maps.push_back(readStart);
+  }
+  maps.push_back(all);
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &inside, Location at, ValueRange elements) {
+    Value sum = elements[0];
+    if (adds)
+      sum = isa<FloatType>(type.getElementType()) ? arith::AddFOp::create(inside, at, sum, elements[1]).getResult()
+                                                  : arith::AddIOp::create(inside, at, sum, elements[1]).getResult();
+    linalg::YieldOp::create(inside, at, sum);
+  };
+  Value into = emptyTensor(builder, loc, type.getShape(), type.getElementType());
+  return linalg::GenericOp::create(builder, loc, TypeRange(type), inputs, into, maps, loops, body).getResult(0);
 }
 
 class Unfolder {
@@ -84,8 +147,6 @@ private:
   SmallVector<int64_t> sizesOf(ArrayRef<unsigned> dims) const {
     return llvm::map_to_vector(dims, [&](unsigned dim) { return sizes[dim]; });
   }
-
-  Value empty(ArrayRef<int64_t> shape, Type element) { return tensor::EmptyOp::create(builder, loc, shape, element); }
 
   Value reshaped(Value value, ArrayRef<int64_t> shape) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -113,8 +174,8 @@ private:
     AffineMap read = mapOf(op, 0).replaceDimsAndSymbols(places, {}, order.size(), 0);
     SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
     auto generic = linalg::GenericOp::create(
-        builder, loc, TypeRange(RankedTensorType::get(sizesOf(order), element)), image, empty(sizesOf(order), element),
-        {read, builder.getMultiDimIdentityMap(order.size())}, loops,
+        builder, loc, TypeRange(RankedTensorType::get(sizesOf(order), element)), image,
+        emptyTensor(builder, loc, sizesOf(order), element), {read, builder.getMultiDimIdentityMap(order.size())}, loops,
         [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
     return generic.getResult(0);
   }
@@ -130,7 +191,8 @@ private:
                                        builder.getContext()),
                         AffineMap::get(3, 0, {row, column}, builder.getContext())};
     Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
-    Value sums = linalg::FillOp::create(builder, loc, zero, empty({rows, columns}, element)).getResult(0);
+    Value sums =
+        linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, {rows, columns}, element)).getResult(0);
     using Kind = utils::IteratorType;
     auto generic = linalg::GenericOp::create(builder, loc, TypeRange(sums.getType()), ValueRange{image, weights}, sums,
                                              maps, {Kind::parallel, Kind::parallel, Kind::reduction});
@@ -147,35 +209,7 @@ private:
     SmallVector<AffineExpr> read(order.size());
     for (auto [place, dim] : llvm::enumerate(*dimsOf(mapOf(op, 2))))
       read[llvm::find(order, dim) - order.begin()] = builder.getAffineDimExpr(place);
-    AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
-    AffineMap turned = AffineMap::get(type.getRank(), 0, read, builder.getContext());
-    Value start = op.getDpsInits()[0];
-    AffineMap readStart = all;
-    if (auto broadcast = start.getDefiningOp<linalg::BroadcastOp>()) {
-      readStart = broadcast.getIndexingMapsArray()[0]; // a bias stays as small as it is
-      start = broadcast.getInput();
-    }
-    auto fill = start.getDefiningOp<linalg::FillOp>();
-    bool isZero =
-        fill && (matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) || matchPattern(fill.getInputs()[0], m_Zero()));
-    SmallVector<Value> inputs{value};
-    SmallVector<AffineMap> maps{turned};
-    if (!isZero) {
-      inputs.push_back(start);
-      maps.push_back(readStart);
-    }
-    maps.push_back(all);
-    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-    auto add = [&](OpBuilder &body, Location at, ValueRange elements) {
-      Value sum = elements[0];
-      if (!isZero)
-        sum = isa<FloatType>(type.getElementType()) ? arith::AddFOp::create(body, at, sum, elements[1]).getResult()
-                                                    : arith::AddIOp::create(body, at, sum, elements[1]).getResult();
-      linalg::YieldOp::create(body, at, sum);
-    };
-    return linalg::GenericOp::create(builder, loc, TypeRange(type), inputs,
-                                     empty(type.getShape(), type.getElementType()), maps, loops, add)
-        .getResult(0);
+    return withStart(builder, op, value, AffineMap::get(type.getRank(), 0, read, builder.getContext()));
   }
 
   const Convolution &convolution;
@@ -185,19 +219,94 @@ private:
   SmallVector<int64_t> sizes; ///< of the convolution's loops
 };
 
+/// What is done to each element of a window, as a tensor of its own: the result's dims, then the windows'.
+Value elementsOf(OpBuilder &builder, const WindowReduction &reduction, ArrayRef<unsigned> order) {
+  linalg::LinalgOp op = reduction.op;
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](unsigned dim) { return sizes[dim]; });
+  SmallVector<AffineExpr> places(order.size());
+  for (auto [place, dim] : llvm::enumerate(order))
+    places[dim] = builder.getAffineDimExpr(place);
+  Block &body = *op.getBlock();
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<BlockArgument> arguments;
+  for (unsigned input : {0, 1})
+    if (!body.getArgument(input).use_empty()) { // a pool's window is a shape alone
+      inputs.push_back(op->getOperand(input));
+      maps.push_back(mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0));
+      arguments.push_back(body.getArgument(input));
+    }
+  maps.push_back(builder.getMultiDimIdentityMap(order.size()));
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
+  Type element = reduction.value.getType();
+  Value into = emptyTensor(builder, op.getLoc(), shape, element);
+  auto copy = [&](OpBuilder &inside, Location at, ValueRange elements) {
+    IRMapping values;
+    for (auto [argument, value] : llvm::zip(arguments, elements))
+      values.map(argument, value);
+    for (Operation &each : body.without_terminator())
+      if (&each != reduction.combiner)
+        inside.clone(each, values);
+    linalg::YieldOp::create(inside, at, values.lookupOrDefault(reduction.value));
+  };
+  return linalg::GenericOp::create(builder, op.getLoc(), TypeRange(into.getType()), inputs, into, maps, loops, copy)
+      .getResult(0);
+}
+
+Value unfoldReduction(const WindowReduction &reduction) {
+  linalg::LinalgOp op = reduction.op;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  SmallVector<unsigned> order = *dimsOf(mapOf(op, 2));
+  unsigned rank = order.size();
+  for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
+    if (!llvm::is_contained(ArrayRef(order).take_front(rank), dim))
+      order.push_back(dim);
+  Value elements = elementsOf(builder, reduction, order);
+  AffineMap all = builder.getMultiDimIdentityMap(order.size());
+  AffineMap result = all.getMajorSubMap(rank);
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::reduction);
+  std::fill_n(loops.begin(), rank, utils::IteratorType::parallel);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Value start = op.getDpsInits()[0];
+  // Where windows are summed up, a bias is added to the sums. Extrema start from a constant.
+  bool sums = isa<arith::AddFOp, arith::AddIOp>(reduction.combiner);
+  if (sums) {
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
+    Value into = emptyTensor(builder, loc, type.getShape(), type.getElementType());
+    start = linalg::FillOp::create(builder, loc, zero, into).getResult(0);
+  }
+  auto combine = [&](OpBuilder &inside, Location at, ValueRange values) {
+    IRMapping both;
+    both.map(op.getBlock()->getArgument(2), values[1]);
+    both.map(reduction.value, values[0]);
+    linalg::YieldOp::create(inside, at, inside.clone(*reduction.combiner, both)->getResult(0));
+  };
+  Value reduced =
+      linalg::GenericOp::create(builder, loc, TypeRange(type), elements, start, ArrayRef{all, result}, loops, combine)
+          .getResult(0);
+  return sums ? withStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)) : reduced;
+}
+
 struct UnfoldConvolutions : impl::UnfoldConvolutionsBase<UnfoldConvolutions> {
   using UnfoldConvolutionsBase::UnfoldConvolutionsBase;
 
   void runOnOperation() override {
-    SmallVector<Convolution> convolutions;
+    SmallVector<linalg::LinalgOp> found;
     getOperation().walk([&](linalg::LinalgOp op) {
-      if (linalg::isaConvolutionOpInterface(op))
-        if (std::optional<Convolution> found = matchConvolution(op))
-          convolutions.push_back(*found);
+      if (isStaticConvolution(op))
+        found.push_back(op);
     });
-    for (const Convolution &convolution : convolutions) {
-      linalg::LinalgOp op = convolution.op;
-      op->getResult(0).replaceAllUsesWith(Unfolder(convolution).unfold());
+    for (linalg::LinalgOp op : found) {
+      Value unfolded;
+      if (auto convolution = matchConvolution(op))
+        unfolded = Unfolder(*convolution).unfold();
+      else if (auto reduction = matchWindowReduction(op))
+        unfolded = unfoldReduction(*reduction);
+      else
+        continue;
+      op->getResult(0).replaceAllUsesWith(unfolded);
       op->erase();
       ++numUnfolded;
     }

@@ -5,6 +5,7 @@
 // CHECK-DAG: #[[$ROW:.+]] = affine_map<(d0, d1, d2) -> (d0, d2)>
 // CHECK-DAG: #[[$COLUMN:.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
 // CHECK-DAG: #[[$TERMS:.+]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[$SLIDING:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1 + d4, d2 + d5, d3)>
 // CHECK-DAG: #[[$TURNED:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
 
 // What a convolution starts from is added at the end.
@@ -41,18 +42,27 @@ func.func @channels_last(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x6xf32>) -> te
   return %y : tensor<1x7x7x6xf32>
 }
 
-// CHECK-LABEL: func.func @leaves_one_filter_for_each_channel
-// CHECK: linalg.depthwise_conv_2d_nhwc_hwc
-func.func @leaves_one_filter_for_each_channel(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4xf32>, %b: tensor<1x7x7x4xf32>)
+// With one filter for each channel there is nothing to contract: products, and their sums.
+// CHECK-LABEL: func.func @one_filter_for_each_channel
+// CHECK-SAME: (%[[X:.+]]: tensor<1x9x9x4xf32>, %[[W:.+]]: tensor<3x3x4xf32>, %[[B:.+]]: tensor<1x7x7x4xf32>)
+// CHECK: %[[PRODUCTS:.+]] = linalg.generic {indexing_maps = [#[[$SLIDING]], {{.*}}} ins(%[[X]], %[[W]] :
+// CHECK:   arith.mulf
+// CHECK: %[[SUMS:.+]] = linalg.generic {{.*}}"reduction", "reduction"]} ins(%[[PRODUCTS]] : tensor<1x7x7x4x3x3xf32>)
+// CHECK:   arith.addf
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]], %[[B]] :
+func.func @one_filter_for_each_channel(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4xf32>, %b: tensor<1x7x7x4xf32>)
     -> tensor<1x7x7x4xf32> {
   %y = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>)
       outs(%b : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
   return %y : tensor<1x7x7x4xf32>
 }
 
-// CHECK-LABEL: func.func @leaves_pooling
-// CHECK: linalg.pooling_nhwc_max
-func.func @leaves_pooling(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3xf32>, %b: tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32> {
+// CHECK-LABEL: func.func @pool
+// CHECK-SAME: (%[[X:.+]]: tensor<1x9x9x4xf32>, %{{.+}}: tensor<3x3xf32>, %[[B:.+]]: tensor<1x7x7x4xf32>)
+// CHECK: %[[WINDOWS:.+]] = linalg.generic {indexing_maps = [#[[$SLIDING]], {{.*}}} ins(%[[X]] :
+// CHECK: linalg.generic {{.*}}"reduction", "reduction"]} ins(%[[WINDOWS]] : {{.*}}) outs(%[[B]] :
+// CHECK:   arith.maximumf
+func.func @pool(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3xf32>, %b: tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32> {
   %y = linalg.pooling_nhwc_max ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3xf32>)
       outs(%b : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
   return %y : tensor<1x7x7x4xf32>
