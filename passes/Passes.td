@@ -707,19 +707,20 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
-def UnfoldConvolutions : Pass<"tile-unfold-convolutions", "::mlir::func::FuncOp"> {
-  let summary = "Make convolutions contractions, and pools reductions, of windows of the image";
+def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Make convolutions contractions of matrices, and what no register block computes reductions";
   let description = [{
     Arrives: expressions as the front end leaves them. Leaves: for a convolution
     of static shape that sums over input channels, a movement that lays every
     window of the image in a row (im2col), a contraction of those rows with the
     weights, and what the convolution starts from added at the end. The movement
     is for the planner to fold into whoever reads it. A convolution with a filter
-    for each channel becomes products and a reduction, a pool the windows and a
-    reduction.
-    See test/passes/unfold-convolutions.mlir.
+    for each channel becomes products and a reduction, and so does a contraction
+    with both factors or none along the innermost dim of its result; a pool
+    becomes the windows and a reduction.
+    See test/passes/unfold-contractions.mlir.
   }];
-  let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions">];
+  let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions, pools and contractions">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }

@@ -189,7 +189,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   if (!isGpu) {
     manager.addNestedPass<func::FuncOp>(createNarrowProducts());
-    manager.addNestedPass<func::FuncOp>(createUnfoldConvolutions());
+    manager.addNestedPass<func::FuncOp>(createUnfoldContractions());
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict")

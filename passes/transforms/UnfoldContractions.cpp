@@ -2,9 +2,12 @@
 // movement alone: the planner lets the contraction read the image through it, or keeps it in a workgroup's memory. The
 // weights are the other matrix as they lie. So a convolution has everything that a matmul has: packed weights, a micro
 // kernel, epilogues in the same kernel. Where windows are only summed up or compared (one filter for each channel,
-// pooling), what is done to each element stands apart from the reduction, as in a softmax or a norm.
+// pooling), or where nothing lies along the lanes of a contraction (a row by a column, a matrix by a vector), what is
+// done to each element stands apart from the reduction, as in a softmax or a norm.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/plan/ConstantOperand.h"
+#include "passes/plan/Eligibility.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,7 +18,7 @@
 using namespace mlir;
 
 namespace tilewright {
-#define GEN_PASS_DEF_UNFOLDCONVOLUTIONS
+#define GEN_PASS_DEF_UNFOLDCONTRACTIONS
 #include "passes/Passes.h.inc"
 
 namespace {
@@ -28,8 +31,8 @@ struct Convolution {
   bool channelFirst;            ///< in the weights; otherwise it is last
 };
 
-/// A reduction over windows that contracts nothing.
-struct WindowReduction {
+/// A reduction that no register block computes.
+struct PlainReduction {
   linalg::LinalgOp op;
   Operation *combiner; ///< of the accumulator and one value, in the body
   Value value;
@@ -45,9 +48,31 @@ std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
                              [](AffineExpr index) { return cast<AffineDimExpr>(index).getPosition(); });
 }
 
-bool isStaticConvolution(linalg::LinalgOp op) {
-  return linalg::isaConvolutionOpInterface(op) && op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 &&
-         op.hasPureTensorSemantics() && !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0);
+bool isStatic(linalg::LinalgOp op) {
+  return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
+         !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0);
+}
+
+/// Whether the contraction has both factors, or none, along the innermost dim of its result; or multiplies a vector
+/// with a matrix that lies the other way, and that nobody lays out at compile time.
+bool hasNothingAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
+  const TensorExpr &expr = graph.exprs()[id];
+  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+  if (expr.kind != ExprKind::contraction || !op || !linalg::isaContractionOpInterface(op) || atLoad[id] ||
+      !isStatic(op))
+    return false;
+  Block &body = *op.getBlock();
+  if (!matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+    return false;
+  std::optional<ContractionRoles> roles = contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
+  if (!roles || roles->row >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
+    return !roles;
+  const TensorAccess &lanes = expr.inputs[roles->laneInput];
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(lanes.tensor.getType()).getShape();
+  for (auto [index, size] : llvm::reverse(llvm::zip_equal(lanes.map.getResults(), shape)))
+    if (size > 1)
+      return !index.isFunctionOfDim(roles->lane);
+  return false;
 }
 
 std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
@@ -71,7 +96,7 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   return found;
 }
 
-std::optional<WindowReduction> matchWindowReduction(linalg::LinalgOp op) {
+std::optional<PlainReduction> matchPlainReduction(linalg::LinalgOp op) {
   std::optional<SmallVector<unsigned>> result = dimsOf(mapOf(op, 2));
   Block &body = *op.getBlock();
   Operation *combiner = body.getTerminator()->getOperand(0).getDefiningOp();
@@ -80,7 +105,7 @@ std::optional<WindowReduction> matchWindowReduction(linalg::LinalgOp op) {
       !llvm::is_contained(combiner->getOperands(), accumulator))
     return std::nullopt;
   Value value = combiner->getOperand(combiner->getOperand(0) == accumulator ? 1 : 0);
-  return value.getType() == accumulator.getType() ? std::optional(WindowReduction{op, combiner, value}) : std::nullopt;
+  return value.getType() == accumulator.getType() ? std::optional(PlainReduction{op, combiner, value}) : std::nullopt;
 }
 
 Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
@@ -220,7 +245,7 @@ private:
 };
 
 /// What is done to each element of a window, as a tensor of its own: the result's dims, then the windows'.
-Value elementsOf(OpBuilder &builder, const WindowReduction &reduction, ArrayRef<unsigned> order) {
+Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<unsigned> order) {
   linalg::LinalgOp op = reduction.op;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](unsigned dim) { return sizes[dim]; });
@@ -254,7 +279,7 @@ Value elementsOf(OpBuilder &builder, const WindowReduction &reduction, ArrayRef<
       .getResult(0);
 }
 
-Value unfoldReduction(const WindowReduction &reduction) {
+Value unfoldReduction(const PlainReduction &reduction) {
   linalg::LinalgOp op = reduction.op;
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -289,20 +314,27 @@ Value unfoldReduction(const WindowReduction &reduction) {
   return sums ? withStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)) : reduced;
 }
 
-struct UnfoldConvolutions : impl::UnfoldConvolutionsBase<UnfoldConvolutions> {
-  using UnfoldConvolutionsBase::UnfoldConvolutionsBase;
+struct UnfoldContractions : impl::UnfoldContractionsBase<UnfoldContractions> {
+  using UnfoldContractionsBase::UnfoldContractionsBase;
 
   void runOnOperation() override {
     SmallVector<linalg::LinalgOp> found;
     getOperation().walk([&](linalg::LinalgOp op) {
-      if (isStaticConvolution(op))
+      if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
         found.push_back(op);
     });
+    if (getOperation().getBody().hasOneBlock()) {
+      TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
+      std::vector<bool> atLoad = computedAtLoad(graph);
+      for (auto [id, expr] : llvm::enumerate(graph.exprs()))
+        if (hasNothingAlongLanes(graph, atLoad, id))
+          found.push_back(cast<linalg::LinalgOp>(expr.op));
+    }
     for (linalg::LinalgOp op : found) {
       Value unfolded;
-      if (auto convolution = matchConvolution(op))
+      if (std::optional<Convolution> convolution = matchConvolution(op))
         unfolded = Unfolder(*convolution).unfold();
-      else if (auto reduction = matchWindowReduction(op))
+      else if (std::optional<PlainReduction> reduction = matchPlainReduction(op))
         unfolded = unfoldReduction(*reduction);
       else
         continue;

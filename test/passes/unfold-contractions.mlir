@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-unfold-convolutions))' | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-unfold-contractions))' | FileCheck %s
 // Every window of the image is a row of one matrix; the weights are the other one as they lie.
 
 // CHECK-DAG: #[[$WINDOW:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1 * 2 + d4, d2 * 2 + d5)>
@@ -73,4 +73,28 @@ func.func @pool(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3xf32>, %b: tensor<1x7x7x4
 func.func @leaves_matmuls(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>, %c: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %y = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
   return %y : tensor<4x6xf32>
+}
+
+// A row by a column has no lanes: products and their sum.
+// CHECK-LABEL: func.func @row_by_column
+// CHECK: %[[PRODUCTS:.+]] = linalg.generic {{.*}}"parallel", "parallel", "parallel"]} ins(%{{.+}}, %{{.+}} : tensor<1x5xf32>, tensor<5x1xf32>)
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%[[PRODUCTS]] : tensor<1x1x5xf32>)
+func.func @row_by_column(%a: tensor<1x5xf32>, %b: tensor<5x1xf32>, %c: tensor<1x1xf32>) -> tensor<1x1xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<1x5xf32>, tensor<5x1xf32>) outs(%c : tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+// A matrix that is given lies along what is summed.
+// CHECK-LABEL: func.func @matrix_by_vector
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.+}} : tensor<40x1x5xf32>)
+func.func @matrix_by_vector(%a: tensor<40x5xf32>, %b: tensor<5x1xf32>, %c: tensor<40x1xf32>) -> tensor<40x1xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<40x5xf32>, tensor<5x1xf32>) outs(%c : tensor<40x1xf32>) -> tensor<40x1xf32>
+  return %y : tensor<40x1xf32>
+}
+
+// CHECK-LABEL: func.func @leaves_vector_by_matrix
+// CHECK: linalg.matmul
+func.func @leaves_vector_by_matrix(%a: tensor<1x5xf32>, %b: tensor<5x40xf32>, %c: tensor<1x40xf32>) -> tensor<1x40xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<1x5xf32>, tensor<5x40xf32>) outs(%c : tensor<1x40xf32>) -> tensor<1x40xf32>
+  return %y : tensor<1x40xf32>
 }
