@@ -165,20 +165,18 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   }
 }
 
-/// Algebra that adds and divides in another order than the graph. On GPUs contractions stay with IREE, and the threads
-/// of a block would wait for each other wherever a reference moves.
+/// Algebra that adds and divides in another order than the graph.
 void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   ShiftMomentsOptions shift;
   shift.target = options.target;
   manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  manager.addNestedPass<func::FuncOp>(createDelayDivisions());
   if (isGpu) {
     SplitReductionsOptions split;
     split.target = options.target;
     split.gridSync = options.gridSync;
     manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
-    return;
   }
-  manager.addNestedPass<func::FuncOp>(createDelayDivisions());
   RunMaximaOptions run;
   run.target = options.target;
   manager.addNestedPass<func::FuncOp>(createRunMaxima(run));

@@ -69,17 +69,44 @@ static bool isSumOfContraction(Value slice) {
          });
 }
 
+/// Whether the sums are those of one matrix: then all of the operands is read before the first of them is handed over.
+static bool isOneMatrix(ComputeOp contraction) {
+  SmallVector<LoadOp> operands(contraction.getBodyBlock().getOps<LoadOp>());
+  llvm::SmallDenseSet<Value> spanned;
+  for (auto [dim, size] : llvm::enumerate(contraction.getSizes())) {
+    if (size == 1 || contraction.isReduced(dim))
+      continue;
+    SmallVector<LoadOp> changed(
+        llvm::make_filter_range(operands, [&](LoadOp load) { return load.getMap().isFunctionOfDim(dim); }));
+    if (changed.size() != 1 || !spanned.insert(changed.front()).second)
+      return false;
+  }
+  return true;
+}
+
+/// Whether no nest between the two writes memory that the operands had.
+static bool followsAtOnce(ComputeOp contraction, ComputeOp reader) {
+  Operation *next = contraction->getNextNode();
+  while (isa_and_nonnull<SyncOp>(next))
+    next = next->getNextNode();
+  return reader && next == reader;
+}
+
 /// The one nest that reads the buffer, if the contraction may as well be computed right before it: between the two are
 /// only nests that have nothing to do with either, such as one that keeps a bias for the tile.
 static ComputeOp readerOf(ComputeOp contraction, Value buffer) {
-  for (LoadOp load : contraction.getBodyBlock().getOps<LoadOp>())
-    if (load.getSlice().getType().getSpace() != Space::global)
-      return {};
+  bool readsBuffer = llvm::any_of(contraction.getBodyBlock().getOps<LoadOp>(), [](LoadOp load) {
+    return load.getSlice().getType().getSpace() != Space::global;
+  });
+  if (readsBuffer && !isOneMatrix(contraction))
+    return {};
   Operation *next = contraction->getNextNode();
   for (; next && !(isa<ComputeOp>(next) && touches(cast<ComputeOp>(next), buffer)); next = next->getNextNode())
     if (!isa<SyncOp, ComputeOp>(next))
       return {};
   auto reader = dyn_cast_or_null<ComputeOp>(next);
+  if (readsBuffer && !followsAtOnce(contraction, reader))
+    return {};
   for (Operation *user : buffer.getUsers())
     if (user != contraction.getOperation() && (!isa<LoadOp>(user) || user->getParentOp() != next))
       return {};

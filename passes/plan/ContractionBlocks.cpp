@@ -2,6 +2,7 @@
 
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/Work.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -12,6 +13,8 @@ constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics th
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
 constexpr double kReadOnce = 0.5;      ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16;   ///< special functions of an SM in a cycle
+constexpr int64_t kMostThreads = 256;  ///< of a block without rows that have to be whole
 constexpr double kWorthwhile = 0.97;   ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
@@ -22,15 +25,16 @@ struct Product {
   double terms = 1;            ///< of a sum
   int64_t longest = 1;         ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
+  bool rowsResident = false, lanesResident = false; ///< what another nest leaves in shared memory
 };
 
 int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
 
 class BlockChooser {
 public:
-  BlockChooser(const TensorGraph &graph, const Target &target, IndexSpace &space,
+  BlockChooser(const TensorGraph &graph, const Target &target, IndexSpace &space, int64_t walked,
                llvm::function_ref<int64_t()> footprint)
-      : graph(graph), target(target), space(space), footprint(footprint) {}
+      : graph(graph), target(target), space(space), walked(walked), footprint(footprint) {}
 
   std::string choose() {
     if (std::string why = collect(); !why.empty())
@@ -39,13 +43,18 @@ public:
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
     space.group = 0;
-    for (int64_t threads : {256, 128, 64})
-      for (int64_t rows : sizesOf(first.row, 1))
-        for (int64_t lanes : sizesOf(first.lane, kLeastLanes)) {
-          setTile(first.row, rows);
-          setTile(first.lane, lanes);
-          consider(threads);
-        }
+    for (int64_t blocks : walkedSizes())
+      for (int64_t threads : {256, 128, 64, 512})
+        for (int64_t rows : sizesOf(first.row, leastRows()))
+          for (int64_t lanes : sizesOf(first.lane, kLeastLanes)) {
+            if (threads > kMostThreads && !handsOver)
+              continue; // a tile of its own can be smaller instead
+            setTile(first.row, rows);
+            setTile(first.lane, lanes);
+            if (walked >= 0)
+              space.tiles[walked] = blocks;
+            consider(threads);
+          }
     if (quickest == std::numeric_limits<double>::infinity())
       return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
     space = best;
@@ -58,10 +67,11 @@ private:
   std::string collect() {
     for (const PartRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
-      if (expr.kind != ExprKind::contraction)
+      if (expr.kind != ExprKind::contraction) {
+        handsOver |= expr.kind == ExprKind::reduction;
         continue;
-      if (llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; }))
-        return "a contraction of what another nest of the kernel makes: not on GPUs";
+      }
+      handsOver |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
       std::optional<ContractionRoles> roles = rolesOf(graph, root);
       std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false);
       if (!roles || !kernel)
@@ -77,9 +87,37 @@ private:
       }
       product.rowBytes = bytesOf(root.accesses[roles->rowInput].tensor);
       product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
+      product.rowsResident = root.accesses[roles->rowInput].producer >= 0;
+      product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       products.push_back(product);
     }
     return "";
+  }
+
+  /// Of a row dim: what is handed over in shared memory has no rows to fill a warp's step up with.
+  int64_t leastRows() const {
+    bool isWarp = products.front().kernel.unit == StepUnit::warp;
+    return handsOver && isWarp ? products.front().kernel.block.rows : 1;
+  }
+
+  /// Of the walked dim: whole, or blocks that leave no rest if some do.
+  SmallVector<int64_t> walkedSizes() const {
+    if (walked < 0)
+      return {1};
+    SmallVector<int64_t> sizes = {space.extents[walked]};
+    for (int64_t size : {128, 64, 32})
+      if (size < space.extents[walked])
+        sizes.push_back(size);
+    return sizes;
+  }
+
+  /// How often a tile computes what the product has of it: once for each block of a dim that the product does not sum.
+  double timesOf(const Product &product) const {
+    const TensorExpr &expr = graph.exprs()[product.root->expr];
+    for (auto [dim, place] : llvm::enumerate(product.root->dims))
+      if (walked >= 0 && place == walked && !llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
+        return static_cast<double>(space.blocksPerTile());
+    return 1;
   }
 
   SmallVector<int64_t> sizesOf(int64_t place, int64_t least) const {
@@ -108,15 +146,16 @@ private:
   double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads) const {
     double clock = target.gpu.clockHz;
     double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
-    double multiply = static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
+    double times = timesOf(product);
+    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
     double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
     double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
-    double read = units * product.terms *
+    double read = times * units * product.terms *
                   static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes);
     double banks = read / (kBankBytes * clock);
     double busy = together * std::max({multiply, l2, banks});
     // The first step comes from DRAM; each waits for its copies if those behind it do not cover that.
-    double steps = std::ceil(product.terms / static_cast<double>(tiling.step));
+    double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double waits =
         (target.gpu.dramCycles + steps * target.gpu.l2Cycles / static_cast<double>(tiling.stages - 1)) / clock;
     return std::max(busy, waits);
@@ -124,8 +163,9 @@ private:
 
   /// Of the operands, past L1.
   double bytesOfBlock(const Product &product) const {
-    return product.terms *
-           static_cast<double>(tileOf(product.row) * product.rowBytes + tileOf(product.lane) * product.laneBytes);
+    return timesOf(product) * product.terms *
+           static_cast<double>((product.rowsResident ? 0 : tileOf(product.row) * product.rowBytes) +
+                               (product.lanesResident ? 0 : tileOf(product.lane) * product.laneBytes));
   }
 
   double l2Bandwidth() const {
@@ -133,6 +173,13 @@ private:
       if (level.space == tile::Space::global)
         return level.bandwidth; // innermost first
     return target.levels.back().bandwidth;
+  }
+
+  /// The seconds in which an SM does what lies between a block's contractions: shared memory and special functions.
+  double betweenSeconds() const {
+    PartWork work = workOf(graph, space);
+    double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
+    return (work.blockBytes / kBankBytes + work.special / kSpecialLanes) / tiles / clock;
   }
 
   void consider(int64_t threads) {
@@ -170,6 +217,8 @@ private:
       seconds += productSeconds(product, tiling, together, threads);
       bytes += blocks * bytesOfBlock(product);
     }
+    if (handsOver)
+      seconds += together * betweenSeconds();
     seconds *= waves;
     // Of blocks that take as long, those that read least.
     if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
@@ -185,8 +234,10 @@ private:
   const TensorGraph &graph;
   const Target &target;
   IndexSpace &space;
+  int64_t walked;
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
+  bool handsOver = false; ///< a contraction or a reduction reads what another nest leaves in shared memory
   double quickest = std::numeric_limits<double>::infinity(), leastBytes = 0;
   std::string whyNone;
   IndexSpace best;
@@ -194,6 +245,6 @@ private:
 } // namespace
 
 std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
-                                               llvm::function_ref<int64_t()> footprint) {
-  return BlockChooser(graph, target, space, footprint).choose();
+                                               int64_t walked, llvm::function_ref<int64_t()> footprint) {
+  return BlockChooser(graph, target, space, walked, footprint).choose();
 }

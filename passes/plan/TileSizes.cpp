@@ -5,6 +5,7 @@
 #include "passes/plan/BlockShapes.h"
 #include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/LiveBuffers.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
 
@@ -37,11 +38,12 @@ public:
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
-    bool contracts = llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); });
-    if (contracts && isGpu()) {
-      if (std::string why = chooseContractionBlock(graph, target, space, [&] { return footprint(); }); !why.empty())
+    if (contracts() && isGpu()) {
+      int64_t walked = walkableDim(graph, part, space);
+      std::string why = chooseContractionBlock(graph, target, space, walked, [&] { return footprint(); });
+      if (!why.empty())
         return why;
-    } else if (contracts) {
+    } else if (contracts()) {
       chooseContractionTiles();
     } else if (isGpu()) {
       chooseBlockShape(graph, target, space, [&] { return footprint(); });
@@ -79,6 +81,9 @@ private:
   }
 
   bool isContraction(const PartRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
+  bool contracts() const {
+    return llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); });
+  }
   bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
@@ -292,7 +297,7 @@ private:
   }
 
   int64_t footprint() const {
-    int64_t bytes = resultBytes();
+    int64_t bytes = isGpu() && contracts() ? liveBufferBytes(graph, space) : resultBytes();
     std::vector<Value> resident = workgroupStaged();
     for (Value tensor : resident)
       bytes += aligned(tensorBytes(tensor));

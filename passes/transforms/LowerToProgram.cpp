@@ -148,8 +148,19 @@ private:
       shape.push_back(place < 0 ? 1 : tiles[place]);
     }
     Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+    if (subprogram->hasAttr(kThreadsAttr) && feedsContraction(tensor) && !shape.empty())
+      shape.back() = paddedLine(shape.back(), elementBytes(element));
     return AllocOp::create(builder, root.getLoc(), SliceType::get(context(), shape, element, Space::block),
                            IntegerAttr());
+  }
+
+  static bool feedsContraction(Value tensor) {
+    return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+      if (auto connect = dyn_cast<ConnectOp>(user))
+        return feedsContraction(connect.getResult());
+      auto root = dyn_cast<ExprOp>(user);
+      return root && root.getMicroKernel();
+    });
   }
 
   /// A buffer for a staged slice of an input, one dim per dim of the space that the access uses.

@@ -1,5 +1,6 @@
 #include "passes/transforms/Movement.h"
 
+#include "dialects/tile/BufferPlaces.h"
 #include "passes/plan/WalkedDim.h"
 
 using namespace mlir;
@@ -22,6 +23,11 @@ int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
   while (along < static_cast<int64_t>(grid.size()) && !llvm::is_contained(nest.dims, grid[grid.size() - 1 - along]))
     ++along;
   return along;
+}
+
+int64_t tilewright::paddedLine(int64_t elements, int64_t elementBytes) {
+  int64_t atom = kCopyBytes / elementBytes;
+  return elements % (2 * atom) == 0 ? elements + atom : elements;
 }
 
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {

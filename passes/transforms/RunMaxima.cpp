@@ -1,5 +1,5 @@
 // Names the maxima that one pass over a row finds together with the sum of exp(x - maximum). The algebra is
-// RunningMaximum's; here it is only said to be wanted, because strict numerics and GPUs do without it. Whether a kernel
+// RunningMaximum's; here it is only said to be wanted, because strict numerics do without it. Whether a kernel
 // uses it is seen from its loop nests.
 #include "passes/Passes.h"
 #include "passes/analysis/OwnMaximum.h"
@@ -100,7 +100,9 @@ struct RunMaxima : impl::RunMaximaBase<RunMaxima> {
       TensorGraph graph = TensorGraph::build(block);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
-        if (form.empty())
+        // Threads that share a row would wait for each other wherever its reference moves.
+        bool isLeft = machine->backend == Backend::cuda && form == kRunningMaximum;
+        if (form.empty() || isLeft)
           continue;
         expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
         ++numNamed;

@@ -226,6 +226,7 @@ void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMappin
   OpBuilder body = OpBuilder::atBlockTerminator(copy.getBody());
   for (Operation &op : loop.getBody()->without_terminator())
     convertOp(body, op, values);
+  endBlock(body, loop.getLoc());
 }
 
 /// Tiles of a workgroup follow each other along the last dims of the grid.

@@ -30,6 +30,8 @@ protected:
   /// Before the first op of a part, and after the last op of each of its tiles if there are several.
   virtual void beginPart(mlir::OpBuilder &, tile::ParallelOp) {}
   virtual void endTile(mlir::OpBuilder &, tile::ParallelOp) {}
+  /// After the last op of each block of a walked dim.
+  virtual void endBlock(mlir::OpBuilder &, mlir::Location) {}
   virtual void finish(mlir::OpBuilder &) {}
   /// The memory spaces of bindings and of the workgroup's memory.
   virtual mlir::Attribute globalSpace() const { return {}; }

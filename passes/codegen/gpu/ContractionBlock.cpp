@@ -32,6 +32,13 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
+static OperandShape rowShape(const ContractionPlan &plan) {
+  return {plan.contraction.row, plan.terms, plan.tiling.rows, plan.tiling.step};
+}
+static OperandShape laneShape(const ContractionPlan &plan) {
+  return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step};
+}
+
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
                                                            std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
@@ -58,6 +65,10 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
+  if (isResident(compute, contraction->rows, rowShape(plan)))
+    plan.tiling.rowSlotBytes = 0;
+  if (isResident(compute, contraction->lanes, laneShape(plan)))
+    plan.tiling.laneSlotBytes = 0;
   return plan;
 }
 
@@ -72,9 +83,7 @@ public:
                Value thread, int64_t threads, Value scratch)
       : frame(builder, compute, values, thread, threads, scratch), builder(builder), compute(compute), plan(plan),
         loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()),
-        rows(frame, plan.contraction.rows, {plan.contraction.row, plan.terms, plan.tiling.rows, plan.tiling.step}),
-        lanes(frame, plan.contraction.lanes, {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step}) {
-  }
+        rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)) {}
 
   void emit() {
     const SumTiling &tiling = plan.tiling;
@@ -153,6 +162,9 @@ private:
         copy(frame.modulo(next, stages), next);
       }
       commit();
+      Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
+      rows.enter(first);
+      lanes.enter(first);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });
     wait(0);
@@ -166,7 +178,7 @@ private:
     lanes.copy(slot, first);
   }
 
-  bool isAsync() const { return rows.isAsync() || lanes.isAsync(); }
+  bool isAsync() { return rows.isAsync() || lanes.isAsync(); }
   void commit() {
     if (isAsync())
       NVVM::CpAsyncCommitGroupOp::create(builder, loc);

@@ -45,12 +45,12 @@ Value ContractionFrame::both(Value a, Value b) {
   return !a ? b : !b ? a : builder.createOrFold<arith::AndIOp>(loc, a, b);
 }
 
-bool ContractionFrame::isWhole(int64_t dim, int64_t count) {
+bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
   int64_t size = compute.getSizes()[dim];
   return compute.getExtents()[dim] % size == 0 && size % count == 0;
 }
 
-int64_t ContractionFrame::alignedRun(SliceType type, AffineMap map, int64_t dim, int64_t most) {
+int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
   SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
   if (strideAlong(map, strides, dim) != 1)
     return 1;

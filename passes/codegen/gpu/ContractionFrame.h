@@ -9,6 +9,12 @@
 
 namespace tilewright {
 
+/// Whether every tile has all points of the dim, and `count` of them or a multiple.
+bool isWhole(tile::ComputeOp compute, int64_t dim, int64_t count);
+/// How many elements of an access, at most `most` and a power of two, lie together along the dim and are aligned to
+/// as many wherever the tile is.
+int64_t alignedRun(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
+
 class ContractionFrame {
 public:
   /// `thread` is the index of the thread in its block, an i32 or index; `values` maps offsets to index values and
@@ -34,11 +40,10 @@ public:
   /// And, where null holds everywhere.
   mlir::Value both(mlir::Value a, mlir::Value b);
 
-  /// Whether every tile has all points of the dim, and `count` of them or a multiple.
-  bool isWhole(int64_t dim, int64_t count);
-  /// How many elements of an access, at most `most` and a power of two, lie together along the dim and are aligned to
-  /// as many wherever the tile is.
-  int64_t alignedRun(tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
+  bool isWhole(int64_t dim, int64_t count) { return tilewright::isWhole(compute, dim, count); }
+  int64_t alignedRun(tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most) {
+    return tilewright::alignedRun(compute, type, map, dim, most);
+  }
   /// The index of an access at the current point.
   llvm::SmallVector<mlir::Value> at(mlir::AffineMap map);
 

@@ -21,17 +21,31 @@ ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, Ope
       bytes(elementBytes(type)), alongTerms(true) {
   alongTerms = shape.dim < 0 || isAlong(shape.terms) || !isAlong(shape.dim);
   granule = chooseGranule();
+  resident = isResident(frame.compute, load, shape);
 }
 
 /// Whether neighbours along the dim of the nest are neighbours in memory.
-bool ContractionOperand::isAlong(int64_t dim) {
+static bool liesAlong(LoadOp load, int64_t dim) {
   return strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
+}
+
+bool ContractionOperand::isAlong(int64_t dim) { return liesAlong(load, dim); }
+
+bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
+  SliceType type = load.getSlice().getType();
+  if (type.getSpace() != Space::block || shape.dim < 0)
+    return false;
+  constexpr int64_t kAtomBytes = 16;
+  int64_t inner = liesAlong(load, shape.terms) ? shape.terms : shape.dim;
+  int64_t atom = kAtomBytes / elementBytes(type.getElementType());
+  return liesAlong(load, inner) && isWhole(compute, shape.dim, shape.points) &&
+         isWhole(compute, shape.terms, shape.step) && alignedRun(compute, type, load.getMap(), inner, atom) == atom;
 }
 
 /// As many elements as lie together and are aligned wherever the block is.
 int64_t ContractionOperand::chooseGranule() {
   int64_t inner = alongTerms ? shape.terms : shape.dim;
-  if (!isAlong(inner))
+  if (!isAlong(inner) || isShared())
     return 1;
   int64_t most = std::min(kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
   most = frame.alignedRun(load.getSlice().getType(), load.getMap(), inner, most);
@@ -39,6 +53,8 @@ int64_t ContractionOperand::chooseGranule() {
 }
 
 void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
+  if (resident)
+    return;
   slotElements = slotBytes / bytes;
   auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
   auto memory = MemRefType::get({stages * slotElements}, type, MemRefLayoutAttrInterface(), space);
@@ -66,15 +82,30 @@ Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
   return frame.add(frame.multiply(slot, slotElements), place);
 }
 
+/// The index in the buffer that another nest filled.
+SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
+  SmallVector<Value> before = frame.indices;
+  frame.indices[shape.terms] = frame.add(current, term);
+  frame.indices[shape.dim] = frame.add(frame.offsets[shape.dim], point);
+  SmallVector<Value> index = frame.at(load.getMap());
+  frame.indices = before;
+  return index;
+}
+
 Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
   auto vector = VectorType::get({count}, type);
-  auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, shared, inSlot(slot, point, term));
+  Value memory = resident ? frame.values.lookup(load.getSlice()) : shared;
+  SmallVector<Value> index = resident ? inBuffer(point, term) : SmallVector<Value>{inSlot(slot, point, term)};
+  auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, memory, index);
   loaded.setAlignment(count * bytes);
   return loaded;
 }
 
 Value ContractionOperand::pointer(Value slot, Value point, Value term) {
-  return frame.pointer(shared, inSlot(slot, point, term));
+  if (!resident)
+    return frame.pointer(shared, inSlot(slot, point, term));
+  Value buffer = frame.values.lookup(load.getSlice());
+  return frame.pointer(buffer, frame.linear(buffer, inBuffer(point, term)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,6 +113,8 @@ Value ContractionOperand::pointer(Value slot, Value point, Value term) {
 //===----------------------------------------------------------------------===//
 
 void ContractionOperand::copy(Value slot, Value first) {
+  if (resident)
+    return;
   int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
   int64_t perLine = inner / granule, total = lines * perLine;
   OpBuilder &builder = frame.builder;

@@ -15,6 +15,10 @@ struct OperandShape {
   int64_t step;   ///< terms of a step
 };
 
+/// Whether the operand is what another nest left in shared memory, as the threads can read it: a buffer has no zeros
+/// beyond the tile, so the tile has to be whole, and what is read at once lies together.
+bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+
 class ContractionOperand {
 public:
   ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
@@ -22,7 +26,7 @@ public:
   /// Whether its terms lie innermost, in global memory and so in shared memory.
   bool liesAlongTerms() const { return alongTerms; }
   /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
-  bool isAsync() const { return granule * bytes >= kLeastAsyncBytes; }
+  bool isAsync() { return !isShared() && granule * bytes >= kLeastAsyncBytes; }
   /// Bytes that are copied at once.
   int64_t copyBytes() const { return granule * bytes; }
   mlir::Type element() const { return type; }
@@ -31,6 +35,8 @@ public:
 
   /// Where its slots are in the scratch.
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
+  /// The step that is multiplied next begins at this term.
+  void enter(mlir::Value first) { current = first; }
   /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
   void copy(mlir::Value slot, mlir::Value first);
   /// `count` elements along what is innermost, from a place that is a multiple of it.
@@ -41,7 +47,9 @@ private:
   static constexpr int64_t kAtomBytes = 16, kLeastAsyncBytes = 4;
 
   bool isAlong(int64_t dim);
+  bool isShared() { return load.getSlice().getType().getSpace() == tile::Space::block; }
   int64_t chooseGranule();
+  llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
   int64_t pitch() const { return alongTerms ? shape.step : std::max(shape.points, atom()); }
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
@@ -52,8 +60,9 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms;
-  mlir::Value shared; ///< all slots, as elements
+  bool alongTerms, resident;
+  mlir::Value shared;  ///< all slots, as elements
+  mlir::Value current; ///< the first term of the step that is multiplied
   int64_t slotElements = 0;
 };
 

@@ -106,6 +106,9 @@ private:
       NVVM::Barrier0Op::create(builder, part.getLoc());
   }
 
+  /// The next block is written where slower threads still read this one.
+  void endBlock(OpBuilder &builder, Location loc) override { NVVM::Barrier0Op::create(builder, loc); }
+
   MLIRContext *context;
   const Target &target;
   int64_t threads;

@@ -1,0 +1,108 @@
+#include "passes/plan/LiveBuffers.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/plan/WalkedDim.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static constexpr int64_t kBufferAlignment = 64, kAtomBytes = 16;
+
+namespace {
+struct LiveBuffer {
+  int64_t bytes;
+  unsigned first, last; ///< nests, inclusive
+};
+} // namespace
+
+static bool contracts(const TensorGraph &graph, const PartRoot &root) {
+  return graph.exprs()[root.expr].kind == ExprKind::contraction;
+}
+
+static bool readsResults(const PartRoot &root) {
+  return llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
+}
+
+static bool grows(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root) {
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return walked >= 0 && llvm::any_of(graph.exprs()[root.expr].reductions,
+                                     [&](int64_t reduced) { return root.dims[reduced] == walked; });
+}
+
+bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  if (!contracts(graph, contraction))
+    return false;
+  Value sums = graph.exprs()[contraction.expr].op->getResult(0);
+  SmallVector<unsigned> nests = space.readingNests(sums);
+  if (nests.size() != 1 || (readsResults(contraction) && nests.front() != contraction.nest + 1))
+    return false;
+  for (const PartRoot &reader : space.roots) {
+    if (reader.nest != nests.front())
+      continue;
+    if (!graph.exprs()[reader.expr].oneReliesOnOne())
+      return false;
+    for (const RootAccess &access : reader.accesses) {
+      bool takesOthers = access.producer >= 0 && static_cast<unsigned>(access.producer) != contraction.expr &&
+                         contracts(graph, space.root(access.producer));
+      if (takesOthers || access.guard != IntegerSet())
+        return false;
+    }
+  }
+  return true;
+}
+
+static bool feedsContraction(const TensorGraph &graph, const IndexSpace &space, Value result) {
+  return llvm::any_of(space.roots, [&](const PartRoot &reader) {
+    return contracts(graph, reader) && llvm::any_of(reader.accesses, [&](const RootAccess &access) {
+             return access.producer >= 0 && access.tensor == result;
+           });
+  });
+}
+
+/// The elements that a tile has along the innermost index.
+static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap map) {
+  int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
+  return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]];
+}
+
+int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space) {
+  SmallVector<LiveBuffer> buffers;
+  unsigned lastNest = 0;
+  for (const PartRoot &root : space.roots)
+    lastNest = std::max(lastNest, root.nest);
+  bool walks = walkedDim(space.extents, space.tiles, space.grid) >= 0;
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
+      SmallVector<unsigned> readers = space.readingNests(result);
+      bool grown = grows(graph, space, root);
+      if ((readers.empty() && !grown) || (!grown && isHandedOver(graph, space, root)))
+        continue;
+      int64_t elements = 1;
+      for (AffineExpr index : map.getResults())
+        if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
+          elements *= space.tiles[root.dims[dim]];
+      Type element = cast<RankedTensorType>(result.getType()).getElementType();
+      // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
+      unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
+      int64_t bytes = elements * tile::elementBytes(element);
+      if (feedsContraction(graph, space, result))
+        bytes += kAtomBytes * elements / lineOf(space, root, map); // lines are padded
+      bytes = llvm::alignTo(bytes, kBufferAlignment);
+      // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
+      // are added from registers.
+      if (grown && !contracts(graph, root))
+        bytes *= 4;
+      buffers.push_back({bytes, walks ? 0 : root.nest, walks ? lastNest : last});
+    }
+  }
+  int64_t most = 0;
+  for (unsigned nest = 0; nest <= lastNest; ++nest) {
+    int64_t bytes = 0;
+    for (const LiveBuffer &buffer : buffers)
+      if (buffer.first <= nest && nest <= buffer.last)
+        bytes += buffer.bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}

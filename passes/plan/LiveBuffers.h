@@ -1,0 +1,19 @@
+// The buffers of a block of threads: what a tile keeps of the results that later nests read, by where they are live.
+// Code generation places them by best fit over the same live ranges (tile-allocate-buffers).
+#ifndef TILEWRIGHT_PLAN_LIVEBUFFERS_H
+#define TILEWRIGHT_PLAN_LIVEBUFFERS_H
+
+#include "passes/plan/IndexSpace.h"
+
+namespace tilewright {
+
+/// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they have
+/// no buffer.
+bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
+
+/// The most bytes of results that are live in one nest.
+int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space);
+
+} // namespace tilewright
+
+#endif

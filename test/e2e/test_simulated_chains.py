@@ -1,0 +1,129 @@
+"""Several contractions in one kernel for GPUs, on the simulated device: numbers against float64, traffic, safety."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto
+from test_attention import Attention
+from test_mlp_chains import Mlp
+from tilewright.oracle import float64_reference
+from tilewright.ptxas import find_ptxas
+from tilewright.signature import Array
+from tilewright.simulated import simulate_program
+
+from benchmarks.workloads.builder import GraphBuilder
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+_F32, _F16, _BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+
+
+def check(
+    model: onnx.ModelProto, program: tilewright.Program, inputs: Sequence[Array], folder: Path, *, steps: float
+) -> Any:
+    """One kernel without a bug, `steps` of the result's mean size off at the most; what the device says of it."""
+    ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
+    assert ran.invented == ()
+    assert len(ran.kernels) == 1
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
+    assert np.abs(error).max() <= steps * np.abs(expected).mean()
+    return ran.kernels[0]
+
+
+def _moved_once(report: Any, program: tilewright.Program, inputs: Sequence[Array]) -> None:
+    """Past the L2 comes what the plan predicts: every input once."""
+    (kernel,) = program.metadata.report.kernels
+    predicted = sum(array.nbytes for array in inputs)
+    assert kernel.predicted["input bytes"] == predicted
+    assert report.dram_bytes_read <= 1.05 * predicted
+
+
+@pytest.mark.parametrize(
+    ("mlp", "steps"),
+    [
+        (Mlp(rows=64, inner=64, hidden=128, columns=64, function="Relu", given=True, dtype=_F16), 4e-3),
+        (Mlp(rows=64, inner=32, hidden=64, columns=32, function="silu", given=True, dtype=_BF16), 4e-2),
+        (Mlp(rows=33, inner=20, hidden=30, columns=13, function="Tanh", given=True, dtype=_F16), 4e-3),
+        (Mlp(rows=37, inner=21, hidden=40, columns=19, function="Relu", given=True, dtype=_F32), 1e-5),
+    ],
+    ids=["f16", "bf16", "odd sizes", "f32"],
+)
+def test_a_second_matmul_reads_the_first_from_shared_memory(mlp: Mlp, steps: float, tmp_path: Path) -> None:
+    model, inputs = mlp.build(), list(mlp.values().values())
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    report = check(model, program, inputs, tmp_path, steps=steps)
+    if mlp.rows == 64:
+        _moved_once(report, program, inputs)
+        assert report.shared_reads.conflicts == 0
+
+
+def nerf(rows: int, width: int, layers: int) -> onnx.ModelProto:
+    """Layers of one width, and three columns at the end."""
+    g = GraphBuilder("nerf")
+    x = g.input("x", (rows, width), _F16)
+    for layer in range(layers):
+        x = g.op("Relu", g.op("MatMul", x, g.input(f"w{layer}", (width, width), _F16)))
+    g.output(g.op("MatMul", x, g.input("last", (width, 3), _F16)), (rows, 3), _F16)
+    return g.build()
+
+
+def test_seven_layers_are_one_kernel(tmp_path: Path) -> None:
+    model = nerf(64, 64, 6)
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal((64, 64)).astype(np.float16)]
+    inputs += [(rng.standard_normal((64, 64)) / 6).astype(np.float16) for _ in range(6)]
+    inputs.append((rng.standard_normal((64, 3)) / 8).astype(np.float16))
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    check(model, program, inputs, tmp_path, steps=1e-2)
+
+
+_PLAIN = Attention(heads=2, key_heads=2, queries=64, keys=128, head_size=32, value_size=32, dtype="f16")
+_WAYS = {
+    "f16": _PLAIN,
+    "bf16": replace(_PLAIN, dtype="bf16", keys=64),
+    "f32": replace(_PLAIN, dtype="f32", heads=1, key_heads=1, keys=64),
+    "causal": replace(_PLAIN, mask="causal", keys=64),
+    "masked keys": replace(_PLAIN, mask="keys"),
+    "grouped": replace(_PLAIN, heads=4, key_heads=2, queries=32, keys=64),
+    "odd sizes": replace(_PLAIN, queries=37, keys=53, head_size=24, value_size=20),
+}
+
+
+@pytest.mark.parametrize("attention", _WAYS.values(), ids=_WAYS.keys())
+def test_attention_is_one_kernel(attention: Attention, tmp_path: Path) -> None:
+    model = attention.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    steps = {"f32": 2e-5, "f16": 1e-2, "bf16": 8e-2}[attention.dtype]
+    check(model, program, attention.inputs(program), tmp_path, steps=steps)
+
+
+def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
+    """Of 1024 keys a block has a few at a time, with a running maximum and a running sum."""
+    attention = replace(_PLAIN, heads=1, key_heads=1, queries=16, keys=1024)
+    model = attention.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    check(model, program, attention.inputs(program), tmp_path, steps=1e-2)
+    assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("sequence", "head_size"), [(512, 64), (208, 80)])
+def test_chimeras_attention_does_not_spill(sequence: int, head_size: int, target: str) -> None:
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    attention = Attention(
+        heads=8, key_heads=8, queries=sequence, keys=sequence, head_size=head_size, value_size=head_size, dtype="f16"
+    )
+    program = tilewright.compile(attention.build(), target)
+    (kernel,) = program.kernels
+    assert program.metadata.resources[kernel.name].spill_bytes == 0
