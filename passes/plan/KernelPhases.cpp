@@ -91,7 +91,7 @@ private:
       why = {"scope launch and not grid: a contraction fills the registers, so that too few blocks are sure to be "
              "resident",
              "smaller tiles of the contraction"};
-      return decline(producers, decisions.kernels[reader], why);
+      return decline(producers, decisions.kernels[reader], why, /*replacesReason=*/false);
     }
     if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
       return false; // the reason that stands there already says more
@@ -112,11 +112,17 @@ private:
     return true;
   }
 
-  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why) {
+  /// What stands between contractions at block scope says more than why they are not joined at grid scope either.
+  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why,
+               bool replacesReason = true) {
     for (unsigned a : producers)
       for (unsigned b : readers)
-        if (readsResultsOf(graph, part(b).choice, part(a).choice))
-          decisions.declined[{a, b}] = why;
+        if (readsResultsOf(graph, part(b).choice, part(a).choice)) {
+          if (replacesReason)
+            decisions.declined[{a, b}] = why;
+          else
+            decisions.declined.try_emplace({a, b}, why);
+        }
     return false;
   }
 
