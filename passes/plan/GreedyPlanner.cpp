@@ -13,6 +13,8 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
 
+constexpr double kLaunchesOfSmall = 8; ///< the same for contractions on a GPU, in the time of a launch
+
 /// Predictions are no closer than this. Within it fewer bytes and fewer launches decide.
 constexpr double kRoughness = 1.25;
 /// Up to this many bytes waking further workers costs about what they save, so predictions are rougher still.
@@ -391,8 +393,19 @@ private:
       }
   }
 
+  /// A contraction on a GPU is small while a launch takes as long as a good part of it.
   bool isSmall(unsigned part) const {
-    return decisions.parts[part]->work.globalBytes() <= kSmallPart || decisions.parts[part]->space.workgroups == 1;
+    const PlannedPart &planned = *decisions.parts[part];
+    bool isShort = target.backend == Backend::cuda && contracts(planned) &&
+                   planned.predicted.seconds < kLaunchesOfSmall * target.launchSeconds;
+    return planned.work.globalBytes() <= kSmallPart || planned.space.workgroups == 1 || isShort;
+  }
+  /// Blocks of one launch have one size, and the tiles of a contraction are chosen for theirs.
+  bool haveOneBlockSize(ArrayRef<unsigned> parts) const {
+    bool anyContracts = llvm::any_of(parts, [&](unsigned part) { return contracts(*decisions.parts[part]); });
+    return !anyContracts || llvm::all_of(parts, [&](unsigned part) {
+      return decisions.parts[part]->space.threads == decisions.parts[parts.front()]->space.threads;
+    });
   }
   int64_t bindings(ArrayRef<unsigned> kernel) const {
     int64_t count = 0;
@@ -421,6 +434,8 @@ private:
       return false;
     SmallVector<unsigned> both(a);
     llvm::append_range(both, b);
+    if (!haveOneBlockSize(both))
+      return false;
     double bytes = bytesOf(both);
     return secondsOf(both, bytes) < secondsOf(a, bytes) + secondsOf(b, bytes);
   }
