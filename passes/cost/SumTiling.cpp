@@ -13,6 +13,7 @@ constexpr int64_t kThreadSums = 64; ///< that leave registers for the operands
 constexpr int64_t kWarpSums = 128;  ///< the same where a warp's step keeps operands packed
 constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kSlotAlignment = 128;
+constexpr int64_t kMostSlotBytes = 96 * 1024; ///< of all steps together, so that whole rows leave room for buffers
 
 int64_t slotBytes(int64_t points, int64_t step, int64_t bytes) {
   // Of an operand whose terms are not innermost a row has an atom at least.
@@ -61,7 +62,11 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.terms, 1));
   best.step = std::max(least, std::min(kStepBytes / wide, needed));
   best.stages = isWarp ? 3 : 2;
-  best.rowSlotBytes = slotBytes(best.rows, best.step, tile.rowBytes);
-  best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes);
+  auto setSlots = [&] {
+    best.rowSlotBytes = slotBytes(best.rows, best.step, tile.rowBytes);
+    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes);
+  };
+  for (setSlots(); best.sharedBytes() > kMostSlotBytes && best.step > least; setSlots())
+    best.step /= 2;
   return best;
 }

@@ -94,10 +94,10 @@ private:
     return "";
   }
 
-  /// Of a row dim: what is handed over in shared memory has no rows to fill a warp's step up with.
+  /// Of a row dim: a warp multiplies as many rows either way.
   int64_t leastRows() const {
-    bool isWarp = products.front().kernel.unit == StepUnit::warp;
-    return handsOver && isWarp ? products.front().kernel.block.rows : 1;
+    const MicroKernel &kernel = products.front().kernel;
+    return kernel.unit == StepUnit::warp ? kernel.block.rows : 1;
   }
 
   /// Of the walked dim: whole, or blocks that leave no rest if some do.
@@ -182,6 +182,12 @@ private:
     return (work.blockBytes / kBankBytes + work.special / kSpecialLanes) / tiles / clock;
   }
 
+  /// Tiles grow from candidate to candidate: the first one says what the least of them would need.
+  void refuse(std::string why) {
+    if (whyNone.empty())
+      whyNone = std::move(why);
+  }
+
   void consider(int64_t threads) {
     if (threads > target.gpu.threadsPerBlock)
       return;
@@ -192,8 +198,11 @@ private:
     int64_t scratch = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest, product.rowBytes, product.laneBytes};
-      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &whyNone);
-      if (!tiling || tiling->sums > kMostSums)
+      std::string why;
+      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why);
+      if (!tiling)
+        return refuse(why);
+      if (tiling->sums > kMostSums)
         return;
       scratch = std::max(scratch, tiling->sharedBytes());
       work.registers = std::max(work.registers, tiling->registers());
@@ -201,11 +210,9 @@ private:
     }
     work.registers = std::min(work.registers, target.gpu.registersPerThread);
     work.sharedBytes = footprint() + scratch;
-    if (work.sharedBytes > target.blockBytes) {
-      whyNone = "a block's operands and sums take " + std::to_string(work.sharedBytes) + " bytes; the target has " +
-                std::to_string(target.blockBytes);
-      return;
-    }
+    if (work.sharedBytes > target.blockBytes)
+      return refuse("a block's operands and buffers take " + std::to_string(work.sharedBytes) +
+                    " bytes; the target has " + std::to_string(target.blockBytes));
     int64_t resident = residentBlocks(target.gpu, threads, work.sharedBytes, work.registers);
     if (resident == 0)
       return;

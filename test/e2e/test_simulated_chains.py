@@ -113,6 +113,29 @@ def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
     assert "running maximum of blocks" in program.explain()
 
 
+def test_a_norm_of_whole_rows_is_of_the_kernel(tmp_path: Path) -> None:
+    """While rows are short; of long ones a block has too few, and both predictions are said."""
+    assert len(_normalized(64, 64, 128, tmp_path).kernels) == 1
+    program = _normalized(512, 768, 768, tmp_path)
+    assert len(program.kernels) == 2
+    assert "one kernel is predicted slower" in program.explain()
+
+
+def _normalized(rows: int, inner: int, columns: int, folder: Path) -> tilewright.Program:
+    g = GraphBuilder("normalized")
+    x, w = g.input("x", (rows, inner), _F16), g.input("w", (inner, columns), _F16)
+    gain, bias = g.input("gain", (columns,), _F16), g.input("bias", (columns,), _F16)
+    y = g.op("LayerNormalization", g.op("MatMul", x, w), gain, bias, axis=-1, epsilon=1e-5)
+    g.output(y, (rows, columns), _F16)
+    model = g.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
+    if rows == 64:
+        rng = np.random.default_rng(2)
+        inputs = [rng.standard_normal(shape).astype(np.float16) for shape in ((64, 64), (64, 128), (128,), (128,))]
+        check(model, program, inputs, folder, steps=1e-2)
+    return program
+
+
 @pytest.mark.parametrize(
     ("sequence", "head_size", "target"), [(512, 64, "sm_80"), (208, 80, "sm_90")], ids=["g3", "g9"]
 )

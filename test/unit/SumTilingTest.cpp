@@ -48,6 +48,12 @@ TEST(SumTiling, warps_have_whole_blocks_of_the_instruction) {
   EXPECT_EQ(tiling.sums, 8);
 }
 
+TEST(SumTiling, steps_are_shorter_where_rows_are_long) {
+  SumTiling tiling = *tileSums({16, 1024, 768, 2, 2}, 256, kernelFor("f16"));
+  EXPECT_EQ(tiling.step, 16);
+  EXPECT_EQ(tiling.sharedBytes(), 3 * (16 + 1024) * 16 * 2);
+}
+
 TEST(SumTiling, what_registers_do_not_hold_is_refused) {
   std::string reason;
   EXPECT_FALSE(tileSums({256, 256, 768, 4, 4}, 128, kernelFor("f32"), &reason));
