@@ -95,9 +95,8 @@ static bool followsAtOnce(ComputeOp contraction, ComputeOp reader) {
 /// The one nest that reads the buffer, if the contraction may as well be computed right before it: between the two are
 /// only nests that have nothing to do with either, such as one that keeps a bias for the tile.
 static ComputeOp readerOf(ComputeOp contraction, Value buffer) {
-  bool readsBuffer = llvm::any_of(contraction.getBodyBlock().getOps<LoadOp>(), [](LoadOp load) {
-    return load.getSlice().getType().getSpace() != Space::global;
-  });
+  bool readsBuffer = llvm::any_of(contraction.getBodyBlock().getOps<LoadOp>(),
+                                  [](LoadOp load) { return load.getSlice().getType().getSpace() != Space::global; });
   if (readsBuffer && !isOneMatrix(contraction))
     return {};
   Operation *next = contraction->getNextNode();

@@ -10,8 +10,8 @@ namespace tilewright {
 /// Sets tiles, threads and what is predicted of the blocks. `walked` is a reduced dim that tiles may have in blocks, or
 /// -1. `footprint` gives the bytes of the buffers that the tiles
 /// take. Returns why no block computes the part, or nothing.
-std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
-                                   int64_t walked, llvm::function_ref<int64_t()> footprint);
+std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space, int64_t walked,
+                                   llvm::function_ref<int64_t()> footprint);
 
 } // namespace tilewright
 

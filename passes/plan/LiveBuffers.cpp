@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kBufferAlignment = 64, kAtomBytes = 16;
+static constexpr int64_t kBufferAlignment = 64, kMostPadding = 32; ///< of a line
 
 namespace {
 struct LiveBuffer {
@@ -51,14 +51,6 @@ bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space,
   return true;
 }
 
-static bool feedsContraction(const TensorGraph &graph, const IndexSpace &space, Value result) {
-  return llvm::any_of(space.roots, [&](const PartRoot &reader) {
-    return contracts(graph, reader) && llvm::any_of(reader.accesses, [&](const RootAccess &access) {
-             return access.producer >= 0 && access.tensor == result;
-           });
-  });
-}
-
 /// The elements that a tile has along the innermost index.
 static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap map) {
   int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
@@ -86,8 +78,8 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
       unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
       int64_t bytes = elements * tile::elementBytes(element);
-      if (feedsContraction(graph, space, result))
-        bytes += kAtomBytes * elements / lineOf(space, root, map); // lines are padded
+      if (int64_t line = lineOf(space, root, map); line > 1)
+        bytes += kMostPadding * elements / line;
       bytes = llvm::alignTo(bytes, kBufferAlignment);
       // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
       // are added from registers.

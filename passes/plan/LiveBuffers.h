@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they have
-/// no buffer.
+/// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they
+/// have no buffer.
 bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
 
 /// The most bytes of results that are live in one nest.

@@ -148,7 +148,8 @@ private:
       shape.push_back(place < 0 ? 1 : tiles[place]);
     }
     Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-    if (subprogram->hasAttr(kThreadsAttr) && feedsContraction(tensor) && !shape.empty())
+    bool meetsContraction = feedsContraction(tensor) || (!root.isReduction() && followsContraction(root));
+    if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && !shape.empty())
       shape.back() = paddedLine(shape.back(), elementBytes(element));
     return AllocOp::create(builder, root.getLoc(), SliceType::get(context(), shape, element, Space::block),
                            IntegerAttr());
@@ -160,6 +161,15 @@ private:
         return feedsContraction(connect.getResult());
       auto root = dyn_cast<ExprOp>(user);
       return root && root.getMicroKernel();
+    });
+  }
+
+  static bool followsContraction(ExprOp root) {
+    return llvm::any_of(root.getInputs(), [](Value input) {
+      while (auto connect = input.getDefiningOp<ConnectOp>())
+        input = connect.getValue();
+      auto producer = input.getDefiningOp<ExprOp>();
+      return producer && producer.getMicroKernel();
     });
   }
 

@@ -26,8 +26,9 @@ int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
 }
 
 int64_t tilewright::paddedLine(int64_t elements, int64_t elementBytes) {
-  int64_t atom = kCopyBytes / elementBytes;
-  return elements % (2 * atom) == 0 ? elements + atom : elements;
+  constexpr int64_t kWideElement = 4;
+  int64_t piece = (elementBytes < kWideElement ? 1 : 2) * kCopyBytes / elementBytes;
+  return elements % (2 * piece) == 0 ? elements + piece : elements;
 }
 
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {

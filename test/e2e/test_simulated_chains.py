@@ -27,7 +27,12 @@ _F32, _F16, _BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
 
 def check(
-    model: onnx.ModelProto, program: tilewright.Program, inputs: Sequence[Array], folder: Path, *, steps: float
+    model: onnx.ModelProto,
+    program: tilewright.Program,
+    inputs: Sequence[Array],
+    folder: Path,
+    *,
+    steps: float,
 ) -> Any:
     """One kernel without a bug, `steps` of the result's mean size off at the most; what the device says of it."""
     ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
@@ -52,7 +57,12 @@ def _moved_once(report: Any, program: tilewright.Program, inputs: Sequence[Array
     ("mlp", "steps"),
     [
         (Mlp(rows=64, inner=64, hidden=128, columns=64, function="Relu", given=True, dtype=_F16), 4e-3),
-        (Mlp(rows=64, inner=32, hidden=64, columns=32, function="silu", gated=True, given=True, dtype=_BF16), 4e-2),
+        (
+            Mlp(
+                rows=64, inner=32, hidden=64, columns=32, function="silu", gated=True, given=True, dtype=_BF16
+            ),
+            4e-2,
+        ),
         (Mlp(rows=33, inner=20, hidden=30, columns=13, function="Tanh", given=True, dtype=_F16), 4e-3),
         (Mlp(rows=37, inner=21, hidden=40, columns=19, function="Relu", given=True, dtype=_F32), 1e-5),
     ],
@@ -131,7 +141,9 @@ def _normalized(rows: int, inner: int, columns: int, folder: Path) -> tilewright
     program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
     if rows == 64:
         rng = np.random.default_rng(2)
-        inputs = [rng.standard_normal(shape).astype(np.float16) for shape in ((64, 64), (64, 128), (128,), (128,))]
+        inputs = [
+            rng.standard_normal(shape).astype(np.float16) for shape in ((64, 64), (64, 128), (128,), (128,))
+        ]
         check(model, program, inputs, folder, steps=1e-2)
     return program
 
@@ -143,7 +155,13 @@ def test_chimeras_attention_does_not_spill(sequence: int, head_size: int, target
     if find_ptxas() is None:
         pytest.skip("no ptxas")
     attention = Attention(
-        heads=8, key_heads=8, queries=sequence, keys=sequence, head_size=head_size, value_size=head_size, dtype="f16"
+        heads=8,
+        key_heads=8,
+        queries=sequence,
+        keys=sequence,
+        head_size=head_size,
+        value_size=head_size,
+        dtype="f16",
     )
     program = tilewright.compile(attention.build(), target)
     (kernel,) = program.kernels

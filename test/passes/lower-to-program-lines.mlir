@@ -1,0 +1,50 @@
+// RUN: tilewright-opt %s --tile-verify-planned --tile-lower-to-program=target=cuda:h200 | FileCheck %s
+
+#left = affine_map<(i, j, k) -> (i, k)>
+#right = affine_map<(i, j, k) -> (k, j)>
+#out = affine_map<(i, j, k) -> (i, j)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// Of what a contraction on a GPU reads from shared memory, neighbouring lines begin in different banks: 64 elements of 2
+// bytes are followed by 8 that nobody uses. Its sums stay in registers, and need no such place.
+// CHECK-LABEL: tile.program @chain
+// CHECK-DAG: tile.alloc : <16x72xf16, block>
+// CHECK-DAG: tile.alloc : <16x64xf32, block>
+// CHECK-NOT: tile.alloc
+func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48xf16>) -> tensor<32x48xf32> {
+  %r = tile.subprogram "chain" (%x, %v, %w) extents [32, 64, 32, 48] tiles [16, 64, 32, 48] grid [0] vector 3 workgroups 2
+      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      : (tensor<32x32xf16>, tensor<32x64xf16>, tensor<64x48xf16>) -> tensor<32x48xf32> {
+  ^bb0(%a: tensor<32x32xf16>, %b: tensor<32x64xf16>, %c: tensor<64x48xf16>):
+    %s = tile.expr domain [32, 64, 32] reduce [2] (%a, %b) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x32xf16>, tensor<32x64xf16>) -> tensor<32x64xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<32x64xf32>
+    %e = tile.expr domain [32, 64] reduce [] (%sc) maps [#id] guards [unit] into [#id] inits []
+        dims [0, 1] : (tensor<32x64xf32>) -> tensor<32x64xf16> {
+    ^bb0(%l: f32):
+      %n = arith.truncf %l : f32 to f16
+      tile.yield %n : f16
+    }
+    %ec = tile.connect %e <block> : tensor<32x64xf16>
+    %o = tile.expr domain [32, 48, 64] reduce [2] (%ec, %c) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 3, 1] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x64xf16>, tensor<64x48xf16>) -> tensor<32x48xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    tile.yield %o : tensor<32x48xf32>
+  }
+  return %r : tensor<32x48xf32>
+}
