@@ -23,8 +23,8 @@
 // CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64"
 // CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 // CHECK-NOT: llvm.call_intrinsic
-// CHECK: scf.for
 // CHECK: vector.constant_mask [5] : vector<32xi1>
+// CHECK: scf.for
 // CHECK: vector.maskedload
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 // CHECK: llvm.call_intrinsic "llvm.x86.tilestored64"

@@ -103,10 +103,10 @@ def _onnx_type(array: Array) -> int:
 
 def _matmul(left: Array, right: Array, *, weight: bool) -> onnx.ModelProto:
     g = GraphBuilder("product")
+    a = g.input("a", left.shape, _onnx_type(left))
     b = g.constant(right) if weight else g.input("b", right.shape, _onnx_type(right))
     shape = np.matmul(left.astype(np.float32), right.astype(np.float32)).shape
-    product = g.op("MatMul", g.input("a", left.shape, _onnx_type(left)), b)
-    g.output(product, shape, _onnx_type(left))
+    g.output(g.op("MatMul", a, b), shape, _onnx_type(left))
     return g.build()
 
 
@@ -122,8 +122,10 @@ def _assert_rounded_once(got: Array, left: Array, right: Array) -> None:
 
 
 @pytest.mark.usefixtures("_granted")
-@pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
-@pytest.mark.parametrize(("rows", "depth", "columns"), [(33, 64, 32), (7, 67, 65), (45, 193, 50)])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "weight"),
+    [(33, 64, 32, True), (7, 67, 65, True), (45, 193, 50, True), (7, 67, 65, False), (45, 193, 50, False)],
+)
 def test_bf16_of_odd_sizes(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(3)
     left, right = _bf16(rng, rows, depth), _bf16(rng, depth, columns)
@@ -133,9 +135,7 @@ def test_bf16_of_odd_sizes(rows: int, depth: int, columns: int, *, weight: bool)
 
 
 @pytest.mark.usefixtures("_granted")
-@pytest.mark.parametrize(
-    ("left", "right"), [((3, 9, 40), (3, 40, 70)), ((2, 2, 9, 40), (2, 40, 33)), ((1, 80), (80, 33))], ids=str
-)
+@pytest.mark.parametrize(("left", "right"), [((2, 3, 9, 40), (3, 40, 70)), ((1, 80), (80, 33))], ids=str)
 def test_bf16_batches(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     rng = np.random.default_rng(5)
     a, b = _bf16(rng, *left), _bf16(rng, *right)
@@ -191,9 +191,8 @@ def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
 @pytest.mark.parametrize(
     ("left", "right", "sizes", "weight"),
     [
-        (np.int8, np.int8, (33, 64, 32), True),
         (np.uint8, np.int8, (45, 131, 50), True),
-        (np.uint8, np.uint8, (17, 70, 33), True),
+        (np.uint8, np.uint8, (33, 128, 32), True),
         (np.int8, np.uint8, (5, 65, 17), True),
         (np.int8, np.int8, (45, 131, 50), False),
     ],
@@ -203,9 +202,10 @@ def test_bytes_are_exact(left: type, right: type, sizes: tuple[int, int, int], *
     rows, depth, columns = sizes
     a, b = _bytes(rng, left, rows, depth), _bytes(rng, right, depth, columns)
     g = GraphBuilder("product")
-    other = g.constant(b) if weight else g.input("b", b.shape, _onnx_type(b))
-    product = g.op("MatMulInteger", g.input("a", a.shape, _onnx_type(a)), other)
-    g.output(product, (rows, columns), TensorProto.INT32)
+    left_operand = g.input("a", a.shape, _onnx_type(a))
+    right_operand = g.constant(b) if weight else g.input("b", b.shape, _onnx_type(b))
+    zeros = [g.constant(np.zeros((), kind)) for kind in (left, right)]
+    g.output(g.op("MatMulInteger", left_operand, right_operand, *zeros), (rows, columns), TensorProto.INT32)
     inputs = (a,) if weight else (a, b)
     (got,) = _run_on_tiles(g.build(), *inputs, kernel="amx_int8")
     np.testing.assert_array_equal(got, a.astype(np.int64) @ b.astype(np.int64))
