@@ -36,7 +36,6 @@ _AMX = ("amx-tile", "amx-bf16", "amx-int8")
 _HAS_AMX = not missing_features(",".join(f"+{feature}" for feature in _AMX))
 _INSTRUCTIONS = Path(__file__).with_name("amx_instructions.c")
 _FLAGS = tuple(f"-m{feature}" for feature in _AMX)
-_BITS_OF_AMX = 7 << 50
 
 
 def _plain_target() -> tilewright.Target:
@@ -216,20 +215,25 @@ def test_bytes_are_exact(left: type, right: type, sizes: tuple[int, int, int], *
 
 @pytest.mark.skipif(_HAS_AMX, reason="this machine grants AMX")
 def test_without_tiles_another_variant_runs(tmp_path: Path) -> None:
-    """The processor is said to have AMX: it is the system that does not grant it. Weights are in tiles' layout."""
+    """At last the processor is said to have AMX: it is the system that does not grant it.
+
+    Weights are as tiles read them: pairs of terms, in blocks of 32 lanes, filled up to steps of 32 terms.
+    """
     rng = np.random.default_rng(9)
     a, b = _bf16(rng, 13, 67), _bf16(rng, 67, 75)
     targets = [_amx_target(), _plain_target()]
     program = tilewright.compile(
-        _matmul(a, b, weight=False), targets, threads=1, tuning=False, dump_dir=tmp_path / "dump"
+        _matmul(a, b, weight=True), targets, threads=1, tuning=False, dump_dir=tmp_path / "dump"
     )
-    (got,), emulation = _run(program, a, b)
+    (got,), emulation = _run(program, a)
     _assert_rounded_once(got, a, b)
     assert sum(emulation.counts.values()) == 0
 
+    packed = np.pad(b, ((0, 29), (0, 21))).reshape(48, 2, 3, 32).transpose(2, 0, 3, 1).copy()
     for assume, runs_on_tiles in ((False, False), (True, True)):
         kernel = _kernel(tmp_path, targets, assume=assume)
-        got, counts = _call(kernel, a, b)
+        assert kernel.binding_bytes[:2] == [a.nbytes, packed.nbytes]
+        got, counts = _call(kernel, a, packed, columns=75)
         _assert_rounded_once(got, a, b)
         assert (counts["products"] > 0) == runs_on_tiles
         assert runs_on_tiles or sum(counts.values()) == 0
@@ -254,16 +258,16 @@ def _kernel(folder: Path, targets: Sequence[tilewright.Target], *, assume: bool)
     return kernel
 
 
-def _call(kernel: Any, a: Array, b: Array) -> tuple[Array, dict[str, int]]:
+def _call(kernel: Any, a: Array, packed: Array, *, columns: int) -> tuple[Array, dict[str, int]]:
     """On a processor that has all that the runtime can report."""
-    bytes_out = a.shape[0] * b.shape[1] * 2
-    storage, address = buffer(bytes_out)
+    shape = (a.shape[0], columns)
+    size = 2 * a.shape[0] * columns
+    storage, address = buffer(size)
     with emulated() as emulation:
-        kernel.run([a.ctypes.data, b.ctypes.data, address], processor=(1 << 63) - 1)
+        kernel.run([a.ctypes.data, packed.ctypes.data, address], processor=(1 << 63) - 1)
     assert not emulation.error
     start = address - storage.ctypes.data
-    result = storage[start : start + bytes_out].view(ml_dtypes.bfloat16).reshape(a.shape[0], b.shape[1])
-    return result, emulation.counts
+    return storage[start : start + size].view(ml_dtypes.bfloat16).reshape(shape), emulation.counts
 
 
 @pytest.mark.skipif(_HAS_AMX, reason="this machine grants AMX")
