@@ -85,8 +85,12 @@ def _compile(model: onnx.ModelProto, **options: Any) -> tilewright.Program:
 
 
 def _run_on_tiles(model: onnx.ModelProto, *inputs: Array, kernel: str) -> list[Array]:
+    """Of a model that is one kernel, all of whose contractions are in tiles."""
     program = _compile(model)
-    assert f"{kernel}-32x" in " ".join(_kernels_of(program)), program.explain()
+    (only,) = program.kernels
+    names = [op.micro_kernel for op in only.ops if op.micro_kernel]
+    assert names, program.explain()
+    assert all(name.startswith(f"{kernel}-32x") for name in names), names
     outputs, emulation = _run(program, *inputs)
     assert _HAS_AMX or emulation.counts["products"] > 0
     return outputs
@@ -168,6 +172,44 @@ def test_an_epilogue_reads_the_sums() -> None:
     wide = [array.astype(np.float64) for array in (x, w, bias, residual)]
     exact = np.maximum(wide[0] @ wide[1] + wide[2] + wide[3], 0)
     np.testing.assert_allclose(got.astype(np.float64), exact, rtol=2 * _BF16_STEP, atol=1e-3)
+
+
+def _attention(queries: int, keys: int, width: int) -> tuple[onnx.ModelProto, list[Array], Array]:
+    rng = np.random.default_rng(13)
+    g = GraphBuilder("attention")
+    shapes = {"q": (2, queries, width), "k": (2, keys, width), "v": (2, keys, width)}
+    q, k, v = (g.input(name, shape, TensorProto.BFLOAT16) for name, shape in shapes.items())
+    scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1]))
+    g.output(g.op("MatMul", g.op("Softmax", scores, axis=-1), v), shapes["q"], TensorProto.BFLOAT16)
+    arrays = [_bf16(rng, *shape) for shape in shapes.values()]
+    arrays[0] = (arrays[0].astype(np.float32) / 8).astype(ml_dtypes.bfloat16)
+    wide = [array.astype(np.float64) for array in arrays]
+    weights = wide[0] @ wide[1].transpose(0, 2, 1)
+    weights = np.exp(weights - weights.max(axis=-1, keepdims=True))
+    return g.build(), arrays, weights / weights.sum(axis=-1, keepdims=True) @ wide[2]
+
+
+def _layers(rows: int, terms: int, hidden: int, lanes: int) -> tuple[onnx.ModelProto, list[Array], Array]:
+    rng = np.random.default_rng(14)
+    g = GraphBuilder("layers")
+    x, first, second = (_bf16(rng, *shape) for shape in ((rows, terms), (terms, hidden), (hidden, lanes)))
+    inner = g.op("Relu", g.op("MatMul", g.input("x", x.shape, TensorProto.BFLOAT16), g.constant(first)))
+    g.output(g.op("MatMul", inner, g.constant(second)), (rows, lanes), TensorProto.BFLOAT16)
+    exact = np.maximum(x.astype(np.float64) @ first.astype(np.float64), 0) @ second.astype(np.float64)
+    return g.build(), [x], exact
+
+
+@pytest.mark.usefixtures("_granted")
+@pytest.mark.parametrize(
+    ("chain", "sizes"),
+    [(_attention, (70, 137, 40)), (_layers, (70, 96, 160, 64))],
+    ids=["attention", "layers"],
+)
+def test_chains_are_one_kernel_on_tiles(chain: Any, sizes: tuple[int, ...]) -> None:
+    """What the first contraction gives is in bf16 for the second: one rounding of each of its terms."""
+    model, inputs, exact = chain(*sizes)
+    (got,) = _run_on_tiles(model, *inputs, kernel="amx_bf16")
+    np.testing.assert_allclose(got.astype(np.float64), exact, atol=3 * _BF16_STEP * np.abs(exact).max())
 
 
 def test_strict_numerics_take_no_kernel_that_flushes() -> None:

@@ -68,12 +68,11 @@ private:
 };
 } // namespace
 
-bool tilewright::usesTileRegisters(LLVM::LLVMFuncOp function) {
-  return function
-      .walk([](LLVM::CallIntrinsicOp call) {
-        return call.getIntrin() == "llvm.x86.ldtilecfg" ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+bool tilewright::usesTileRegisters(Operation *function) {
+  WalkResult found = function->walk([](LLVM::CallIntrinsicOp call) {
+    return call.getIntrin() == "llvm.x86.ldtilecfg" ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
 }
 
 Value tilewright::askForTileRegisters(OpBuilder &builder, LLVM::LLVMFuncOp entry) {

@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// Whether the function configures tile registers.
-bool usesTileRegisters(mlir::LLVM::LLVMFuncOp function);
+/// Whether a function configures tile registers.
+bool usesTileRegisters(mlir::Operation *function);
 
 /// An i1 at the builder's insertion point. To be asked on processors that have them: on others it is an illegal
 /// instruction. The function that it calls is made beside `entry`, for the processors that `entry` is for.
