@@ -81,8 +81,7 @@ std::string MicroKernel::verify() const {
 
 bool MicroKernel::runsOn(const Target &target) const {
   bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
-  return isOfCpu == (target.backend == Backend::cpu) &&
-         (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
+  return isOfCpu == (target.backend == Backend::cpu) && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
 

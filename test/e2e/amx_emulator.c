@@ -1,7 +1,7 @@
 // Executes AMX's instructions where the processor has none: a handler of SIGILL decodes them, keeps the tiles of each
 // thread in memory, and goes on behind them. As strict as the processor: a configuration, or tiles that do not fit
-// together, that it would refuse is an error, which is kept for the test to read. Semantics: Intel's Software Developer's
-// Manual, volume 2.
+// together, that it would refuse is an error, which is kept for the test to read. Semantics: Intel's Software
+// Developer's Manual, volume 2.
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -33,7 +33,8 @@ static void fail(const char *what) {
     snprintf(error, sizeof error, "%s", what);
 }
 
-// --- configuration ----------------------------------------------------------------------------------------------------
+// --- configuration
+// ----------------------------------------------------------------------------------------------------
 
 static void release(void) { memset(state, 0, sizeof *state); }
 
@@ -71,7 +72,8 @@ static Tile *tileNumber(int number) {
   return &state->tiles[number];
 }
 
-// --- memory -----------------------------------------------------------------------------------------------------------
+// --- memory
+// -----------------------------------------------------------------------------------------------------------
 
 static void loadTile(Tile *tile, const uint8_t *memory, int64_t stride) {
   memset(tile->bytes, 0, sizeof tile->bytes);
@@ -86,7 +88,8 @@ static void storeTile(const Tile *tile, uint8_t *memory, int64_t stride) {
   __atomic_fetch_add(&counts[2], 1, __ATOMIC_RELAXED);
 }
 
-// --- products ---------------------------------------------------------------------------------------------------------
+// --- products
+// ---------------------------------------------------------------------------------------------------------
 
 static float flushed(float value) { return fpclassify(value) == FP_SUBNORMAL ? copysignf(0, value) : value; }
 
@@ -108,7 +111,8 @@ static float sumOfPairs(const Tile *a, const Tile *b, int row, int lane, float s
   return flushed(flushed(sum) + flushed(even + odd));
 }
 
-static uint32_t sumOfQuads(const Tile *a, const Tile *b, int row, int lane, uint32_t sum, int isSignedA, int isSignedB) {
+static uint32_t sumOfQuads(const Tile *a, const Tile *b, int row, int lane, uint32_t sum, int isSignedA,
+                           int isSignedB) {
   for (int group = 0; group < a->columnBytes / 4; ++group)
     for (int term = 0; term < 4; ++term) {
       uint8_t left = a->bytes[row][4 * group + term], right = b->bytes[group][4 * lane + term];
@@ -146,7 +150,8 @@ static void multiply(int numberC, int numberA, int numberB, int isFloat, int isS
   __atomic_fetch_add(&counts[3], 1, __ATOMIC_RELAXED);
 }
 
-// --- decoding ---------------------------------------------------------------------------------------------------------
+// --- decoding
+// ---------------------------------------------------------------------------------------------------------
 
 typedef struct {
   const uint8_t *next;
@@ -254,7 +259,8 @@ static void onIllegal(int number, siginfo_t *info, void *context) {
     sigaction(SIGILL, &before, NULL); // not ours: it happens again, to whoever was there before
 }
 
-// --- for the test -----------------------------------------------------------------------------------------------------
+// --- for the test
+// -----------------------------------------------------------------------------------------------------
 
 void emulator_install(void) {
   struct sigaction action = {.sa_sigaction = onIllegal, .sa_flags = SA_SIGINFO | SA_ONSTACK};

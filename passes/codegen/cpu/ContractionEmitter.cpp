@@ -83,8 +83,8 @@ std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contr
   return std::nullopt;
 }
 
-constexpr int64_t kBlocksToPack = 4;      ///< of rows that make packing a panel worth it
-constexpr int64_t kPanelBytes = 8 * 1024; ///< on the stack, and in L1 beside the rows
+constexpr int64_t kBlocksToPack = 4;           ///< of rows that make packing a panel worth it
+constexpr int64_t kPanelBytes = 8 * 1024;      ///< on the stack, and in L1 beside the rows
 constexpr int64_t kTilePanelBytes = 32 * 1024; ///< more steps before tiles of sums go back to memory
 
 /// Steps of the reduced dim whose terms are put side by side before they are multiplied.
@@ -99,7 +99,8 @@ public:
   ContractionEmitter(OpBuilder &builder, ComputeOp compute, const Contraction &contraction, const IRMapping &values,
                      const MicroKernel &kernel, const TermLayout &layout, const Target &target)
       : builder(builder), compute(compute), contraction(contraction), outer(values), loc(compute.getLoc()),
-        kernel(kernel), tiles(builder, loc, this->kernel), layout(layout), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
+        kernel(kernel), tiles(builder, loc, this->kernel), layout(layout), depth(kernel.depth),
+        element(compute.getBodyBlock().getArgument(0).getType()),
         lanes(target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(target)),
         indices(compute.getExtents().size()), offsets(indices) {
     // The terms of a step are the innermost loop.
@@ -216,9 +217,7 @@ private:
   /// Whether the slice has the sums as they are accumulated.
   bool keepsSums() { return accumulatorType().getElementType() == element; }
 
-  Type storedLanes() {
-    return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
-  }
+  Type storedLanes() { return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType(); }
   /// Steps of a panel come in groups of so many.
   int64_t stepsTogether() const { return kernel.stepTerms() / depth; }
   /// Steps that a panel has at most, of so many terms.
@@ -236,7 +235,8 @@ private:
     if (!packed)
       packed = allocatePanel({most + stepsTogether(), width() * depth}, storedLanes());
     sumsInSlice = !usesTiles() || !hasOnePanel(size);
-    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]) && sumsInSlice)
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
+        init && !isa<UnitAttr>(compute.getInits()[0]) && sumsInSlice)
       fillSums(broadcast(constant(init)), count);
     int64_t inLoop = whole / most * most;
     if (inLoop > 0)
@@ -660,8 +660,8 @@ private:
     auto type = VectorType::get({kernel.stepTerms()}, cast<MemRefType>(memory.getType()).getElementType());
     if (!stackRows)
       stackRows = allocatePanel({block.rows, kernel.stepTerms()}, type.getElementType());
-    Value mask = vector::ConstantMaskOp::create(
-        builder, loc, VectorType::get(type.getShape(), builder.getI1Type()), ArrayRef<int64_t>{terms});
+    Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
+                                                ArrayRef<int64_t>{terms});
     forRows(rows, [&](Value row) {
       SmallVector<Value> index = at(contraction.rows.getMap(), 0, 0);
       Value copied = vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
@@ -832,11 +832,11 @@ private:
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
-  Value firstStep;              ///< of several terms, in the block of a loop over blocks
-  int64_t length;               ///< terms of the nest, or of such a block
-  Value packed;                 ///< memory of panels packed here
-  std::optional<Panel> current; ///< the one that register blocks read
-  bool sumsInSlice = false;     ///< between panels
+  Value firstStep;                           ///< of several terms, in the block of a loop over blocks
+  int64_t length;                            ///< terms of the nest, or of such a block
+  Value packed;                              ///< memory of panels packed here
+  std::optional<Panel> current;              ///< the one that register blocks read
+  bool sumsInSlice = false;                  ///< between panels
   Value configuration, stackSums, stackRows; ///< memory for tile registers, once it is needed
 };
 } // namespace

@@ -1,7 +1,7 @@
-// Linux hands tile registers to processes that asked for them, because their state is large. Until then the first use is
-// an illegal instruction. XGETBV says whether the system has them at all, and a system call (arch_prctl), which every
-// process may make, whether this one has asked. It takes some tenths of a microsecond, in each workgroup of kernels that
-// use tiles; XINUSE and other registers that are quicker to read do not know.
+// Linux hands tile registers to processes that asked for them, because their state is large. Until then the first use
+// is an illegal instruction. XGETBV says whether the system has them at all, and a system call (arch_prctl), which
+// every process may make, whether this one has asked. It takes some tenths of a microsecond, in each workgroup of
+// kernels that use tiles; XINUSE and other registers that are quicker to read do not know.
 #include "passes/codegen/cpu/TileGate.h"
 
 #include "passes/Passes.h"
@@ -41,11 +41,10 @@ private:
   }
 
   Value assembly(StringRef text, StringRef constraints, ValueRange operands) {
-    return LLVM::InlineAsmOp::create(builder, loc, builder.getI64Type(), operands, text, constraints,
-                                     /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                     LLVM::tailcallkind::TailCallKind::None,
-                                     LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
-                                     ArrayAttr())
+    return LLVM::InlineAsmOp::create(
+               builder, loc, builder.getI64Type(), operands, text, constraints,
+               /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+               LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
         .getResult(0);
   }
 
