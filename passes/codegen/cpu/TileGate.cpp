@@ -1,6 +1,6 @@
 // Linux hands tile registers to processes that asked for them, because their state is large. Until then the first use
 // is an illegal instruction. XGETBV says whether the system has them at all, and a system call (arch_prctl), which
-// every process may make, whether this one has asked. It takes some tenths of a microsecond, in each workgroup of
+// every process may make, whether this one has asked. It takes a tenth of a microsecond, in each workgroup of
 // kernels that use tiles; XINUSE and other registers that are quicker to read do not know.
 #include "passes/codegen/cpu/TileGate.h"
 
