@@ -81,6 +81,8 @@ std::string MicroKernel::verify() const {
 
 bool MicroKernel::runsOn(const Target &target) const {
   bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
+  if (unit == StepUnit::tiles && 2 * kTileRowBytes % target.vectorBytes != 0)
+    return false; // a block is whole vectors
   return isOfCpu == (target.backend == Backend::cpu) && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
