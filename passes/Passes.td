@@ -287,8 +287,13 @@ def WrapCpuAbi : Pass<"tile-wrap-cpu-abi", "::mlir::ModuleOp"> {
     under its name an entry `i32 (environment, dispatch state, workgroup state)`
     that reads them from IREE's structs. Of a kernel with variants, each has a
     private entry, and the kernel's own calls the first whose features are among
-    those that the environment reports; without any it fails with status 1.
+    those that the environment reports; without any it fails with status 1. A
+    kernel that uses AMX's tile registers runs only where the operating system
+    has granted them to the process: elsewhere the next variant is called, or
+    the call fails. `assume-tiles` leaves that question out, for emulators.
   }];
+  let options = [Option<"assumeTiles", "assume-tiles", "bool", "false",
+                        "take it that every process may use tile registers; where it may not, kernels trap">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 

@@ -61,6 +61,8 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
       llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
                         llvm::cl::desc("join kernels by barriers of the grid, where the target has them")};
+  Option<bool> assumeTiles{*this, "assume-tiles", llvm::cl::init(false),
+                           llvm::cl::desc("kernels do not ask whether they may use AMX: for emulators")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
@@ -115,7 +117,9 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   if (options.traceAccesses)
     kernels.addNestedPass<func::FuncOp>(createTraceAccesses());
   lowerToLlvm(kernels, options.target, /*isGpu=*/false);
-  kernels.addPass(createWrapCpuAbi());
+  WrapCpuAbiOptions wrap;
+  wrap.assumeTiles = options.assumeTiles;
+  kernels.addPass(createWrapCpuAbi(wrap));
   EmitObjectOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;

@@ -11,6 +11,17 @@ static std::optional<PackedTerms> termsOf(const TensorGraph &graph, const PartRo
                      [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
 }
 
+/// Tiles of the row operand are rows of memory with terms side by side; those of the other one are packed, at load or,
+/// once for all rows, in the kernel.
+static bool canLoadTiles(const TensorExpr &expr, const PartRoot &root, const ContractionRoles &roles,
+                         const std::optional<PackedTerms> &terms) {
+  int64_t dim = terms ? terms->dim : expr.reductions.back();
+  AffineMap rows = root.accesses[roles.rowInput].map;
+  bool isPacked = terms && dim >= 0 && expr.domain[dim] > terms->depth;
+  bool canPack = !terms && roles.row >= 0 && expr.reductions.size() == 1;
+  return (isPacked || canPack) && rows.getNumResults() > 0 && unitStrideDim(rows.getResults().back()) == dim;
+}
+
 std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const PartRoot &root,
                                                       const Target &target, bool strict) {
   const TensorExpr &expr = graph.exprs()[root.expr];
@@ -18,7 +29,8 @@ std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, 
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
   std::optional<PackedTerms> terms = termsOf(graph, root, *roles);
-  return chooseMicroKernel(target, productTypes(expr, *roles), {terms ? terms->depth : 1}, strict);
+  LaneLayout layout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)};
+  return chooseMicroKernel(target, productTypes(expr, *roles), layout, strict);
 }
 
 /// The dim that an innermost index runs along, whole or within blocks.

@@ -179,6 +179,32 @@ void addBytes(std::vector<MicroKernel> &kernels) {
         kernels.push_back(kernel);
       }
 }
+
+/// Tile registers: 16 rows by 16 lanes by 16 pairs or quads in 16 cycles, in which a core of the table does 16 times 32
+/// multiply-adds in f32 (Intel's optimization manual, throughput of TDPBF16PS and TDPBSSD). Code generation emits them
+/// (TileRegisters.cpp).
+void addTiles(std::vector<MicroKernel> &kernels) {
+  MicroKernel tiles;
+  tiles.unit = StepUnit::tiles;
+  tiles.strict = false; // it sums even and odd terms apart, and flushes subnormal numbers
+  tiles.name = "amx_bf16";
+  tiles.types = {"bf16", "bf16", "f32"};
+  tiles.depth = 2;
+  tiles.speed = 16;
+  tiles.features = {"amx-tile", "amx-bf16"};
+  kernels.push_back(tiles);
+  tiles.strict = true; // whole numbers are exact in any order
+  tiles.name = "amx_int8";
+  tiles.depth = 4;
+  tiles.speed = 32;
+  tiles.features = {"amx-tile", "amx-int8"};
+  for (const char *rows : {"ui8", "si8"})
+    for (const char *lanes : {"ui8", "si8"}) {
+      tiles.types = {rows, lanes, "i32"};
+      kernels.push_back(tiles);
+    }
+}
+
 /// The block of a thread's kernel is what its registers hold at most. Tensor cores run at 16 times the rate of f32 in
 /// the targets of the table; they cut what they align for a sum, so it is not each product that is rounded.
 void addGpu(std::vector<MicroKernel> &kernels) {
@@ -213,6 +239,7 @@ std::vector<MicroKernel> tilewright::builtinMicroKernels() {
   std::vector<MicroKernel> kernels;
   addFloats(kernels);
   addBytes(kernels);
+  addTiles(kernels);
   addGpu(kernels);
   return kernels;
 }

@@ -36,6 +36,8 @@ bool isSame(const MicroKernel &a, const MicroKernel &b) {
 
 /// Rows of lanes are put side by side in registers where a step wants several; nothing takes them apart again.
 bool reads(const MicroKernel &kernel, LaneLayout layout) {
+  if (kernel.unit == StepUnit::tiles && !layout.tiles)
+    return false;
   return layout.packedDepth <= 1 || kernel.depth == layout.packedDepth;
 }
 
@@ -78,8 +80,10 @@ std::string MicroKernel::verify() const {
 }
 
 bool MicroKernel::runsOn(const Target &target) const {
-  return (unit == StepUnit::vector) == (target.backend == Backend::cpu) &&
-         (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
+  bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
+  if (unit == StepUnit::tiles && 2 * kTileRowBytes % target.vectorBytes != 0)
+    return false; // a block is whole vectors
+  return isOfCpu == (target.backend == Backend::cpu) && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
 
@@ -88,6 +92,8 @@ bool MicroKernel::takes(const ProductTypes &product) const {
 }
 
 RegisterBlock MicroKernel::blockFor(const Target &target) const {
+  if (unit == StepUnit::tiles)
+    return {2 * kTileRows, 2 * kTileRowBytes / target.vectorBytes};
   return block.rows > 0 ? block : registerBlock(target.vectorRegisters, besides);
 }
 

@@ -54,8 +54,12 @@ constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides 
 using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums,
                                                   mlir::Value row, mlir::Value lanes)>;
 
-/// What does a step: a vector register of a CPU, or a thread or a warp of a GPU.
-enum class StepUnit { vector, thread, warp };
+/// What does a step: a vector register of a CPU, a thread or a warp of a GPU, or a block of tile registers of a CPU.
+enum class StepUnit { vector, thread, warp, tiles };
+
+/// A tile register (AMX): rows of so many bytes. A step multiplies tiles of 16 rows by 16 groups of terms with tiles of
+/// 16 groups by 16 lanes.
+inline constexpr int64_t kTileRows = 16, kTileRowBytes = 64;
 
 struct MicroKernel {
   std::string name;   ///< letters, digits and underscores
@@ -69,7 +73,7 @@ struct MicroKernel {
   bool hasOffset = false; ///< the step adds something also where the row is zero, which is taken off at the end
   BlockRegisters besides; ///< for the register block
   /// A thread's step is over scalars. What a warp does is code generation's (`mma`): there is no step, and the block is
-  /// the instruction's, rows by lanes.
+  /// the instruction's, rows by lanes. Neither is there one of tiles: the block is four of them, two by two.
   StepUnit unit = StepUnit::vector;
   RegisterBlock block{0, 0}; ///< 0 x 0: by arithmetic intensity
   MicroKernelStep step;
@@ -81,6 +85,8 @@ struct MicroKernel {
   bool takes(const ProductTypes &types) const;
   /// Whether it is one for all floats, or all integers.
   bool isGeneric() const { return types.rows == "float" || types.rows == "integer"; }
+  /// Terms of a sum that all lanes take at once: what is packed for it has whole steps of them.
+  int64_t stepTerms() const { return unit == StepUnit::tiles ? depth * kTileRows : depth; }
   RegisterBlock blockFor(const Target &target) const;
   /// Lanes of a register block, for sums of so many bytes.
   int64_t width(const Target &target, int64_t sumBytes) const;
@@ -95,6 +101,7 @@ std::string registerMicroKernel(MicroKernel kernel);
 /// side; 0: it is yet to be packed, as the kernel likes.
 struct LaneLayout {
   int64_t packedDepth;
+  bool tiles = false; ///< tile registers can load both operands, or may be able to once this one is packed
 };
 
 /// The quickest micro kernel for the contraction: of the target's own, of registered ones, and of those of the library.

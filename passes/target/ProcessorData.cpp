@@ -60,3 +60,5 @@ Expected<uint64_t> tilewright::processorBits(const Target &target) {
   }
   return bits;
 }
+
+uint64_t tilewright::tileRegistersBit() { return uint64_t(1) << reportedBits().lookup("amx-tile"); }

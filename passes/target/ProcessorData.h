@@ -12,6 +12,9 @@ namespace tilewright {
 /// that it does not report is an error.
 llvm::Expected<uint64_t> processorBits(const Target &target);
 
+/// The bit of AMX's tile registers. A process may use them if the operating system has granted it that, besides.
+uint64_t tileRegistersBit();
+
 } // namespace tilewright
 
 #endif

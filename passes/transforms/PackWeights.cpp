@@ -25,8 +25,9 @@ namespace {
 /// reduced ones, and the lanes of a block last. A step of several terms has them side by side behind its lane.
 class Packing {
 public:
-  Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, int64_t depth)
-      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width), depth(depth) {}
+  Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, const MicroKernel &kernel)
+      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width),
+        depth(kernel.depth), stepTerms(kernel.stepTerms()) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
@@ -101,7 +102,7 @@ private:
     return positions;
   }
 
-  /// Terms of a step along a reduced dim of the operand.
+  /// Terms that lie side by side, along a reduced dim of the operand.
   int64_t termsAt(int64_t position) const { return position == sourceOrder().reduced.back() ? depth : 1; }
 
   /// Elements along a dim of the operand come in whole blocks of so many.
@@ -109,7 +110,7 @@ private:
     Positions positions = sourceOrder();
     if (position == positions.lane)
       return width;
-    return llvm::is_contained(positions.reduced, position) ? termsAt(position) : 1;
+    return !positions.reduced.empty() && position == positions.reduced.back() ? stepTerms : 1;
   }
 
   /// Whether the bytes of whole blocks can be counted.
@@ -144,7 +145,7 @@ private:
 
   const TensorExpr &expr;
   TensorAccess access;
-  int64_t lane, width, depth;
+  int64_t lane, width, depth, stepTerms;
 };
 
 /// The contraction as a linalg.generic that reads the packed operand instead.
@@ -250,10 +251,10 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
     std::optional<MicroKernel> kernel =
-        chooseMicroKernel(known, productTypes(expr, roles), /*layout=*/{0}, numerics == "strict");
+        chooseMicroKernel(known, productTypes(expr, roles), {/*packedDepth=*/0, /*tiles=*/true}, numerics == "strict");
     if (!kernel)
       return;
-    Packing packing(expr, roles, kernel->width(known, bytes), kernel->depth);
+    Packing packing(expr, roles, kernel->width(known, bytes), *kernel);
     if (!packing.isPossible())
       return;
     OpBuilder builder(expr.op);

@@ -65,6 +65,16 @@ TEST(MicroKernelTest, the_layout_of_the_lanes_counts) {
   EXPECT_EQ(chosen("x86-64-avx2", narrow, {4}), "none");
 }
 
+// A block is four tiles, however wide vectors are. Whole numbers are exact in any order.
+TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
+  ProductTypes narrow{"bf16", "bf16", "f32"}, bytes{"ui8", "si8", "i32"};
+  EXPECT_EQ(chosen("x86-64-amx", narrow, {2, /*tiles=*/true}), "amx_bf16-32x2");
+  EXPECT_EQ(chosen("x86-64-amx", narrow, {2, /*tiles=*/false}), "dpbf16-6x4");
+  EXPECT_EQ(chosen("x86-64-amx", narrow, {0, /*tiles=*/true}, /*strict=*/true), "fma_pairs-6x4");
+  EXPECT_EQ(chosen("x86-64-amx", bytes, {0, /*tiles=*/true}, /*strict=*/true), "amx_int8-32x2");
+  EXPECT_EQ(chosen("x86-64-avx512bf16", narrow, {0, /*tiles=*/true}), "dpbf16-6x4");
+}
+
 // Where there is a pair of bf16 in one kernel, all others read what was packed for it, so that variants can share it.
 TEST(MicroKernelTest, all_processors_have_one_depth) {
   for (const ProductTypes &types : {ProductTypes{"bf16", "bf16", "f32"}, ProductTypes{"si8", "si8", "i32"}})

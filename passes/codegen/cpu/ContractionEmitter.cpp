@@ -2,6 +2,7 @@
 
 #include "passes/analysis/Contraction.h"
 #include "passes/codegen/cpu/MatchContraction.h"
+#include "passes/codegen/cpu/TileRegisters.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -64,22 +65,27 @@ bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
          getConstantIntValue(loop.getStep()) == compute.getSizes()[dim];
 }
 
-/// The micro kernel that the nest names, or the quickest, that can compute it.
+/// The micro kernel that the nest names, or the quickest that is not of tile registers, that can compute it.
 std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contraction, const TermLayout &layout,
-                                     const Target &target) {
-  auto named = findMicroKernel(target, contraction.types, layout.lanes, *compute.getMicroKernel());
-  if (named && takesWholeSteps(compute, layout.dim, named->depth))
-    return named;
-  if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim])
-    return chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
+                                     const Target &target, bool allowTiles) {
+  LaneLayout named = layout.lanes;
+  named.tiles = allowTiles;
+  auto found = findMicroKernel(target, contraction.types, named, *compute.getMicroKernel());
+  if (found && takesWholeSteps(compute, layout.dim, found->stepTerms()))
+    return found;
+  auto quickest = chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
+  if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim] ||
+      (quickest && takesWholeSteps(compute, layout.dim, quickest->depth)))
+    return quickest;
   for (StringRef generic : {"fma", "mul_add"})
     if (auto found = findMicroKernel(target, contraction.types, layout.lanes, generic); found && found->depth == 1)
       return found;
   return std::nullopt;
 }
 
-constexpr int64_t kBlocksToPack = 4;      ///< of rows that make packing a panel worth it
-constexpr int64_t kPanelBytes = 8 * 1024; ///< on the stack, and in L1 beside the rows
+constexpr int64_t kBlocksToPack = 4;           ///< of rows that make packing a panel worth it
+constexpr int64_t kPanelBytes = 8 * 1024;      ///< on the stack, and in L1 beside the rows
+constexpr int64_t kTilePanelBytes = 32 * 1024; ///< more steps before tiles of sums go back to memory
 
 /// Steps of the reduced dim whose terms are put side by side before they are multiplied.
 struct Panel {
@@ -93,7 +99,8 @@ public:
   ContractionEmitter(OpBuilder &builder, ComputeOp compute, const Contraction &contraction, const IRMapping &values,
                      const MicroKernel &kernel, const TermLayout &layout, const Target &target)
       : builder(builder), compute(compute), contraction(contraction), outer(values), loc(compute.getLoc()),
-        kernel(kernel), layout(layout), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
+        kernel(kernel), tiles(builder, loc, this->kernel), layout(layout), depth(kernel.depth),
+        element(compute.getBodyBlock().getArgument(0).getType()),
         lanes(target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(target)),
         indices(compute.getExtents().size()), offsets(indices) {
     // The terms of a step are the innermost loop.
@@ -108,10 +115,18 @@ public:
   bool canEmit() {
     return liesAlongLanes(contraction.lanes.getSlice().getType(), contraction.lanes.getMap(),
                           isPackedInDepth() ? depth : 1) &&
-           holdsWholeVectors() && liesAlongLanes(accumulatorType(), accumulatorMap(), 1);
+           holdsWholeVectors() && liesAlongLanes(accumulatorType(), accumulatorMap(), 1) &&
+           (!usesTiles() || canLoadTiles());
   }
 
   void emit() {
+    emitBlocks();
+    if (usesTiles())
+      tiles.release();
+  }
+
+private:
+  void emitBlocks() {
     Value zero = constantIndex(0);
     for (Value &offset : offsets)
       offset = zero;
@@ -137,7 +152,7 @@ public:
     emitBatch(contraction.batch);
   }
 
-private:
+  bool usesTiles() const { return kernel.unit == StepUnit::tiles; }
   int64_t width() const { return lanes * block.vectors; }
 
   /// The block of lanes that the operand was packed in, for the widest variant; 1: it was not packed.
@@ -176,10 +191,16 @@ private:
   }
 
   void emitRowBlocks(int64_t count) {
-    if (contraction.row < 0)
+    if (contraction.row < 0) {
+      configureTiles(1);
       return emitKernel(1, count);
+    }
+    if (compute.getSizes()[contraction.row] >= block.rows)
+      configureTiles(block.rows);
     forBlocks(contraction.row, block.rows, [&](Value row, int64_t rows) {
       indices[contraction.row] = row;
+      if (rows != block.rows)
+        configureTiles(rows);
       emitKernel(rows, count);
     });
   }
@@ -190,19 +211,32 @@ private:
   /// are kept in their slice from one panel to the next.
   bool packsPanels() {
     return depth > 1 && !isPackedInDepth() && contraction.row >= 0 && contraction.reduced.size() == 1 &&
-           compute.getSizes()[contraction.row] >= kBlocksToPack * block.rows &&
-           accumulatorType().getElementType() == element;
+           (usesTiles() ? keepsSums() || hasOnePanel(compute.getSizes()[layout.dim])
+                        : compute.getSizes()[contraction.row] >= kBlocksToPack * block.rows && keepsSums());
   }
+  /// Whether the slice has the sums as they are accumulated.
+  bool keepsSums() { return accumulatorType().getElementType() == element; }
+
+  Type storedLanes() { return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType(); }
+  /// Steps of a panel come in groups of so many.
+  int64_t stepsTogether() const { return kernel.stepTerms() / depth; }
+  /// Steps that a panel has at most, of so many terms.
+  int64_t panelSteps(int64_t terms) {
+    int64_t bytes = width() * depth * storedLanes().getIntOrFloatBitWidth() / 8;
+    int64_t most = (usesTiles() ? kTilePanelBytes : kPanelBytes) / bytes;
+    return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(terms / depth, 1)), stepsTogether());
+  }
+  bool hasOnePanel(int64_t terms) { return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth; }
 
   /// All rows by `count` lanes, panel by panel along the reduced dim.
   void emitPanels(int64_t count) {
     int64_t size = length, whole = size / depth;
-    Type stored = cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
-    int64_t bytes = width() * depth * stored.getIntOrFloatBitWidth() / 8;
-    int64_t most = std::clamp<int64_t>(kPanelBytes / bytes, 1, std::max<int64_t>(whole, 1));
+    int64_t most = panelSteps(size);
     if (!packed)
-      packed = allocatePanel({most + 1, width() * depth}, stored);
-    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]); init && !isa<UnitAttr>(compute.getInits()[0]))
+      packed = allocatePanel({most + stepsTogether(), width() * depth}, storedLanes());
+    sumsInSlice = !usesTiles() || !hasOnePanel(size);
+    if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
+        init && !isa<UnitAttr>(compute.getInits()[0]) && sumsInSlice)
       fillSums(broadcast(constant(init)), count);
     int64_t inLoop = whole / most * most;
     if (inLoop > 0)
@@ -222,6 +256,13 @@ private:
       loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
     if (panel.rest > 0)
       pack(constantIndex(panel.steps), panel.rest);
+    int64_t used = panel.steps + (panel.rest > 0 ? 1 : 0), filled = llvm::alignTo(used, stepsTogether());
+    if (used < filled)
+      loop(constantIndex(used), constantIndex(filled), 1, [&](Value step) {
+        Value none = zeros(VectorType::get({lanes * depth}, storedLanes()));
+        for (int64_t vector = 0; vector * lanes < count; ++vector)
+          vector::StoreOp::create(builder, loc, none, packed, inPanel(step, vector));
+      });
     current = panel;
     emitRowBlocks(count);
     current.reset();
@@ -309,6 +350,8 @@ private:
 
   /// One register block: `rows` rows by `count` elements along the lanes.
   void emitKernel(int64_t rows, int64_t count) {
+    if (usesTiles())
+      return emitTileKernel(rows, count);
     int64_t vectors = llvm::divideCeil(count, lanes);
     SmallVector<Value> sums = start(rows, count);
     if (kernel.hasOffset)
@@ -475,6 +518,206 @@ private:
                                           ArrayRef<int64_t>{left});
   }
 
+  // --- tile registers ----------------------------------------------------------------------------------------------
+
+  void configureTiles(int64_t rows) {
+    if (!usesTiles())
+      return;
+    if (!configuration)
+      configuration = allocatePanel({kTileRowBytes}, builder.getI8Type());
+    tiles.configure(configuration, rows);
+  }
+
+  /// Whether rows of tiles are rows of memory that lie evenly, and whole steps of what is packed are there.
+  bool canLoadTiles() {
+    SliceType rowType = contraction.rows.getSlice().getType();
+    AffineMap rows = contraction.rows.getMap(), along = contraction.lanes.getMap();
+    for (int64_t term = 1; term < kernel.stepTerms(); ++term)
+      if (distance(rowType, rows, 0, {0, 0}, {0, term}) != term)
+        return false;
+    if (contraction.row >= 0 && !rowsApart(rowType, rows))
+      return false;
+    if (!isPackedInDepth())
+      return packsPanels();
+    SliceType laneType = contraction.lanes.getSlice().getType();
+    for (int64_t lane = 1; lane < width(); ++lane)
+      if (distance(laneType, along, 0, {0, lane}, {0, 0}) != lane * depth)
+        return false;
+    return groupsApart() && holdsWholeSteps();
+  }
+
+  /// Elements from a row of a tile to the next; nothing if they are not evenly apart.
+  std::optional<int64_t> rowsApart(SliceType type, AffineMap map) {
+    std::optional<int64_t> apart = distance(type, map, {0, 0, 0}, {1, 0, 0});
+    for (int64_t row = 2; apart && row < block.rows; ++row)
+      if (distance(type, map, {0, 0, 0}, {row, 0, 0}) != row * *apart)
+        return std::nullopt;
+    return apart;
+  }
+
+  /// Elements from a group of terms that lie side by side to the next.
+  std::optional<int64_t> groupsApart() {
+    SliceType type = contraction.lanes.getSlice().getType();
+    AffineMap map = contraction.lanes.getMap();
+    std::optional<int64_t> apart = distance(type, map, 0, {0, 0}, {0, depth});
+    for (int64_t group = 2; apart && group < kTileRows; ++group)
+      if (distance(type, map, 0, {0, 0}, {0, group * depth}) != group * *apart)
+        return std::nullopt;
+    return apart;
+  }
+
+  /// Whether what is packed is filled up to whole steps, along the one dim of it that counts groups.
+  bool holdsWholeSteps() {
+    AffineMap map = contraction.lanes.getMap();
+    ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
+    int64_t counting = 0;
+    bool whole = true;
+    for (auto [index, size] : llvm::drop_end(llvm::zip_equal(map.getResults(), shape)))
+      if (index.isFunctionOfDim(layout.dim)) {
+        ++counting;
+        whole &= size % kTileRows == 0;
+      }
+    return counting == 1 && whole;
+  }
+
+  /// Whether tiles of sums can be moved from and to their slice. Otherwise vectors of them are, by way of the stack.
+  bool sumsLieAsTiles(int64_t count) {
+    if (!keepsSums() || count != width())
+      return false;
+    for (int64_t lane = 1; lane < width(); ++lane)
+      if (distance(accumulatorType(), accumulatorMap(), 0, {0, lane}, {0, 0}) != lane)
+        return false;
+    return contraction.row < 0 || rowsApart(accumulatorType(), accumulatorMap());
+  }
+
+  void emitTileKernel(int64_t rows, int64_t count) {
+    startTiles(rows, count);
+    sumTiles(contraction.reduced, rows, count);
+    if (sumsLieAsTiles(count))
+      return tiles.storeSums(sumsInMemory(), rows, count);
+    tiles.storeSums(sumsOnStack(), rows, count);
+    forSums(rows, count, [&](Value place, int64_t vector) {
+      auto type = VectorType::get({lanes}, element);
+      Value sums =
+          vector::LoadOp::create(builder, loc, type, stackSums, ValueRange{place, constantIndex(vector * lanes)});
+      store(sums, 0, vector, count);
+    });
+  }
+
+  /// Begins with the init, or with what is in the slice.
+  void startTiles(int64_t rows, int64_t count) {
+    auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
+    bool goesOn = isa<UnitAttr>(compute.getInits()[0]) || (current && sumsInSlice);
+    if (!goesOn && init == builder.getZeroAttr(element))
+      return tiles.clearSums(rows, count);
+    if (goesOn && sumsLieAsTiles(count))
+      return tiles.loadSums(sumsInMemory(), rows, count);
+    TilePlace place = sumsOnStack();
+    forSums(rows, count, [&](Value at, int64_t vector) {
+      Value sums = goesOn ? loadSums(vector, count) : broadcast(constant(init));
+      vector::StoreOp::create(builder, loc, sums, stackSums, ValueRange{at, constantIndex(vector * lanes)});
+    });
+    tiles.loadSums(place, rows, count);
+  }
+
+  Value loadSums(int64_t vector, int64_t count) {
+    SmallVector<Value> index = at(accumulatorMap(), 0, vector * lanes);
+    return widen(load(outer.lookup(compute.getAccs()[0]), index, vector, count), element);
+  }
+
+  void sumTiles(ArrayRef<int64_t> dims, int64_t rows, int64_t count) {
+    int64_t dim = dims.front();
+    if (dim == layout.dim)
+      return sumSteps(rows, count);
+    Value high = add(offsets[dim], constantIndex(compute.getSizes()[dim]));
+    if (compute.getExtents()[dim] % compute.getSizes()[dim] != 0)
+      high = arith::MinUIOp::create(builder, loc, high, constantIndex(compute.getExtents()[dim]));
+    loop(offsets[dim], high, 1, [&](Value index) {
+      indices[dim] = index;
+      sumTiles(dims.drop_front(), rows, count);
+    });
+  }
+
+  /// Rows of the last step are copied first, with zeros behind their last terms: there may be infinities, or no memory.
+  void sumSteps(int64_t rows, int64_t count) {
+    int64_t terms = current ? current->steps * depth + current->rest : length;
+    int64_t whole = terms / kernel.stepTerms(), rest = terms % kernel.stepTerms();
+    auto begin = [&](Value step) { indices[layout.dim] = add(current ? current->first : firstStep, step); };
+    if (whole > 0)
+      loop(constantIndex(0), constantIndex(whole * stepsTogether()), stepsTogether(), [&](Value step) {
+        begin(step);
+        tiles.multiplyAdd(rowsInMemory(), groupsOfLanes(step), rows, count);
+      });
+    if (rest == 0)
+      return;
+    Value step = constantIndex(whole * stepsTogether());
+    begin(step);
+    tiles.multiplyAdd(copyRows(rows, rest), groupsOfLanes(step), rows, count);
+  }
+
+  TilePlace copyRows(int64_t rows, int64_t terms) {
+    Value memory = outer.lookup(contraction.rows.getSlice());
+    auto type = VectorType::get({kernel.stepTerms()}, cast<MemRefType>(memory.getType()).getElementType());
+    if (!stackRows)
+      stackRows = allocatePanel({block.rows, kernel.stepTerms()}, type.getElementType());
+    Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
+                                                ArrayRef<int64_t>{terms});
+    forRows(rows, [&](Value row) {
+      SmallVector<Value> index = at(contraction.rows.getMap(), 0, 0);
+      Value copied = vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
+      vector::StoreOp::create(builder, loc, copied, stackRows, ValueRange{row, constantIndex(0)});
+    });
+    return {stackRows, {constantIndex(0), constantIndex(0)}, kTileRowBytes};
+  }
+
+  TilePlace rowsInMemory() {
+    AffineMap map = contraction.rows.getMap();
+    SliceType type = contraction.rows.getSlice().getType();
+    return {outer.lookup(contraction.rows.getSlice()), at(map, 0, 0), bytesApart(type, map)};
+  }
+
+  TilePlace groupsOfLanes(Value step) {
+    if (current)
+      return {packed, inPanel(step, 0), width() * depth * elementBytes(storedLanes())};
+    return {outer.lookup(contraction.lanes.getSlice()), at(contraction.lanes.getMap(), 0, 0),
+            *groupsApart() * elementBytes(storedLanes())};
+  }
+
+  TilePlace sumsInMemory() {
+    return {outer.lookup(compute.getAccs()[0]), at(accumulatorMap(), 0, 0),
+            bytesApart(accumulatorType(), accumulatorMap())};
+  }
+
+  TilePlace sumsOnStack() {
+    if (!stackSums)
+      stackSums = allocatePanel({block.rows, width()}, element);
+    return {stackSums, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
+  }
+
+  int64_t bytesApart(SliceType type, AffineMap map) {
+    return contraction.row < 0 ? kTileRowBytes : *rowsApart(type, map) * elementBytes(type.getElementType());
+  }
+
+  /// Calls `body` with each row of the block, from 0, while the index of rows is there.
+  void forRows(int64_t rows, llvm::function_ref<void(Value row)> body) {
+    Value first = contraction.row < 0 ? Value() : indices[contraction.row];
+    loop(constantIndex(0), constantIndex(rows), 1, [&](Value row) {
+      if (first)
+        indices[contraction.row] = add(first, row);
+      body(row);
+    });
+    if (first)
+      indices[contraction.row] = first;
+  }
+
+  /// Each vector of sums: of which row, and which of the row.
+  void forSums(int64_t rows, int64_t count, llvm::function_ref<void(Value row, int64_t vector)> body) {
+    forRows(rows, [&](Value row) {
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
+        body(row, vector);
+    });
+  }
+
   static Type shaped(Type scalar, Value like) {
     auto vector = dyn_cast<VectorType>(like.getType());
     return vector ? Type(vector.clone(scalar)) : scalar;
@@ -520,20 +763,28 @@ private:
     });
   }
 
+  /// An element of a register block.
+  struct Point {
+    int64_t row, lane, term;
+  };
+
   /// How far in memory an element of a register block lies from another; nothing if that depends on where the block is.
-  std::optional<int64_t> distance(SliceType type, AffineMap map, int64_t row, std::pair<int64_t, int64_t> lanes,
-                                  std::pair<int64_t, int64_t> terms) {
+  std::optional<int64_t> distance(SliceType type, AffineMap map, Point from, Point to) {
     AffineExpr sum = builder.getAffineConstantExpr(0);
     int64_t stride = 1;
-    auto place = [&](AffineExpr index, int64_t lane, int64_t term) {
-      return inBlock(index, row, builder.getAffineConstantExpr(lane), term);
+    auto place = [&](AffineExpr index, Point point) {
+      return inBlock(index, point.row, builder.getAffineConstantExpr(point.lane), point.term);
     };
     for (auto [index, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
-      sum = sum + (place(index, lanes.second, terms.second) - place(index, lanes.first, terms.first)) * stride;
+      sum = sum + (place(index, to) - place(index, from)) * stride;
       stride *= size;
     }
     auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(sum, indices.size(), indices.size()));
     return constant ? std::optional(constant.getValue()) : std::nullopt;
+  }
+  std::optional<int64_t> distance(SliceType type, AffineMap map, int64_t row, std::pair<int64_t, int64_t> lanes,
+                                  std::pair<int64_t, int64_t> terms) {
+    return distance(type, map, {row, lanes.first, terms.first}, {row, lanes.second, terms.second});
   }
 
   /// Whether the elements of each vector of a block lie one after another, so many apart.
@@ -571,6 +822,7 @@ private:
   const IRMapping &outer;
   Location loc;
   const MicroKernel &kernel;
+  TileRegisters tiles;
   TermLayout layout;
   int64_t depth;
   Type element; ///< of the accumulator
@@ -580,10 +832,12 @@ private:
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels
   SmallVector<Value> indices, offsets;
-  Value firstStep;              ///< of several terms, in the block of a loop over blocks
-  int64_t length;               ///< terms of the nest, or of such a block
-  Value packed;                 ///< memory of panels packed here
-  std::optional<Panel> current; ///< the one that register blocks read
+  Value firstStep;                           ///< of several terms, in the block of a loop over blocks
+  int64_t length;                            ///< terms of the nest, or of such a block
+  Value packed;                              ///< memory of panels packed here
+  std::optional<Panel> current;              ///< the one that register blocks read
+  bool sumsInSlice = false;                  ///< between panels
+  Value configuration, stackSums, stackRows; ///< memory for tile registers, once it is needed
 };
 } // namespace
 
@@ -592,12 +846,15 @@ bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IR
   if (!contraction)
     return false;
   TermLayout layout = termLayout(compute, *contraction);
-  std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target);
-  if (!kernel)
-    return false;
-  ContractionEmitter emitter(builder, compute, *contraction, values, *kernel, layout, target);
-  if (!emitter.canEmit())
-    return false;
-  emitter.emit();
-  return true;
+  for (bool allowTiles : {true, false}) {
+    std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target, allowTiles);
+    if (!kernel)
+      continue;
+    ContractionEmitter emitter(builder, compute, *contraction, values, *kernel, layout, target);
+    if (!emitter.canEmit())
+      continue;
+    emitter.emit();
+    return true;
+  }
+  return false;
 }

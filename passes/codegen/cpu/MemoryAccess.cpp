@@ -1,6 +1,7 @@
 #include "passes/codegen/cpu/MemoryAccess.h"
 
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/TileGate.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -58,6 +59,8 @@ tilewright::instrumentAccesses(func::FuncOp kernel, MemRefType record,
                                function_ref<void(OpBuilder &, const MemoryAccess &, BlockArgument)> instrument) {
   if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.isExternal())
     return success();
+  if (usesTileRegisters(kernel))
+    return kernel.emitError("what tile registers load and store is not recorded; take a target without AMX");
   SmallVector<MemoryAccess> accesses;
   kernel.walk([&](Operation *op) {
     if (std::optional<MemoryAccess> access = memoryAccessOf(op))

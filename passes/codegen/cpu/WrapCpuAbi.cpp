@@ -2,6 +2,7 @@
 // those of the structs in its executable_library.h; a kernel needs only the binding pointers, the workgroup's index
 // along x and its local memory; one with variants also what the processor can do.
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/TileGate.h"
 #include "passes/target/ProcessorData.h"
 #include "passes/transforms/InPlace.h"
 
@@ -24,8 +25,11 @@ constexpr int64_t kProcessorData = 32;   ///< environment.processor.data[0], u64
 constexpr int64_t kWorkgroupX = 0;       ///< workgroup_state.workgroup_id_x, u32
 constexpr int64_t kLocalMemory = 16;     ///< workgroup_state.local_memory
 constexpr int32_t kNoVariant = 1;        ///< the status of a call that no variant can serve
+constexpr StringLiteral kUsesTilesAttr = "tile.uses_tile_registers";
 
 struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
+  using WrapCpuAbiBase::WrapCpuAbiBase;
+
   static Value addressOf(OpBuilder &builder, Location loc, Value base, int64_t offset) {
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
     return LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base,
@@ -47,7 +51,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     return entry;
   }
 
-  static LLVM::LLVMFuncOp wrap(LLVM::LLVMFuncOp kernel) {
+  LLVM::LLVMFuncOp wrap(LLVM::LLVMFuncOp kernel) {
     OpBuilder builder(kernel);
     Location loc = kernel.getLoc();
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
@@ -58,6 +62,11 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     LLVM::LLVMFuncOp entry = createEntry(builder, kernel, name);
     Block *block = entry.addEntryBlock(builder);
     builder.setInsertionPointToStart(block);
+    bool usesTiles = !assumeTiles && usesTileRegisters(kernel);
+    if (usesTiles && kernel->hasAttr(kVariantOfAttr))
+      entry->setAttr(kUsesTilesAttr, builder.getUnitAttr()); // whoever chooses it asks first
+    else if (usesTiles)
+      failWithoutTiles(builder, entry);
     unsigned bindings = kernel.getNumArguments() - 2;
     Value pointers = field(builder, loc, block->getArgument(1), kBindingPointers, pointer);
     SmallVector<Value> arguments;
@@ -69,6 +78,29 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     LLVM::CallOp::create(builder, loc, kernel, arguments);
     returnStatus(builder, loc, 0);
     return entry;
+  }
+
+  /// Goes on where tile registers may be used; elsewhere the call fails before it has done anything.
+  static void failWithoutTiles(OpBuilder &builder, LLVM::LLVMFuncOp entry) {
+    Location loc = entry.getLoc();
+    Block *ask = builder.createBlock(&entry.getBody()), *refuse = builder.createBlock(&entry.getBody()),
+          *go = builder.createBlock(&entry.getBody());
+    builder.setInsertionPointToEnd(&entry.getBody().front());
+    Value reported = field(builder, loc, entry.getArgument(0), kProcessorData, builder.getI64Type());
+    branchIfReported(builder, loc, reported, tileRegistersBit(), ask, refuse);
+    builder.setInsertionPointToEnd(ask);
+    LLVM::CondBrOp::create(builder, loc, askForTileRegisters(builder, entry), go, refuse);
+    builder.setInsertionPointToEnd(refuse);
+    returnStatus(builder, loc, kNoVariant);
+    builder.setInsertionPointToEnd(go);
+  }
+
+  static void branchIfReported(OpBuilder &builder, Location loc, Value reported, uint64_t bits, Block *taken,
+                               Block *next) {
+    Value needed = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(bits));
+    Value found = LLVM::AndOp::create(builder, loc, reported, needed);
+    Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, found, needed);
+    LLVM::CondBrOp::create(builder, loc, fits, taken, next);
   }
 
   static void returnStatus(OpBuilder &builder, Location loc, int32_t status) {
@@ -94,12 +126,15 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
       variant.setLinkage(LLVM::Linkage::Internal);
       variant.setNoInline(true); // so that the choice is no more than a test and a jump
       variant.setName(name + "." + target->name);
-      Value needed = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(*bits));
-      Value found = LLVM::AndOp::create(builder, loc, reported, needed);
-      Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, found, needed);
+      Block *here = builder.getInsertionBlock();
+      Block *ask = variant->hasAttr(kUsesTilesAttr) ? builder.createBlock(&entry.getBody()) : nullptr;
       Block *taken = builder.createBlock(&entry.getBody()), *next = builder.createBlock(&entry.getBody());
-      builder.setInsertionPointToEnd(taken->getPrevNode());
-      LLVM::CondBrOp::create(builder, loc, fits, taken, next);
+      builder.setInsertionPointToEnd(here);
+      branchIfReported(builder, loc, reported, *bits, ask ? ask : taken, next);
+      if (ask) {
+        builder.setInsertionPointToEnd(ask);
+        LLVM::CondBrOp::create(builder, loc, askForTileRegisters(builder, entry), taken, next);
+      }
       builder.setInsertionPointToEnd(taken);
       auto status = LLVM::CallOp::create(builder, loc, variant, entry.getArguments());
       LLVM::ReturnOp::create(builder, loc, status.getResult());

@@ -1,0 +1,130 @@
+#include "passes/codegen/cpu/TileRegisters.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLanes = kTileRowBytes / 4; ///< sums have 4 bytes
+constexpr int64_t kConfigBytes = 64, kColumnBytesAt = 16, kRowsAt = 48;
+
+// Four registers of sums, row by row; then those of the operands.
+int64_t sumTile(int64_t row, int64_t lane) { return 2 * row + lane; }
+int64_t rowTile(int64_t row) { return 4 + row; }
+int64_t laneTile(int64_t lane) { return 6 + lane; }
+
+int64_t tilesOf(int64_t size, int64_t each) { return llvm::divideCeil(size, each); }
+
+/// Rows of one of the tiles that share a block's.
+int64_t rowsOf(int64_t tile, int64_t rows) { return std::clamp<int64_t>(rows - tile * kTileRows, 0, kTileRows); }
+
+StringRef productName(const ProductTypes &types) {
+  if (types.rows == "bf16")
+    return "llvm.x86.tdpbf16ps";
+  bool rows = types.rows == "si8", lanes = types.lanes == "si8";
+  return rows ? lanes ? "llvm.x86.tdpbssd" : "llvm.x86.tdpbsud" : lanes ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbuud";
+}
+} // namespace
+
+void TileRegisters::configure(Value memory, int64_t rows) {
+  SmallVector<int8_t> bytes(kConfigBytes, 0);
+  bytes[0] = 1; // the palette of eight tiles
+  auto shape = [&](int64_t tile, int64_t tileRows) {
+    bytes[kColumnBytesAt + 2 * tile] = tileRows > 0 ? kTileRowBytes : 0;
+    bytes[kRowsAt + tile] = static_cast<int8_t>(tileRows);
+  };
+  for (int64_t part : {0, 1}) {
+    for (int64_t lane : {0, 1})
+      shape(sumTile(part, lane), rowsOf(part, rows));
+    shape(rowTile(part), rowsOf(part, rows));
+    shape(laneTile(part), kTileRows);
+  }
+  auto type = VectorType::get({kConfigBytes}, builder.getI8Type());
+  Value config = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  vector::StoreOp::create(builder, loc, config, memory, ValueRange{zero});
+  call("llvm.x86.ldtilecfg", pointerTo(addressOf({memory, {zero}, kConfigBytes})));
+}
+
+void TileRegisters::release() { call("llvm.x86.tilerelease", {}); }
+
+void TileRegisters::clearSums(int64_t rows, int64_t lanes) {
+  forSums(rows, lanes, [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(sumTile(row, lane))); });
+}
+
+void TileRegisters::loadSums(const TilePlace &place, int64_t rows, int64_t lanes) {
+  Value address = addressOf(place);
+  forSums(rows, lanes, [&](int64_t row, int64_t lane) {
+    move("llvm.x86.tileloadd64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
+         place.rowBytes);
+  });
+}
+
+void TileRegisters::storeSums(const TilePlace &place, int64_t rows, int64_t lanes) {
+  Value address = addressOf(place);
+  forSums(rows, lanes, [&](int64_t row, int64_t lane) {
+    move("llvm.x86.tilestored64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
+         place.rowBytes);
+  });
+}
+
+void TileRegisters::multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes) {
+  Value rowAddress = addressOf(rows), laneAddress = addressOf(along);
+  int64_t rowTiles = tilesOf(numRows, kTileRows);
+  for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane) {
+    move("llvm.x86.tileloadd64", laneTile(lane), laneAddress, lane * kTileRowBytes, along.rowBytes);
+    for (int64_t row = 0; row < rowTiles; ++row) {
+      if (lane == 0)
+        move("llvm.x86.tileloadd64", rowTile(row), rowAddress, row * kTileRows * rows.rowBytes, rows.rowBytes);
+      call(productName(kernel.types), {byte(sumTile(row, lane)), byte(rowTile(row)), byte(laneTile(lane))});
+    }
+  }
+}
+
+void TileRegisters::forSums(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t, int64_t)> body) {
+  for (int64_t row = 0; row < tilesOf(rows, kTileRows); ++row)
+    for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane)
+      body(row, lane);
+}
+
+Value TileRegisters::byte(int64_t value) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(static_cast<int8_t>(value)));
+}
+
+/// As a number: memrefs here are dense.
+Value TileRegisters::addressOf(const TilePlace &place) {
+  auto type = cast<MemRefType>(place.memory.getType());
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, place.memory);
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  for (auto [index, size] : llvm::reverse(llvm::zip_equal(place.index, type.getShape()))) {
+    Value stride = arith::ConstantIndexOp::create(builder, loc, bytes);
+    address = arith::AddIOp::create(builder, loc, address, arith::MulIOp::create(builder, loc, index, stride));
+    bytes *= size;
+  }
+  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), address);
+}
+
+Value TileRegisters::pointerTo(Value address) {
+  return LLVM::IntToPtrOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+}
+
+Value TileRegisters::offset(Value address, int64_t bytes) {
+  if (bytes == 0)
+    return address;
+  Value by = arith::ConstantIntOp::create(builder, loc, bytes, 64);
+  return arith::AddIOp::create(builder, loc, address, by);
+}
+
+void TileRegisters::move(StringRef name, int64_t tile, Value address, int64_t bytes, int64_t rowBytes) {
+  Value pointer = pointerTo(offset(address, bytes));
+  Value stride = arith::ConstantIntOp::create(builder, loc, rowBytes, 64);
+  call(name, {byte(tile), pointer, stride});
+}
+
+void TileRegisters::call(StringRef name, ValueRange arguments) {
+  LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(name), arguments);
+}
