@@ -33,8 +33,9 @@ struct BlockCandidate {
 std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                             llvm::function_ref<int64_t()> footprint);
 
-/// The quickest that is not discarded, an earlier one where a later one is not clearly quicker; -1: none.
-int64_t quickestBlock(llvm::ArrayRef<BlockCandidate> candidates);
+/// The quickest that is not discarded, an earlier one where a later one is not clearly quicker; of those that take no
+/// longer than predictions are exact, with the launch of their kernel, one that moves the fewest bytes. -1: none.
+int64_t bestBlock(llvm::ArrayRef<BlockCandidate> candidates, const Target &target);
 
 /// Sets tiles, threads and group of the space to those of the quickest.
 void chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
