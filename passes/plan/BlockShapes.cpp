@@ -6,6 +6,7 @@
 #include "passes/plan/Work.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
-constexpr double kNoLonger = 1.1;           ///< of the quickest kernel's time, to move fewer bytes
+constexpr double kRoughness = 1.25;         ///< predictions are no closer than this: within it fewer bytes decide
 constexpr double kFewer = 0.97;             ///< of the bytes before, for another shape to be taken
 constexpr double kHardlyRepeated = 1.02;    ///< of the bytes, below which larger tiles save nothing
 constexpr int64_t kMostTurns = 32;          ///< rows, or vectors, of a thread that it takes one after another
@@ -165,7 +166,7 @@ private:
         times *= read.along.test(dim) ? 1 : llvm::divideCeil(space.extents[dim], space.tiles[dim]);
       moved += (times - 1) * read.bytes;
     }
-    return moved;
+    return moved * partSectors;
   }
 
   bool repeats() const { return movedBytes() > kHardlyRepeated * globalBytes; }
@@ -277,14 +278,22 @@ private:
                 "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
         continue;
       }
+      partSectors = whole ? 1 : sectorsOfRun(run);
       consider(Composition::columns, [&](const NestPoints &nest) {
         double points = pointsOf(nest, /*inGrid=*/false);
-        int64_t sharing = nest.accumulators > 0 ? std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points)) : 1;
+        int64_t sharing = std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points));
         return Share{std::ceil(points / sharing), sharing, columns, 1, {}};
       });
       if (whole)
-        return;
+        break;
     }
+    partSectors = 1;
+  }
+
+  /// How much more than its bytes a run of a row is in sectors, on average over the rows.
+  double sectorsOfRun(int64_t run) const {
+    int64_t start = std::gcd(space.extents[space.vector] * widest, kSectorBytes);
+    return static_cast<double>(run + kSectorBytes - start) / run;
   }
 
   /// Each thread takes some vectors of a tile.
@@ -374,6 +383,7 @@ private:
   double globalBytes = 0;        ///< that the part touches, each once
   int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
   bool contiguous = true;
+  double partSectors = 1; ///< of what a tile reads, over its bytes
   std::vector<Read> reads;
   SmallVector<SmallVector<int64_t>> orders;
   std::vector<BlockCandidate> candidates;
@@ -433,7 +443,7 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
   if (best < 0)
     return best;
   auto kernel = [&](const BlockCandidate &candidate) { return target.launchSeconds + candidate.latency.seconds; };
-  double most = kNoLonger * kernel(candidates[best]);
+  double most = kRoughness * kernel(candidates[best]);
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     const BlockWork &work = candidate.work, &before = candidates[best].work;
     if (!candidate.discarded.empty() || kernel(candidate) > most)

@@ -79,7 +79,7 @@ private:
     if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
       return;
     reuseBuffer(tile, type, accesses);
-    tile.fits = leavesBlocks(tile.bytes);
+    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes));
     if (tile.fits)
       bytes += tile.bytes;
     staged.push_back(std::move(tile));
@@ -231,10 +231,15 @@ private:
     });
   }
 
-  /// Whether the block still fits, and half of the warps that were resident, or enough of them to hide latencies.
+  /// What several rows of the tile read: the plan has counted its bytes (BlockShapes).
+  bool isReadByRows(const StagedTile &tile) {
+    return !tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
+      return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
+    });
+  }
+
+  /// Whether half of the warps are still resident, or enough of them to hide latencies.
   bool leavesBlocks(int64_t more) {
-    if (bytes + more > target.blockBytes)
-      return false;
     auto resident = [&](int64_t shared) {
       return shape.threads * residentBlocks(target.gpu, shape.threads, shared, kUnknownRegisters);
     };
