@@ -16,9 +16,10 @@ constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
 constexpr double kRoughness = 1.25;         ///< predictions are no closer than this: within it fewer bytes decide
-constexpr double kFewer = 0.97;             ///< of the bytes before, for another shape to be taken
-constexpr double kHardlyRepeated = 1.02;    ///< of the bytes, below which larger tiles save nothing
-constexpr int64_t kMostTurns = 32;          ///< rows, or vectors, of a thread that it takes one after another
+constexpr double kHardlyLonger = 1.03;      ///< of that time, to move fewer bytes but some more than once
+constexpr double kFewer = 0.99;             ///< of the bytes before, for another shape to be taken
+constexpr double kHardlyRepeated = 1.045;   ///< of the bytes, below which larger tiles save nothing
+constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
 
@@ -125,11 +126,13 @@ private:
           continue;
         auto known = llvm::find_if(reads, [&](const Read &read) { return read.tensor == access.tensor; });
         if (known == reads.end()) {
-          double touched = static_cast<double>(graph.exprs()[root.expr].domainSize()) * elementBytesOf(access.tensor);
-          reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()),
-                           std::min<double>(tensorBytes(access.tensor), touched)});
+          reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()), 0});
           known = std::prev(reads.end());
         }
+        double touched = elementBytesOf(access.tensor);
+        for (auto [dim, extent] : llvm::enumerate(graph.exprs()[root.expr].domain))
+          touched *= access.map.isFunctionOfDim(dim) ? extent : 1;
+        known->bytes = std::max(known->bytes, std::min<double>(tensorBytes(access.tensor), touched));
         for (auto [dim, place] : llvm::enumerate(root.dims))
           if (place >= 0 && access.map.isFunctionOfDim(dim))
             known->along.set(place);
@@ -186,6 +189,13 @@ private:
     return static_cast<int64_t>(staged);
   }
 
+  /// To combine what several warps have of a row or a column.
+  int64_t scratchBytes() const {
+    if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
+      return 0;
+    return space.threads * kScratchBytes * (space.group > 0 ? 1 : lanes);
+  }
+
   int64_t chooseLanes() const {
     if (space.vector < 0 || !contiguous)
       return 1;
@@ -207,7 +217,7 @@ private:
   // Candidates
   //===--------------------------------------------------------------------===//
 
-  /// Cuts the grid dims, in the order, into tiles of so many points, a power of two.
+  /// Cuts the grid dims, in the order, into tiles of so many points.
   void cutGrid(ArrayRef<int64_t> order, int64_t points, int64_t except = -1) {
     for (int64_t dim : order) {
       if (dim == except)
@@ -221,7 +231,7 @@ private:
   /// Calls `tryTile` with each order of the grid dims and more and more turns, as long as blocks read the same.
   void forEachTile(llvm::function_ref<void(ArrayRef<int64_t> order, int64_t turns)> tryTile) {
     for (ArrayRef<int64_t> order : orders)
-      for (int64_t turns = 1; turns <= kMostTurns; turns *= 2) {
+      for (int64_t turns : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
         tryTile(order, turns);
         if (!repeats())
           break;
@@ -340,7 +350,7 @@ private:
   void consider(Composition composition, llvm::function_ref<Share(const NestPoints &)> shareOf) {
     BlockCandidate now = candidate(composition);
     BlockWork &work = now.work;
-    work.sharedBytes = footprint() + stagedBytes();
+    work.sharedBytes = footprint() + stagedBytes() + scratchBytes();
     if (work.sharedBytes > target.blockBytes)
       return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
                                       " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
@@ -367,8 +377,6 @@ private:
     now.latency = blockLatency(work, target);
     if (now.latency.residentBlocks == 0)
       now.discarded = "no block of it is resident on an SM";
-    if (llvm::any_of(work.nests, [](const NestWork &nest) { return nest.combinedWarps > 1; }))
-      work.sharedBytes += work.threads * kMostLanes * kScratchBytes;
     candidates.push_back(std::move(now));
   }
 
@@ -443,15 +451,16 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
   if (best < 0)
     return best;
   auto kernel = [&](const BlockCandidate &candidate) { return target.launchSeconds + candidate.latency.seconds; };
-  double most = kRoughness * kernel(candidates[best]);
+  double least = kernel(candidates[best]);
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     const BlockWork &work = candidate.work, &before = candidates[best].work;
-    if (!candidate.discarded.empty() || kernel(candidate) > most)
+    if (!candidate.discarded.empty())
       continue;
-    bool fewer = work.movedBytes <= kFewer * before.movedBytes;
-    bool quicker = work.movedBytes <= before.movedBytes &&
-                   candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
-    if (fewer || quicker)
+    // A few bytes more than once are none: of those that move no more the quickest is taken.
+    bool once = work.movedBytes <= kHardlyRepeated * work.bytes, isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
+    bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
+    bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
+    if (better && kernel(candidate) <= (once ? kRoughness : kHardlyLonger) * least)
       best = i;
   }
   return best;

@@ -21,10 +21,7 @@ constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 /// What contractions take is known better.
 constexpr double kRoughnessOfContractions = 1.1;
 
-/// A GPU wakes nobody: what a launch costs is in its predictions.
-double roughness(double bytes, const Target &target) {
-  return bytes <= kFewBytes && target.backend == Backend::cpu ? kRoughnessOfFew : kRoughness;
-}
+double roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
 
 std::string microseconds(double seconds) {
   std::string text;
@@ -180,7 +177,7 @@ private:
       separate += secondsOf(*decisions.parts[part], both);
     bool free = llvm::any_of(parts, [&](unsigned part) { return isFree(*decisions.parts[part]); });
     bool savesBytes = merged->predicted.bytes < both;
-    double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes, target);
+    double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
     double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
     if (together > allowed) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
@@ -357,7 +354,7 @@ private:
     double ours = part.predicted.seconds, theirs = 0;
     for (const PlannedPart &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
-    if (ours > theirs * roughness(part.predicted.bytes, target))
+    if (ours > theirs * roughness(part.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }

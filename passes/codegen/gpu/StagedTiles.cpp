@@ -3,6 +3,7 @@
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/AccessSectors.h"
+#include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/GridPartition.h"
@@ -49,7 +50,9 @@ public:
 private:
   void collect() {
     part.walk([&](AllocOp alloc) { bytes += placeBytes(bufferBytes(alloc)); });
+    int64_t scratch = 0;
     part.walk([&](ComputeOp compute) {
+      scratch = std::max(scratch, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
       for (Operation &op : compute.getBodyBlock()) {
         if (auto load = dyn_cast<LoadOp>(op); load && isGlobal(load.getSlice()))
           loads[load.getSlice()].push_back({compute, load, load.getMap()});
@@ -58,6 +61,7 @@ private:
       }
       accumulated.insert(compute.getAccs().begin(), compute.getAccs().end());
     });
+    bytes += placeBytes(scratch);
   }
 
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
