@@ -32,8 +32,8 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
   return waits * latency + issued + combineCycles(nest, gpu) + barrier;
 }
 
-/// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that have
-/// a block.
+/// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that
+/// have a block.
 double cacheSeconds(const BlockWork &work, const Target &target) {
   auto cache =
       find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });

@@ -457,7 +457,8 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
     if (!candidate.discarded.empty())
       continue;
     // A few bytes more than once are none: of those that move no more the quickest is taken.
-    bool once = work.movedBytes <= kHardlyRepeated * work.bytes, isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
+    bool once = work.movedBytes <= kHardlyRepeated * work.bytes;
+    bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
     bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
     bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
     if (better && kernel(candidate) <= (once ? kRoughness : kHardlyLonger) * least)
