@@ -12,6 +12,7 @@ constexpr double kSchedulers = 4;     ///< of an SM: each issues one instruction
 constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
 constexpr double kLoadsInFlight = 4; ///< of a thread, of independent turns
 constexpr double kStartCycles = 500; ///< to begin a block: parameters, indices, first addresses
+constexpr double kPortBytes = 64;    ///< a cycle, from L2 to an SM or back
 constexpr int64_t kRegisterUnit = 8; ///< registers of a thread are allocated by this many
 
 double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
@@ -29,6 +30,15 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
   double issued = nest.turns * cycles * warpsPerScheduler;
   double barrier = work.warpPrivate ? 1 : kBarrierCycles;
   return waits * latency + issued + combineCycles(nest, gpu) + barrier;
+}
+
+/// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that
+/// have a block.
+double cacheSeconds(const BlockWork &work, const Target &target) {
+  auto cache =
+      find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
+  double ports = std::min(work.blocks, target.cores) * kPortBytes * target.gpu.clockHz;
+  return std::max(work.bytes, work.movedBytes) / std::min(cache->bandwidth, ports);
 }
 } // namespace
 
@@ -64,7 +74,8 @@ BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &targe
       turns = std::max(turns, std::min(nest.turns, kLoadsInFlight));
   double asked = std::min<double>(work.blocks, slots) * work.threads * turns * work.accessBytes;
   latency.inFlight = std::min(1.0, asked / (memory.bandwidth * gpu.dramCycles / gpu.clockHz));
-  latency.seconds = std::max(latency.waves * latency.warpCycles / gpu.clockHz,
-                             work.bytes / memory.bandwidth / std::max(latency.inFlight, 1e-3));
+  latency.seconds =
+      std::max({latency.waves * latency.warpCycles / gpu.clockHz,
+                work.bytes / memory.bandwidth / std::max(latency.inFlight, 1e-3), cacheSeconds(work, target)});
   return latency;
 }

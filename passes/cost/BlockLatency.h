@@ -27,7 +27,8 @@ struct BlockWork {
   int64_t blocks = 1, threads = 32;
   int64_t sharedBytes = 0, registers = 32; ///< of a block, of a thread
   bool warpPrivate = false;                ///< nests hand over inside a warp
-  double bytes = 0;                        ///< of global memory, all blocks
+  double bytes = 0;                        ///< of global memory, all blocks, each once
+  double movedBytes = 0;                   ///< the same, what several blocks read counted for each; 0: not known
   int64_t accessBytes = 16;                ///< of a thread's access
   int64_t mostResident = 0;                ///< per SM, where other work of the kernel bounds it; 0: nothing does
   std::vector<NestWork> nests;

@@ -6,6 +6,7 @@
 #include "passes/plan/Work.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
@@ -14,6 +15,11 @@ namespace {
 constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
 constexpr double kClearly = 0.97;           ///< of the time before, for another shape to be taken
+constexpr double kRoughness = 1.25;         ///< predictions are no closer than this: within it fewer bytes decide
+constexpr double kHardlyLonger = 1.03;      ///< of that time, to move fewer bytes but some more than once
+constexpr double kFewer = 0.99;             ///< of the bytes before, for another shape to be taken
+constexpr double kHardlyRepeated = 1.045;   ///< of the bytes, below which larger tiles save nothing
+constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
 
@@ -33,6 +39,8 @@ public:
     collect();
     lanes = chooseLanes();
     globalBytes = workOf(graph, space).globalBytes();
+    collectReads();
+    collectOrders();
   }
 
   std::vector<BlockCandidate> enumerate() {
@@ -100,6 +108,94 @@ private:
       widest = std::max(widest, tile::elementBytes(type.getElementType()));
   }
 
+  //===--------------------------------------------------------------------===//
+  // What several rows or blocks read
+  //===--------------------------------------------------------------------===//
+
+  /// A tensor from outside, and the dims of the space that move a tile along it.
+  struct Read {
+    Value tensor;
+    llvm::SmallBitVector along;
+    double bytes;
+  };
+
+  void collectReads() {
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses) {
+        if (access.producer >= 0 || tensorBytes(access.tensor) <= kSectorBytes)
+          continue;
+        auto known = llvm::find_if(reads, [&](const Read &read) { return read.tensor == access.tensor; });
+        if (known == reads.end()) {
+          reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()), 0});
+          known = std::prev(reads.end());
+        }
+        double touched = elementBytesOf(access.tensor);
+        for (auto [dim, extent] : llvm::enumerate(graph.exprs()[root.expr].domain))
+          touched *= access.map.isFunctionOfDim(dim) ? extent : 1;
+        known->bytes = std::max(known->bytes, std::min<double>(tensorBytes(access.tensor), touched));
+        for (auto [dim, place] : llvm::enumerate(root.dims))
+          if (place >= 0 && access.map.isFunctionOfDim(dim))
+            known->along.set(place);
+      }
+  }
+
+  static int64_t elementBytesOf(Value tensor) {
+    return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+  }
+
+  /// Grid dims in the order in which tiles grow along them: innermost first, and each along which something large does
+  /// not change before the others.
+  void collectOrders() {
+    SmallVector<int64_t> inner(llvm::reverse(space.grid));
+    orders.push_back(inner);
+    for (int64_t dim : inner) {
+      bool spares = llvm::any_of(reads, [&](const Read &read) {
+        return !read.along.test(dim) && read.bytes * (space.extents[dim] - 1) > (kHardlyRepeated - 1) * globalBytes;
+      });
+      if (!spares || dim == inner.front())
+        continue;
+      SmallVector<int64_t> order = {dim};
+      llvm::copy_if(inner, std::back_inserter(order), [&](int64_t other) { return other != dim; });
+      orders.push_back(std::move(order));
+    }
+  }
+
+  /// Of all blocks, each tensor as often as tiles read the same of it.
+  double movedBytes() const {
+    double moved = globalBytes;
+    for (const Read &read : reads) {
+      double times = 1;
+      for (int64_t dim : space.grid)
+        times *= read.along.test(dim) ? 1 : llvm::divideCeil(space.extents[dim], space.tiles[dim]);
+      moved += (times - 1) * read.bytes;
+    }
+    return moved * partSectors;
+  }
+
+  bool repeats() const { return movedBytes() > kHardlyRepeated * globalBytes; }
+
+  /// What several rows of a tile read is copied to shared memory (tile-stage-tiles).
+  int64_t stagedBytes() const {
+    double staged = 0;
+    for (const Read &read : reads) {
+      double share = read.bytes;
+      bool several = false;
+      for (int64_t dim : space.grid) {
+        share *= read.along.test(dim) ? static_cast<double>(space.tiles[dim]) / space.extents[dim] : 1;
+        several |= !read.along.test(dim) && space.tiles[dim] > 1;
+      }
+      staged += several ? share + kCopyPadding : 0;
+    }
+    return static_cast<int64_t>(staged);
+  }
+
+  /// To combine what several warps have of a row or a column.
+  int64_t scratchBytes() const {
+    if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
+      return 0;
+    return space.threads * kScratchBytes * (space.group > 0 ? 1 : lanes);
+  }
+
   int64_t chooseLanes() const {
     if (space.vector < 0 || !contiguous)
       return 1;
@@ -121,9 +217,9 @@ private:
   // Candidates
   //===--------------------------------------------------------------------===//
 
-  /// Cuts the grid dims, innermost first, into tiles of so many points, a power of two.
-  void cutGrid(int64_t points, int64_t except = -1) {
-    for (int64_t dim : llvm::reverse(space.grid)) {
+  /// Cuts the grid dims, in the order, into tiles of so many points.
+  void cutGrid(ArrayRef<int64_t> order, int64_t points, int64_t except = -1) {
+    for (int64_t dim : order) {
       if (dim == except)
         continue;
       int64_t most = llvm::PowerOf2Ceil(space.extents[dim]), own = std::min(points, most);
@@ -132,10 +228,14 @@ private:
     }
   }
 
-  void setRows(int64_t threads, int64_t group) {
-    space.threads = threads;
-    space.group = group;
-    cutGrid(threads / group);
+  /// Calls `tryTile` with each order of the grid dims and more and more turns, as long as blocks read the same.
+  void forEachTile(llvm::function_ref<void(ArrayRef<int64_t> order, int64_t turns)> tryTile) {
+    for (ArrayRef<int64_t> order : orders)
+      for (int64_t turns : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+        tryTile(order, turns);
+        if (!repeats())
+          break;
+      }
   }
 
   /// Groups of a thread, of lanes of a warp, of a warp, of several warps: thread, warp and block composition.
@@ -145,22 +245,32 @@ private:
       longest = std::max(longest, pointsOf(nest, /*inGrid=*/false) / lanes);
     int64_t most = llvm::PowerOf2Ceil(static_cast<uint64_t>(std::ceil(longest)));
     for (int64_t group = 1; group <= std::min(threads, most); group *= 2) {
-      setRows(threads, group);
-      consider(group == 1            ? Composition::thread
-               : group <= kWarpLanes ? Composition::warp
-                                     : Composition::block,
-               [&](const NestPoints &nest) {
-                 int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
-                 Share share{std::ceil(static_cast<double>(vectors) / group),
-                             std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors))};
-                 int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
-                 share.passes = warpPasses(group, rowBytes, lanes * widest);
-                 // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
-                 if (!share.passes.wholeSectors)
-                   share.passes.global = 1;
-                 return share;
-               });
+      space.threads = threads;
+      space.group = group;
+      forEachTile([&](ArrayRef<int64_t> order, int64_t turns) {
+        cutGrid(order, turns * threads / group);
+        considerRows();
+      });
     }
+  }
+
+  void considerRows() {
+    int64_t group = space.group;
+    consider(group == 1            ? Composition::thread
+             : group <= kWarpLanes ? Composition::warp
+                                   : Composition::block,
+             [&](const NestPoints &nest) {
+               int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
+               double rows = std::ceil(pointsOf(nest, /*inGrid=*/true) * group / space.threads);
+               Share share{rows * std::ceil(static_cast<double>(vectors) / group),
+                           std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors)), /*distance=*/1, rows};
+               int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
+               share.passes = warpPasses(group, rowBytes, lanes * widest);
+               // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+               if (!share.passes.wholeSectors)
+                 share.passes.global = 1;
+               return share;
+             });
   }
 
   /// Neighbouring threads take neighbouring columns; those that are left share the column.
@@ -170,7 +280,7 @@ private:
       bool whole = tile == space.extents[space.vector];
       space.threads = threads;
       space.group = 0;
-      cutGrid(1);
+      cutGrid(orders.front(), 1);
       space.tiles[space.vector] = tile;
       int64_t run = columns * lanes * widest;
       if (!whole && run < kLineBytes) {
@@ -178,36 +288,46 @@ private:
                 "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
         continue;
       }
+      partSectors = whole ? 1 : sectorsOfRun(run);
       consider(Composition::columns, [&](const NestPoints &nest) {
         double points = pointsOf(nest, /*inGrid=*/false);
-        int64_t sharing = nest.accumulators > 0 ? std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points)) : 1;
-        return Share{std::ceil(points / sharing), sharing, columns};
+        int64_t sharing = std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points));
+        return Share{std::ceil(points / sharing), sharing, columns, 1, {}};
       });
       if (whole)
-        return;
+        break;
     }
+    partSectors = 1;
+  }
+
+  /// How much more than its bytes a run of a row is in sectors, on average over the rows.
+  double sectorsOfRun(int64_t run) const {
+    int64_t start = std::gcd(space.extents[space.vector] * widest, kSectorBytes);
+    return static_cast<double>(run + kSectorBytes - start) / run;
   }
 
   /// Each thread takes some vectors of a tile.
   void tryElements(int64_t threads) {
-    for (int64_t turns = 1; turns <= 8; turns *= 2) {
-      int64_t vectors = threads * turns, extent = space.extents[space.vector];
-      space.threads = threads;
-      space.group = 0;
-      space.tiles[space.vector] = std::min(extent, vectors * lanes);
-      int64_t along = llvm::PowerOf2Ceil(llvm::divideCeil(space.tiles[space.vector], lanes));
-      cutGrid(std::max<int64_t>(1, vectors / along), space.vector);
-      consider(Composition::points, [&](const NestPoints &nest) {
-        double points = pointsOf(nest, true) * pointsOf(nest, false);
-        return Share{std::ceil(points / lanes / threads), 1};
-      });
-    }
+    for (ArrayRef<int64_t> order : orders)
+      for (int64_t turns = 1; turns <= 8 || (turns <= kMostTurns && repeats()); turns *= 2) {
+        int64_t vectors = threads * turns, extent = space.extents[space.vector];
+        space.threads = threads;
+        space.group = 0;
+        space.tiles[space.vector] = std::min(extent, vectors * lanes);
+        int64_t along = llvm::PowerOf2Ceil(llvm::divideCeil(space.tiles[space.vector], lanes));
+        cutGrid(order, std::max<int64_t>(1, vectors / along), space.vector);
+        consider(Composition::points, [&](const NestPoints &nest) {
+          double points = pointsOf(nest, true) * pointsOf(nest, false);
+          return Share{std::ceil(points / lanes / threads), 1, 1, 1, {}};
+        });
+      }
   }
 
   /// What falls to a thread: turns, the threads that share a point with it, and how far apart those are.
   struct Share {
     double turns;
     int64_t sharing, distance = 1;
+    double combined = 1; ///< accumulators of its own, one for each of its rows
     WarpPasses passes = {};
   };
 
@@ -230,7 +350,7 @@ private:
   void consider(Composition composition, llvm::function_ref<Share(const NestPoints &)> shareOf) {
     BlockCandidate now = candidate(composition);
     BlockWork &work = now.work;
-    work.sharedBytes = footprint();
+    work.sharedBytes = footprint() + stagedBytes() + scratchBytes();
     if (work.sharedBytes > target.blockBytes)
       return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
                                       " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
@@ -239,6 +359,7 @@ private:
     work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
     work.accessBytes = lanes * widest;
     work.bytes = globalBytes;
+    work.movedBytes = movedBytes();
     for (const NestPoints &nest : nests) {
       Share share = shareOf(nest);
       NestWork own{share.turns, nest.globalLoads, nest.sharedLoads};
@@ -246,7 +367,7 @@ private:
       own.special = nest.special * lanes;
       own.globalPasses = share.passes.global;
       own.sharedPasses = share.passes.shared;
-      own.accumulators = nest.accumulators;
+      own.accumulators = nest.accumulators * static_cast<int64_t>(share.combined);
       if (nest.accumulators > 0) {
         own.combinedLanes = std::clamp<int64_t>(kWarpLanes / share.distance, 1, share.sharing);
         own.combinedWarps = share.sharing / own.combinedLanes;
@@ -256,12 +377,11 @@ private:
     now.latency = blockLatency(work, target);
     if (now.latency.residentBlocks == 0)
       now.discarded = "no block of it is resident on an SM";
-    if (llvm::any_of(work.nests, [](const NestWork &nest) { return nest.combinedWarps > 1; }))
-      work.sharedBytes += work.threads * kMostLanes * kScratchBytes;
     candidates.push_back(std::move(now));
   }
 
-  static constexpr int64_t kBaseRegisters = 32;
+  static constexpr int64_t kBaseRegisters = 32, kSectorBytes = 32;
+  static constexpr int64_t kCopyPadding = 64; ///< of a copied tile, at most
 
   const TensorGraph &graph;
   const Target &target;
@@ -271,6 +391,9 @@ private:
   double globalBytes = 0;        ///< that the part touches, each once
   int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
   bool contiguous = true;
+  double partSectors = 1; ///< of what a tile reads, over its bytes
+  std::vector<Read> reads;
+  SmallVector<SmallVector<int64_t>> orders;
   std::vector<BlockCandidate> candidates;
 };
 } // namespace
@@ -305,7 +428,8 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
   os << llvm::format("%.2f us, %.0f waves x %.0f cycles a warp, ", latency.seconds * 1e6, latency.waves,
                      latency.warpCycles)
      << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
-     << " bytes of shared memory, " << llvm::format("%.0f%% of the bandwidth", 100 * latency.inFlight);
+     << " bytes of shared memory, " << llvm::format("%.0f%% of the bandwidth, ", 100 * latency.inFlight)
+     << llvm::format("%.3g MB moved", work.movedBytes / 1e6);
 }
 
 std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
@@ -313,7 +437,7 @@ std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph
   return BlockEnumerator(graph, target, space, footprint).enumerate();
 }
 
-int64_t tilewright::quickestBlock(ArrayRef<BlockCandidate> candidates) {
+static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
   int64_t best = -1;
   for (auto [i, candidate] : llvm::enumerate(candidates))
     if (candidate.discarded.empty() &&
@@ -322,10 +446,31 @@ int64_t tilewright::quickestBlock(ArrayRef<BlockCandidate> candidates) {
   return best;
 }
 
+int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
+  int64_t best = quickestBlock(candidates);
+  if (best < 0)
+    return best;
+  auto kernel = [&](const BlockCandidate &candidate) { return target.launchSeconds + candidate.latency.seconds; };
+  double least = kernel(candidates[best]);
+  for (auto [i, candidate] : llvm::enumerate(candidates)) {
+    const BlockWork &work = candidate.work, &before = candidates[best].work;
+    if (!candidate.discarded.empty())
+      continue;
+    // A few bytes more than once are none: of those that move no more the quickest is taken.
+    bool once = work.movedBytes <= kHardlyRepeated * work.bytes;
+    bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
+    bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
+    bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
+    if (better && kernel(candidate) <= (once ? kRoughness : kHardlyLonger) * least)
+      best = i;
+  }
+  return best;
+}
+
 void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                   llvm::function_ref<int64_t()> footprint) {
   std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
-  int64_t best = quickestBlock(candidates);
+  int64_t best = bestBlock(candidates, target);
   // Where none fits, the part is refused later, with the bytes of the smallest.
   const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
     return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);

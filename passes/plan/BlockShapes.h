@@ -33,8 +33,10 @@ struct BlockCandidate {
 std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                             llvm::function_ref<int64_t()> footprint);
 
-/// The quickest that is not discarded, an earlier one where a later one is not clearly quicker; -1: none.
-int64_t quickestBlock(llvm::ArrayRef<BlockCandidate> candidates);
+/// The quickest that is not discarded, an earlier one where a later one is not clearly quicker. Where its blocks read
+/// the same, the quickest that hardly does so instead, if its kernel takes no longer than predictions are exact.
+/// -1: none.
+int64_t bestBlock(llvm::ArrayRef<BlockCandidate> candidates, const Target &target);
 
 /// Sets tiles, threads and group of the space to those of the quickest.
 void chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,

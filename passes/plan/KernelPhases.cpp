@@ -146,7 +146,8 @@ private:
       const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
       stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
       stage.work = part(own).space.blockWork;
-      stage.work.registers = std::max(stage.work.registers, kUnknownRegisters);
+      // What the proof counts on (whyNotCoResident), and launch bounds hold the assembler to.
+      stage.work.registers = kUnknownRegisters;
       for (auto [i, other] : llvm::enumerate(parts))
         if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
           stage.producers.push_back(i);

@@ -29,11 +29,11 @@ private:
       return;
     Operation *last = graph.exprs()[exprs.back()].op;
     std::vector<BlockCandidate> candidates = blockCandidates(graph, planned->choice, machine, planned->space);
-    int64_t best = quickestBlock(candidates);
+    int64_t best = bestBlock(candidates, machine);
     if (best >= 0)
       remark(last, "chosen: ", candidates[best]);
     for (auto &[composition, members] : byComposition(candidates)) {
-      int64_t own = quickestBlock(members);
+      int64_t own = bestBlock(members, machine);
       if (!all && !(best >= 0 && candidates[best].composition == composition))
         remark(last, "", members[own >= 0 ? own : 0]);
       if (all)

@@ -52,3 +52,33 @@ func.func @no_kernel_packing(%x: tensor<37000x640xf32>, %y: tensor<41000x960xf32
   %q = linalg.exp ins(%y : tensor<41000x960xf32>) outs(%b : tensor<41000x960xf32>) -> tensor<41000x960xf32>
   return %p, %q : tensor<37000x640xf32>, tensor<41000x960xf32>
 }
+
+// What every row reads is read less often by larger blocks, and the time is that of the rows.
+// CHECK: remark: chosen: points, {{.*}} tiles [16, 4096]
+func.func @rows_share_a_gain(%x: tensor<2048x4096xf32>, %gain: tensor<4096xf32>) -> tensor<2048x4096xf32> {
+  %empty = tensor.empty() : tensor<2048x4096xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                        affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %gain : tensor<2048x4096xf32>, tensor<4096xf32>) outs(%empty : tensor<2048x4096xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<2048x4096xf32>
+  return %y : tensor<2048x4096xf32>
+}
+
+// A block takes all heads of a row, so that a row of the mask is read once.
+// CHECK: remark: chosen: warp composition, 512 blocks {{.*}} tiles [12, 1, 256]
+func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256xf32>) -> tensor<12x512xf32> {
+  %zero = arith.constant dense<0.0> : tensor<12x512xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(h, i, j) -> (h, i, j)>, affine_map<(h, i, j) -> (i, j)>,
+                                        affine_map<(h, i, j) -> (h, i)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %mask : tensor<12x512x256xf32>, tensor<512x256xf32>) outs(%zero : tensor<12x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.maximumf %a, %b : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<12x512xf32>
+  return %s : tensor<12x512xf32>
+}

@@ -53,6 +53,20 @@ TEST(BlockLatency, large_kernels_take_what_their_bytes_take) {
   EXPECT_LT(blockLatency(work, target).seconds, 1.3 * bound);
 }
 
+TEST(BlockLatency, few_blocks_wait_for_the_ports_of_their_sms) {
+  Target target = h200();
+  BlockWork work = rows(4, 1024, 4);
+  work.bytes = 4e6;
+  EXPECT_GE(blockLatency(work, target).seconds, work.bytes / (4 * 64 * target.gpu.clockHz));
+}
+
+TEST(BlockLatency, what_blocks_read_again_takes_time) {
+  BlockWork once = rows(10000, 256, 4), again = once;
+  once.bytes = again.bytes = 1e8;
+  again.movedBytes = 3e8;
+  EXPECT_LT(blockLatency(once, h200()).seconds, blockLatency(again, h200()).seconds);
+}
+
 TEST(BlockLatency, combining_over_warps_costs_more_than_over_lanes) {
   BlockWork lanes = rows(100, 256, 4), warps = lanes;
   lanes.nests[0].accumulators = warps.nests[0].accumulators = 1;

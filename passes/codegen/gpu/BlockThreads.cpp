@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -10,6 +11,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
+constexpr int64_t kCombinedTogether = 32; ///< elements of other warps that a thread has in registers at a time
+
 Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
@@ -142,10 +145,8 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
   NVVM::Barrier0Op::create(builder, loc);
   unsigned across = mapping.reduced >> kWarpBits << kWarpBits;
   Value own = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, ~across & (mapping.threads - 1)));
-  Value all;
-  for (unsigned other = 0;; other = (other - across) & across) { // every subset of the bits
-    Value peer = other == 0 ? own : arith::OrIOp::create(builder, loc, own, constant(builder, loc, other)).getResult();
-    Value theirs;
+  auto peerAt = [&](Value other) {
+    Value peer = arith::OrIOp::create(builder, loc, own, other), theirs;
     if (vectorType) {
       auto load = vector::LoadOp::create(builder, loc, vectorType, memory, ValueRange{asIndex(peer), zero});
       load.setAlignment(alignment);
@@ -153,10 +154,30 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
     } else {
       theirs = memref::LoadOp::create(builder, loc, memory, ValueRange{asIndex(peer), zero});
     }
-    theirs = fromStored(builder, loc, theirs, value.getType());
+    return fromStored(builder, loc, theirs, value.getType());
+  };
+  // Every subset of the bits, a few at a time: together they could be more than a thread has registers.
+  int64_t peers = int64_t(1) << llvm::popcount(across), together = peers;
+  while (together > 1 && together * lanes > kCombinedTogether)
+    together /= 2;
+  Value all;
+  unsigned other = 0;
+  for (int64_t i = 0; i < together; ++i, other = (other - across) & across) {
+    Value theirs = peerAt(constant(builder, loc, other));
     all = all ? vector::makeArithReduction(builder, loc, kind, all, theirs) : theirs;
-    if (other == across)
-      break;
+  }
+  if (together < peers) {
+    Value rest = index(builder, loc, peers / together), one = index(builder, loc, 1);
+    auto loop = scf::ForOp::create(builder, loc, one, rest, one, ValueRange{all, constant(builder, loc, other)});
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value sum = loop.getRegionIterArg(0), next = loop.getRegionIterArg(1), bits = constant(builder, loc, across);
+    for (int64_t i = 0; i < together; ++i) {
+      sum = vector::makeArithReduction(builder, loc, kind, sum, peerAt(next));
+      next = arith::AndIOp::create(builder, loc, arith::SubIOp::create(builder, loc, next, bits), bits);
+    }
+    scf::YieldOp::create(builder, loc, ValueRange{sum, next});
+    all = loop.getResult(0);
   }
   NVVM::Barrier0Op::create(builder, loc); // the scratch is free again
   return all;

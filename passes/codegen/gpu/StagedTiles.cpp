@@ -3,6 +3,7 @@
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/AccessSectors.h"
+#include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/GridPartition.h"
@@ -49,7 +50,9 @@ public:
 private:
   void collect() {
     part.walk([&](AllocOp alloc) { bytes += placeBytes(bufferBytes(alloc)); });
+    int64_t scratch = 0;
     part.walk([&](ComputeOp compute) {
+      scratch = std::max(scratch, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
       for (Operation &op : compute.getBodyBlock()) {
         if (auto load = dyn_cast<LoadOp>(op); load && isGlobal(load.getSlice()))
           loads[load.getSlice()].push_back({compute, load, load.getMap()});
@@ -58,6 +61,7 @@ private:
       }
       accumulated.insert(compute.getAccs().begin(), compute.getAccs().end());
     });
+    bytes += placeBytes(scratch);
   }
 
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
@@ -79,7 +83,7 @@ private:
     if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
       return;
     reuseBuffer(tile, type, accesses);
-    tile.fits = leavesBlocks(tile.bytes);
+    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes));
     if (tile.fits)
       bytes += tile.bytes;
     staged.push_back(std::move(tile));
@@ -231,10 +235,15 @@ private:
     });
   }
 
-  /// Whether the block still fits, and half of the warps that were resident, or enough of them to hide latencies.
+  /// What several rows of the tile read: the plan has counted its bytes (BlockShapes).
+  bool isReadByRows(const StagedTile &tile) {
+    return !tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
+      return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
+    });
+  }
+
+  /// Whether half of the warps are still resident, or enough of them to hide latencies.
   bool leavesBlocks(int64_t more) {
-    if (bytes + more > target.blockBytes)
-      return false;
     auto resident = [&](int64_t shared) {
       return shape.threads * residentBlocks(target.gpu, shape.threads, shared, kUnknownRegisters);
     };
