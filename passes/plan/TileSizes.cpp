@@ -24,7 +24,7 @@ constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
 constexpr int64_t kLaneBytes = 4;                             ///< of an accumulator
 constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
 constexpr double kClearly = 0.95;                             ///< of the time without that
-constexpr size_t kWeighed = 24;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted
+constexpr size_t kWeighed = 12;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted
 constexpr double kNotHidden = 0.2; ///< of the time that filling L1 takes behind multiplications, measured on Zen 5
 constexpr int64_t kStreams = 4;    ///< tensors that share the outermost cache: one larger than its part does not stay
 
