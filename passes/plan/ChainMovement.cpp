@@ -4,6 +4,7 @@
 #include "passes/plan/ChainMovement.h"
 
 #include "passes/plan/ContractionKernel.h"
+#include "passes/target/BlockedTerms.h"
 #include <numeric>
 
 using namespace mlir;
@@ -11,6 +12,55 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kLaneBytes = 4; ///< of an accumulator
+/// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
+constexpr double kShareOfCache = 0.75;
+constexpr int64_t kLeastTerms = 32;   ///< of a block: sums that come and go take a tenth of its multiplications
+constexpr int64_t kTermsTogether = 4; ///< blocks are whole steps of every micro kernel
+
+int64_t sizeIn(const IndexSpace &space, const PartRoot &root, const TensorExpr &expr, int64_t dim) {
+  int64_t place = root.dims[dim];
+  return place < 0 ? expr.domain[dim] : space.tiles[place];
+}
+
+int64_t bytesOfElement(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+/// Whether steps of the operand lie one after another as a register block of `lanes` reads them.
+bool liesInPanels(const RootAccess &access, int64_t lanes) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
+  bool isCut = llvm::any_of(access.map.getResults(), [](AffineExpr index) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+    return binary && index.getKind() == AffineExprKind::Mod;
+  });
+  return isCut || access.producer >= 0 || shape.back() <= lanes;
+}
+} // namespace
+
+int64_t tilewright::termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space,
+                                  const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  // Sums that stop between blocks are kept where the result is: in its type.
+  if (!roles || roles->row < 0 || expr.reductions.size() != 1 || space.threads > 0 ||
+      bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
+    return 0;
+  const RootAccess &laneAccess = root.accesses[roles->laneInput];
+  int64_t rows = sizeIn(space, root, expr, roles->row), terms = sizeIn(space, root, expr, expr.reductions[0]);
+  int64_t lanes = space.block.vectors * target.vectorBytes / kLaneBytes, height = space.block.rows;
+  int64_t laneBytes = bytesOfElement(laneAccess.tensor);
+  int64_t rowBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
+  double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
+  auto most = static_cast<int64_t>(room / (lanes * laneBytes + height * rowBytes));
+  if (most < kLeastTerms || terms <= most)
+    return 0;
+  if (!liesInPanels(laneAccess, lanes))
+    most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
+  int64_t blocks = llvm::divideCeil(terms, most), passes = llvm::divideCeil(rows, height);
+  // Bytes for each lane: the operand once for every block of rows, or the sums in and out for every block of terms.
+  if ((passes - 1) * terms * laneBytes <= 2 * blocks * rows * kLaneBytes)
+    return 0;
+  return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(terms, blocks), kTermsTogether));
 }
 
 ChainMachine tilewright::chainMachine(const Target &target) {
@@ -48,6 +98,8 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
     if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
       loops.push_back({dim, 1});
   loops.push_back({roles->lane, space.block.vectors * target.vectorBytes / kLaneBytes});
+  if (int64_t terms = termsPerBlock(graph, root, space, target))
+    loops.push_back({expr.reductions[0], terms, /*blocks=*/true});
   if (roles->row >= 0)
     loops.push_back({roles->row, space.block.rows});
   for (int64_t dim : expr.reductions)
@@ -58,17 +110,14 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
 namespace {
 class PartMovement {
 public:
-  PartMovement(const TensorGraph &graph, const PlannedPart &part, const OperatorChain &chain, const Target &target)
-      : graph(graph), space(part.space), chain(chain), target(target) {}
+  PartMovement(const TensorGraph &graph, const IndexSpace &space, const OperatorChain &chain, const Target &target)
+      : graph(graph), space(space), chain(chain), target(target) {}
 
   std::vector<LevelMovement> levels() const {
-    ChainMachine machine = chainMachine(target);
-    std::optional<BlockSchedule> best = scheduleChain(chain, machine, leastTiles(chain, target));
     std::vector<LevelMovement> found;
-    for (auto [number, cache] : llvm::enumerate(machine.caches)) {
+    for (const CacheLevel &cache : chainMachine(target).caches) {
       double bytes = bytesInto(cache.capacityBytes);
-      double least = best ? best->levels[number].choice.movement.bytes : 0;
-      found.push_back({cache.name, bytes, least, bytes / cache.bytesPerSecond * idle()});
+      found.push_back({cache.name, bytes, 0, bytes / cache.bytesPerSecond * idle()});
     }
     return found;
   }
@@ -132,9 +181,14 @@ private:
     for (const NestLoop &loop : contractionLoops(graph, root, space, target))
       for (auto [number, own] : llvm::enumerate(op.loops))
         if (placeOf(own) == root.dims[loop.dim]) {
-          block.order.push_back(number);
-          inner.push_back(number);
-          steps.push_back(loop.step);
+          unsigned walked = loop.blocks ? cut(alone, number, loop.step) : number;
+          if (loop.blocks) {
+            block.tiles[number] = alone.loops[number].extent;
+            block.tiles.push_back(alone.loops[walked].extent);
+          }
+          block.order.push_back(walked);
+          inner.push_back(walked);
+          steps.push_back(loop.blocks ? 1 : loop.step);
         }
     for (unsigned loop : outer)
       block.tiles[loop] = 1;
@@ -175,11 +229,47 @@ bool hasRoot(const IndexSpace &space, const ChainLoop &loop) {
 }
 } // namespace
 
+std::vector<OperatorChain> tilewright::chainsOf(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const IndexSpace &space) {
+  std::vector<OperatorChain> chains;
+  auto add = [&](ArrayRef<unsigned> among) {
+    std::string reason;
+    std::optional<OperatorChain> chain = chainAmong(graph, among, reason);
+    if (!chain || !llvm::all_of(chain->loops, [&](const ChainLoop &loop) { return hasRoot(space, loop); }))
+      return false;
+    chains.push_back(std::move(*chain));
+    return true;
+  };
+  if (!add(exprs))
+    for (const PartRoot &root : space.roots)
+      if (graph.exprs()[root.expr].kind == ExprKind::contraction)
+        add({root.expr});
+  return chains;
+}
+
+std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, const IndexSpace &space,
+                                                  ArrayRef<OperatorChain> chains, const Target &target) {
+  std::vector<LevelMovement> all;
+  for (const OperatorChain &chain : chains) {
+    std::vector<LevelMovement> own = PartMovement(graph, space, chain, target).levels();
+    if (all.empty())
+      all = std::move(own);
+    else
+      for (auto [level, more] : llvm::zip(all, own)) {
+        level.bytes += more.bytes;
+        level.seconds += more.seconds;
+      }
+  }
+  return all;
+}
+
 std::vector<LevelMovement> tilewright::movementOfPart(const TensorGraph &graph, const PlannedPart &part,
                                                       const Target &target) {
-  std::string reason;
-  std::optional<OperatorChain> chain = chainAmong(graph, part.choice.exprs, reason);
-  if (!chain || !llvm::all_of(chain->loops, [&](const ChainLoop &loop) { return hasRoot(part.space, loop); }))
-    return {};
-  return PartMovement(graph, part, *chain, target).levels();
+  std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
+  std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);
+  for (const OperatorChain &chain : chains)
+    if (std::optional<BlockSchedule> best = scheduleChain(chain, chainMachine(target), leastTiles(chain, target)))
+      for (auto [level, least] : llvm::zip(all, best->levels))
+        level.leastBytes += least.choice.movement.bytes;
+  return all;
 }

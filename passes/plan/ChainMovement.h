@@ -15,15 +15,29 @@ ChainMachine chainMachine(const Target &target);
 /// Whole register blocks: lanes along the last dim of each result, rows along the one before.
 std::vector<int64_t> leastTiles(const OperatorChain &chain, const Target &target);
 
+/// Terms of its sums that a contraction's code takes before it goes on to the next rows; 0: all. Where they all fit,
+/// what rows are multiplied with is found in the core's own outer cache by each of them. Where they do not, this is the
+/// optimum of the order lanes, terms, rows in closed form: sums cross once for each block, so blocks are as large as
+/// fit.
+int64_t termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space, const Target &target);
+
 /// The loops of a contraction's code inside a tile, outermost first, and how far each iteration goes: points of batch
-/// dims, panels of lanes, blocks of rows, then what is reduced.
+/// dims, panels of lanes, blocks of terms, blocks of rows, then what is reduced.
 struct NestLoop {
-  int64_t dim, step; ///< of the contraction's domain
+  int64_t dim, step;   ///< of the contraction's domain
+  bool blocks = false; ///< another loop of the dim goes over the points of a step
 };
 std::vector<NestLoop> contractionLoops(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space,
                                        const Target &target);
 
-/// By cache, innermost first; empty where the part's contractions form no chain.
+/// The contractions among a part's expressions: one chain of all of them, or each by itself.
+std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const IndexSpace &space);
+
+/// What they move together in the tiles and orders of the space, by cache, innermost first; `leastBytes` is not asked.
+std::vector<LevelMovement> movementIn(const TensorGraph &graph, const IndexSpace &space,
+                                      llvm::ArrayRef<OperatorChain> chains, const Target &target);
+
+/// The same with the least of any order; empty where nothing is contracted.
 std::vector<LevelMovement> movementOfPart(const TensorGraph &graph, const PlannedPart &part, const Target &target);
 
 } // namespace tilewright

@@ -35,8 +35,13 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
 }
 
 namespace {
-constexpr double kGatherOperations = 32;    ///< lane operations in the time of one element gathered or scattered
-constexpr double kTransposeOperations = 12; ///< ... of one that is moved across registers with its neighbours
+// Lane operations in the time of one element, measured on Zen 5 beside the same nest over contiguous elements.
+constexpr double kGatherOperations = 32;    ///< gathered or scattered: 36
+constexpr double kTransposeOperations = 12; ///< moved across registers with its neighbours, by a buffer: 11
+constexpr double kStridedOperations =
+    4; ///< of whole vectors and shuffled, for each vector read: 5, 11 and 16 for 2, 3 and 4
+constexpr int64_t kMostStrided = 4;                        ///< elements apart; what lies further apart is gathered
+constexpr int64_t kLeastTurned = 8, kLeastTurnedBytes = 2; ///< sides and elements of a tile that is turned in registers
 constexpr int64_t kLineBytes = 64;
 
 /// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
@@ -50,29 +55,57 @@ public:
       if (graph.exprs()[root.expr].kind == ExprKind::contraction)
         continue;
       for (const RootAccess &access : root.accesses)
-        add(root, access.map, access.tensor);
+        add(root, access.map, access.tensor, /*isRead=*/true);
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
-        add(root, map, result);
+        add(root, map, result, /*isRead=*/false);
     }
   }
 
 private:
-  void add(const PartRoot &root, AffineMap map, Value tensor) {
+  void add(const PartRoot &root, AffineMap map, Value tensor, bool isRead) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t lane = laneDim(root), innermost = type.getRank() - 1;
     while (innermost >= 0 && type.getDimSize(innermost) == 1)
       --innermost;
     if (innermost < 0 || lane < 0 || !map.isFunctionOfDim(lane))
       return;
-    double points = graph.exprs()[root.expr].domainSize();
+    double points = graph.exprs()[root.expr].domainSize(), computed = points * space.timesComputed(root);
+    if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= kMostStrided) {
+      work.arithmetic += kStridedOperations * apart * computed;
+      work.blockBytes += touchedBytes(tensor, points) * (apart - 1);
+      return;
+    }
     int64_t contiguous = unitStrideDim(map.getResult(innermost));
-    if (contiguous != lane)
-      work.arithmetic += (isCopy(root) ? kTransposeOperations : kGatherOperations) * points * space.timesComputed(root);
+    if (contiguous != lane) {
+      bool turned = isCopy(root) || (isCpu() && isTurned(root, contiguous, lane, elementBytesOf(tensor)));
+      work.arithmetic += (turned ? kTransposeOperations : kGatherOperations) * computed;
+    }
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
     if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
       work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kLineBytes) / run - 1);
+  }
+
+  bool isCpu() const { return space.threads == 0; }
+
+  /// Elements from lane to lane; 0: not the same everywhere, or not within the innermost dim.
+  static int64_t strideOf(AffineMap map, int64_t innermost, int64_t lane) {
+    AffineExpr index = map.getResult(innermost), along = getAffineDimExpr(lane, map.getContext());
+    for (auto [position, other] : llvm::enumerate(map.getResults()))
+      if (static_cast<int64_t>(position) != innermost && other.isFunctionOfDim(lane))
+        return 0;
+    auto step = dyn_cast<AffineConstantExpr>(
+        simplifyAffineExpr(index.replace(along, along + 1) - index, map.getNumDims(), map.getNumSymbols()));
+    return step ? step.getValue() : 0;
+  }
+
+  /// Whether code generation turns tiles of it (tile-stage-transposes).
+  bool isTurned(const PartRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
+    auto isLong = [&](int64_t dim) {
+      return dim >= 0 && root.dims[dim] >= 0 && space.tiles[root.dims[dim]] >= kLeastTurned;
+    };
+    return elementBytes >= kLeastTurnedBytes && isLong(contiguous) && isLong(lane);
   }
 
   bool isCopy(const PartRoot &root) const {

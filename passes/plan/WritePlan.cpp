@@ -6,6 +6,7 @@
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
+#include "passes/target/BlockedTerms.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -153,7 +154,7 @@ private:
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
     if (kernel)
-      plan.microKernel = kernel->label(target);
+      plan.microKernel = withBlockedTerms(kernel->label(target), termsPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(tilingOf(part, root->dims));
     if (kernel)
       plan.tilings.push_back(registerTiling(part, *root));
@@ -178,6 +179,8 @@ private:
   LevelTiling registerTiling(const PlannedPart &part, const PartRoot &root) const {
     LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
     for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
+      if (llvm::is_contained(tiling.order, loop.dim))
+        continue; // inside a block of terms, which the micro kernel takes at once
       int64_t place = root.dims[loop.dim];
       tiling.sizes[loop.dim] = place < 0 ? 1 : std::min(loop.step, part.space.tiles[place]);
       tiling.order.push_back(loop.dim);

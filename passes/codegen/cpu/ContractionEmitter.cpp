@@ -3,6 +3,7 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/codegen/cpu/MatchContraction.h"
 #include "passes/codegen/cpu/TileRegisters.h"
+#include "passes/target/BlockedTerms.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -83,11 +84,12 @@ std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contr
   return std::nullopt;
 }
 
-constexpr int64_t kBlocksToPack = 4;           ///< of rows that make packing a panel worth it
+constexpr int64_t kBlocksToPack = 4;           ///< of rows that make it worth to put the terms of a step side by side
+constexpr int64_t kBlocksToCopy = 16;          ///< ... to copy a panel whose steps lie apart, measured on Zen 5
 constexpr int64_t kPanelBytes = 8 * 1024;      ///< on the stack, and in L1 beside the rows
 constexpr int64_t kTilePanelBytes = 32 * 1024; ///< more steps before tiles of sums go back to memory
 
-/// Steps of the reduced dim whose terms are put side by side before they are multiplied.
+/// Steps of the reduced dim that all rows are multiplied with before the next ones.
 struct Panel {
   Value first;         ///< index of its first step
   int64_t steps, rest; ///< whole ones, and the terms of one more
@@ -102,7 +104,8 @@ public:
         kernel(kernel), tiles(builder, loc, this->kernel), layout(layout), depth(kernel.depth),
         element(compute.getBodyBlock().getArgument(0).getType()),
         lanes(target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(target)),
-        indices(compute.getExtents().size()), offsets(indices) {
+        terms(blockedTerms(compute.getMicroKernel().value_or(""))), indices(compute.getExtents().size()),
+        offsets(indices) {
     // The terms of a step are the innermost loop.
     llvm::erase(this->contraction.reduced, layout.dim);
     this->contraction.reduced.push_back(layout.dim);
@@ -133,9 +136,11 @@ private:
     for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
       offsets[dim] = outer.lookup(offset);
     length = compute.getSizes()[layout.dim];
-    if (depth == 1)
+    if (depth == 1 && !blocksTerms())
       return emitBatch(contraction.batch);
-    firstStep = arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth));
+    firstStep = depth == 1
+                    ? offsets[layout.dim]
+                    : arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth)).getResult();
     int64_t last = compute.getExtents()[layout.dim] % length;
     if (last == 0)
       return emitBatch(contraction.batch);
@@ -183,7 +188,7 @@ private:
       indices[contraction.lane] =
           aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
       for (firstLane = 0; firstLane < count; firstLane += width())
-        if (packsPanels())
+        if (blocksTerms() || packsPanels())
           emitPanels(std::min(width(), count - firstLane));
         else
           emitRowBlocks(std::min(width(), count - firstLane));
@@ -207,12 +212,29 @@ private:
 
   // --- panels ------------------------------------------------------------------------------------------------------
 
-  /// Terms that do not lie side by side are put so once for all rows of a tile, where there are enough of them. Sums
-  /// are kept in their slice from one panel to the next.
+  /// Sums can be kept in their slice from one panel to the next.
+  bool mayStopBetween() { return contraction.row >= 0 && contraction.reduced.size() == 1 && keepsSums(); }
+
+  /// Whether the nest names how many terms a panel has: it stays in L1 while all rows of the tile pass.
+  /// Tiles of sums stay in registers instead.
+  bool blocksTerms() { return !usesTiles() && terms > 0 && terms < compute.getSizes()[layout.dim] && mayStopBetween(); }
+
+  /// What does not lie as register blocks read it is put so once for all rows of a tile, where there are enough of
+  /// them: terms side by side, or the steps of a block one after another, which otherwise may be a page apart.
   bool packsPanels() {
-    return depth > 1 && !isPackedInDepth() && contraction.row >= 0 && contraction.reduced.size() == 1 &&
-           (usesTiles() ? keepsSums() || hasOnePanel(compute.getSizes()[layout.dim])
-                        : compute.getSizes()[contraction.row] >= kBlocksToPack * block.rows && keepsSums());
+    if (contraction.row < 0 || contraction.reduced.size() != 1 || isPackedInDepth())
+      return false;
+    if (usesTiles())
+      return keepsSums() || hasOnePanel(compute.getSizes()[layout.dim]);
+    if (!keepsSums())
+      return false;
+    int64_t rows = compute.getSizes()[contraction.row];
+    if (depth > 1)
+      return rows >= kBlocksToPack * block.rows;
+    SliceType type = contraction.lanes.getSlice().getType();
+    return blocksTerms() && rows >= kBlocksToCopy * block.rows &&
+           terms * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
+           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, 1}) != panel;
   }
   /// Whether the slice has the sums as they are accumulated.
   bool keepsSums() { return accumulatorType().getElementType() == element; }
@@ -220,11 +242,14 @@ private:
   Type storedLanes() { return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType(); }
   /// Steps of a panel come in groups of so many.
   int64_t stepsTogether() const { return kernel.stepTerms() / depth; }
-  /// Steps that a panel has at most, of so many terms.
-  int64_t panelSteps(int64_t terms) {
-    int64_t bytes = width() * depth * storedLanes().getIntOrFloatBitWidth() / 8;
-    int64_t most = (usesTiles() ? kTilePanelBytes : kPanelBytes) / bytes;
-    return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(terms / depth, 1)), stepsTogether());
+  /// Of a panel: single terms are widened once, when they are copied.
+  Type panelElement() { return depth == 1 ? element : storedLanes(); }
+  /// Steps that a panel has at most, where the nest has so many terms.
+  int64_t panelSteps(int64_t all) {
+    int64_t bytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
+    int64_t most =
+        blocksTerms() ? llvm::divideCeil(terms, depth) : (usesTiles() ? kTilePanelBytes : kPanelBytes) / bytes;
+    return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
   }
   bool hasOnePanel(int64_t terms) { return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth; }
 
@@ -232,8 +257,8 @@ private:
   void emitPanels(int64_t count) {
     int64_t size = length, whole = size / depth;
     int64_t most = panelSteps(size);
-    if (!packed)
-      packed = allocatePanel({most + stepsTogether(), width() * depth}, storedLanes());
+    if (!packed && packsPanels())
+      packed = allocatePanel({most + stepsTogether(), width() * depth}, panelElement());
     sumsInSlice = !usesTiles() || !hasOnePanel(size);
     if (auto init = dyn_cast<TypedAttr>(compute.getInits()[0]);
         init && !isa<UnitAttr>(compute.getInits()[0]) && sumsInSlice)
@@ -252,9 +277,9 @@ private:
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
     };
-    if (panel.steps > 0)
+    if (packed && panel.steps > 0)
       loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
-    if (panel.rest > 0)
+    if (packed && panel.rest > 0)
       pack(constantIndex(panel.steps), panel.rest);
     int64_t used = panel.steps + (panel.rest > 0 ? 1 : 0), filled = llvm::alignTo(used, stepsTogether());
     if (used < filled)
@@ -465,9 +490,10 @@ private:
     Value memory = outer.lookup(contraction.lanes.getSlice());
     AffineMap map = contraction.lanes.getMap();
     Type stored = cast<MemRefType>(memory.getType()).getElementType();
-    if (current)
-      return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), packed,
-                                    inPanel(current->step, vector));
+    if (current && packed)
+      return vector::LoadOp::create(
+          builder, loc, VectorType::get({lanes * depth}, cast<MemRefType>(packed.getType()).getElementType()), packed,
+          inPanel(current->step, vector));
     if (isPackedInDepth()) // whole panels, filled up with zeros
       return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, stored), memory,
                                     at(map, 0, vector * lanes));
@@ -749,7 +775,7 @@ private:
         place = place + row;
       if (dim == contraction.lane)
         place = (aligned ? place * panel : place) + (lane + firstLane);
-      if (depth > 1 && dim == layout.dim)
+      if (dim == layout.dim)
         place = place * depth + term;
       dims.push_back(place);
     }
@@ -828,6 +854,7 @@ private:
   Type element; ///< of the accumulator
   int64_t lanes;
   RegisterBlock block;
+  int64_t terms; ///< of a panel, which the nest names; 0: all
   int64_t panel; ///< lanes that the loop along them advances by: one register block, or several of a packed panel
   int64_t firstLane = 0; ///< of the current register block in its panel
   bool aligned;          ///< the index along the lanes counts panels

@@ -1,0 +1,84 @@
+// Tiles and blocks of terms of contractions on CPUs, and what accesses cost: chosen by what moves between caches.
+#include "passes/plan/ChainMovement.h"
+#include "passes/plan/Work.h"
+#include "test/unit/PlanFixture.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+class ContractionTilesTest : public PlanFixture {
+protected:
+  static std::string matmul(int64_t rows, int64_t terms, int64_t columns, const char *result = "f32") {
+    auto shape = [](int64_t a, int64_t b) { return "tensor<" + std::to_string(a) + "x" + std::to_string(b) + "x"; };
+    std::string a = shape(rows, terms) + "f32>", b = shape(terms, columns) + "f32>", y = shape(rows, columns);
+    y += std::string(result) + ">";
+    return "func.func @matmul(%a: " + a + ", %b: " + b + ") -> " + y +
+           " {\n  %zero = arith.constant dense<0.0> : " + y + "\n  %y = linalg.matmul ins(%a, %b : " + a + ", " + b +
+           ") outs(%zero : " + y + ") -> " + y + "\n  return %y : " + y + "\n}";
+  }
+
+  int64_t termsOf(const std::string &source) {
+    TensorGraph graph = parse(source);
+    std::optional<IndexSpace> space = spaceOfAll(graph);
+    EXPECT_TRUE(space);
+    return space ? termsPerBlock(graph, space->roots.front(), *space, target) : -1;
+  }
+
+  double arithmeticOf(const std::string &source) {
+    TensorGraph graph = parse(source);
+    std::optional<IndexSpace> space = spaceOfAll(graph);
+    EXPECT_TRUE(space);
+    return space ? workOf(graph, *space).arithmetic : 0;
+  }
+};
+
+// A panel of 64 lanes by 768 terms stays in the outer cache of a core (1 MB) while rows pass: sums never leave
+// registers.
+TEST_F(ContractionTilesTest, terms_that_fit_are_taken_at_once) { EXPECT_EQ(termsOf(matmul(128, 768, 192)), 0); }
+
+// One of 4096 terms does not, and lies apart: blocks that can be copied.
+TEST_F(ContractionTilesTest, panels_that_outgrow_the_cache_are_taken_in_blocks) {
+  EXPECT_EQ(termsOf(matmul(128, 4096, 192)), 256);
+}
+
+// As wide as a register block, its steps follow each other: the largest even blocks that fit.
+TEST_F(ContractionTilesTest, blocks_are_as_large_as_fit) {
+  EXPECT_EQ(termsOf(matmul(128, 4096, 64)), 2048);
+  target.levels[1].capacityBytes /= 2;
+  EXPECT_EQ(termsOf(matmul(128, 4096, 64)), 1368) << "a third, in whole steps";
+}
+
+// Rows of one register block read each panel once.
+TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_terms) { EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 0); }
+
+// What is counted is what the code does: in blocks, the operand crosses once instead of once for every block of rows.
+TEST_F(ContractionTilesTest, blocks_are_in_the_movement) {
+  TensorGraph graph = parse(matmul(120, 4096, 64));
+  std::optional<IndexSpace> space = spaceOfAll(graph);
+  ASSERT_TRUE(space);
+  space->tiles = space->extents;
+  std::vector<OperatorChain> chains = chainsOf(graph, allOf(graph), *space);
+  ASSERT_EQ(chains.size(), 1u);
+  double outer = movementIn(graph, *space, chains, target)[1].bytes;
+  EXPECT_LT(outer, 4.0 * (120 * 4096 + 2 * 64 * 4096 + 5 * 120 * 64));
+}
+
+// Two elements apart, whole vectors are read and shuffled; eight apart, elements are gathered one by one.
+TEST_F(ContractionTilesTest, strided_reads_cost_less_than_gathers) {
+  auto strided = [](int64_t apart) {
+    std::string wide = "tensor<64x" + std::to_string(512 * apart) + "xf32>";
+    return "#in = affine_map<(i, j) -> (i, j * " + std::to_string(apart) +
+           ")>\n#out = affine_map<(i, j) -> (i, j)>\nfunc.func @take(%x: " + wide +
+           ") -> tensor<64x512xf32> {\n  %e = tensor.empty() : tensor<64x512xf32>\n"
+           "  %y = linalg.generic {indexing_maps = [#in, #out], iterator_types = [\"parallel\", \"parallel\"]} ins(%x "
+           ": " +
+           wide +
+           ") outs(%e : tensor<64x512xf32>) {\n  ^bb0(%a: f32, %o: f32):\n    %m = arith.mulf %a, %a : f32\n"
+           "    linalg.yield %m : f32\n  } -> tensor<64x512xf32>\n  return %y : tensor<64x512xf32>\n}";
+  };
+  EXPECT_LT(3 * arithmeticOf(strided(2)), arithmeticOf(strided(8)));
+  EXPECT_LT(arithmeticOf(strided(1)), arithmeticOf(strided(2)));
+}
+} // namespace
