@@ -11,8 +11,10 @@ constexpr int64_t kMostTile = 256, kLeastLanes = 16;
 constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics threads take the same tiles
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
-constexpr double kReadOnce = 0.5;      ///< of what threads read from it, the rest is broadcast
-constexpr double kWorthwhile = 0.97;   ///< of the time before, for another block to be taken
+constexpr double kRunBytes = 64;       ///< that DRAM gives at once
+constexpr int64_t kMostTermUnits = 8;
+constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
+constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
@@ -22,6 +24,7 @@ struct Product {
   double terms = 1;            ///< of a sum
   int64_t longest = 1;         ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
+  bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
 };
 
 int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
@@ -44,7 +47,8 @@ public:
         for (int64_t lanes : sizesOf(first.lane, kLeastLanes)) {
           setTile(first.row, rows);
           setTile(first.lane, lanes);
-          consider(threads);
+          for (int64_t termUnits = 1; termUnits <= kMostTermUnits; termUnits *= 2)
+            consider(threads, termUnits);
         }
     if (quickest == std::numeric_limits<double>::infinity())
       return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
@@ -77,9 +81,15 @@ private:
       }
       product.rowBytes = bytesOf(root.accesses[roles->rowInput].tensor);
       product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
+      product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
+      product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
       products.push_back(product);
     }
     return "";
+  }
+
+  static bool liesAlong(AffineMap map, int64_t dim) {
+    return map.getNumResults() > 0 && unitStrideDim(map.getResult(map.getNumResults() - 1)) == dim;
   }
 
   SmallVector<int64_t> sizesOf(int64_t place, int64_t least) const {
@@ -112,14 +122,34 @@ private:
     double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
     double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
     double read = units * product.terms *
-                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes);
-    double banks = read / (kBankBytes * clock);
+                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
+                  static_cast<double>(tiling.termUnits);
+    double added =
+        2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
+    double banks = (read + added) / (kBankBytes * clock);
     double busy = together * std::max({multiply, l2, banks});
-    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that.
+    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that. What no other
+    // block reads comes from DRAM in all of them.
     double steps = std::ceil(product.terms / static_cast<double>(tiling.step));
-    double waits =
-        (target.gpu.dramCycles + steps * target.gpu.l2Cycles / static_cast<double>(tiling.stages - 1)) / clock;
-    return std::max(busy, waits);
+    double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
+    double waits = (target.gpu.dramCycles + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
+    return std::max(busy, waits) + meets;
+  }
+
+  /// Whether each block has lanes of its own: one tile has all rows.
+  bool streams(const Product &product) const {
+    return product.row < 0 || space.extents[product.row] <= space.tiles[product.row];
+  }
+
+  /// In which DRAM gives the lane operands that blocks stream, each by as many SMs as there are blocks.
+  double streamSeconds(const Product &product, double blocks) const {
+    if (!streams(product))
+      return 0;
+    double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
+    double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
+    double share = std::min(1.0, blocks / static_cast<double>(target.cores));
+    return blocks * product.terms * lanes * (kRunBytes / run) / (target.levels.back().bandwidth * share);
   }
 
   /// Of the operands, past L1.
@@ -135,7 +165,7 @@ private:
     return target.levels.back().bandwidth;
   }
 
-  void consider(int64_t threads) {
+  void consider(int64_t threads, int64_t termUnits) {
     if (threads > target.gpu.threadsPerBlock)
       return;
     BlockWork work;
@@ -144,8 +174,12 @@ private:
     SmallVector<SumTiling> tilings;
     int64_t scratch = 0;
     for (const Product &product : products) {
-      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest, product.rowBytes, product.laneBytes};
-      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &whyNone);
+      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
+                   product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
+      std::string why;
+      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
+      if (!tiling && termUnits == 1)
+        whyNone = why;
       if (!tiling || tiling->sums > kMostSums)
         return;
       scratch = std::max(scratch, tiling->sharedBytes());
@@ -165,18 +199,20 @@ private:
     double slots = static_cast<double>(resident * target.cores), blocks = static_cast<double>(work.blocks);
     double waves = std::ceil(blocks / slots);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds = kStartSeconds, bytes = 0;
+    double seconds = kStartSeconds, bytes = 0, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, tilings)) {
       seconds += productSeconds(product, tiling, together, threads);
       bytes += blocks * bytesOfBlock(product);
+      stream += streamSeconds(product, blocks);
     }
-    seconds *= waves;
+    seconds = std::max(seconds * waves, stream);
     // Of blocks that take as long, those that read least.
     if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
       return;
     quickest = seconds;
     leastBytes = bytes;
     space.threads = threads;
+    space.termUnits = termUnits;
     space.latencySeconds = seconds;
     space.blockWork = work;
     best = space;

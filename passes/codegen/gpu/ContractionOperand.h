@@ -17,6 +17,8 @@ struct OperandShape {
 
 class ContractionOperand {
 public:
+  static constexpr int64_t kAtomBytes = 16;
+
   ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
 
   /// Whether its terms lie innermost, in global memory and so in shared memory.
@@ -31,6 +33,8 @@ public:
 
   /// Where its slots are in the scratch.
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
+  /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
+  void spreadForWords() { pairs = bytes == 4; }
   /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
   void copy(mlir::Value slot, mlir::Value first);
   /// `count` elements along what is innermost, from a place that is a multiple of it.
@@ -38,7 +42,7 @@ public:
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
-  static constexpr int64_t kAtomBytes = 16, kLeastAsyncBytes = 4;
+  static constexpr int64_t kLeastAsyncBytes = 4;
 
   bool isAlong(int64_t dim);
   int64_t chooseGranule();
@@ -52,7 +56,7 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms;
+  bool alongTerms, pairs = false;
   mlir::Value shared; ///< all slots, as elements
   int64_t slotElements = 0;
 };
