@@ -44,7 +44,7 @@ struct Thread {
   std::array<uint32_t, 4> matrices = {}; ///< what it got from an ldmatrix
   AsyncCopies copies;
   std::vector<uint32_t> reached; ///< by mbarrier of the block: phases that it has waited for
-  int64_t fuel = 0; ///< instructions until it is looked after
+  int64_t fuel = 0;              ///< instructions until it is looked after
   uint64_t instructions = 0;
 };
 
