@@ -41,6 +41,8 @@ class Launches:
     ours: int
     iree_contractions: int
     iree_others: int
+    ours_contractions: int = 0
+    """Those of ours with a contraction in them."""
 
     @property
     def total(self) -> int:
@@ -105,10 +107,11 @@ def count(workload: Workload, *, target: str) -> Row:
         except TilewrightError as error:
             return Row(workload=workload.name, reason=error.message)
     predicted = {kernel.name: kernel.predicted_seconds for kernel in program.kernels}
+    contracting = {kernel.name for kernel in program.kernels if any(op.micro_kernel for op in kernel.ops)}
     return Row(
         workload=workload.name,
         alone=_count(alone, ours=()),
-        stitched=_count(stitched, ours=predicted),
+        stitched=_count(stitched, ours=predicted, contracting=contracting),
         predicted_s=sum(predicted.get(name, 0.0) for name in stitched),
     )
 
@@ -118,25 +121,26 @@ def _kernels(iree: IreeCompiler, phase: Path, flags: Sequence[str]) -> list[str]
     return dispatched_kernels(stream.decode())
 
 
-def _count(launched: Sequence[str], *, ours: Container[str]) -> Launches:
+def _count(launched: Sequence[str], *, ours: Container[str], contracting: Container[str] = ()) -> Launches:
     theirs = [name for name in launched if name not in ours]
     contractions = sum(bool(_CONTRACTION.search(name.rpartition("_dispatch_")[2])) for name in theirs)
-    return Launches(len(launched) - len(theirs), contractions, len(theirs) - contractions)
+    own = sum(name in contracting for name in launched)
+    return Launches(len(launched) - len(theirs), contractions, len(theirs) - contractions, own)
 
 
 def to_markdown(rows: Sequence[Row], about: dict[str, str]) -> str:
     """A page."""
     header = [
         "model", "IREE alone", "contractions", "others",
-        "stitched", "ours", "contractions (IREE)", "others (IREE)", "ours predicted, µs",
+        "stitched", "ours", "of them contractions", "contractions (IREE)", "others (IREE)", "ours predicted, µs",
     ]  # fmt: skip
     cells = [
-        [row.workload, row.reason, *[""] * 7]
+        [row.workload, row.reason, *[""] * 8]
         if row.alone is None or row.stitched is None
         else [
             row.workload,
             *map(str, (row.alone.total, row.alone.iree_contractions, row.alone.iree_others)),
-            *map(str, (row.stitched.total, row.stitched.ours)),
+            *map(str, (row.stitched.total, row.stitched.ours, row.stitched.ours_contractions)),
             *map(str, (row.stitched.iree_contractions, row.stitched.iree_others)),
             f"{row.predicted_s * 1e6:.0f}",
         ]

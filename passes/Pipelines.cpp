@@ -189,10 +189,9 @@ void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool 
 /// A module's functions to what is planned. On GPUs no weights are packed for kernels of ours.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
-  if (!isGpu) {
-    manager.addNestedPass<func::FuncOp>(createNarrowProducts());
+  manager.addNestedPass<func::FuncOp>(createNarrowProducts());
+  if (!isGpu)
     manager.addNestedPass<func::FuncOp>(createUnfoldContractions());
-  }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict")
     buildRegrouping(manager, options, isGpu);

@@ -14,10 +14,12 @@ constexpr int64_t kWarpSums = 128;  ///< the same where a warp's step keeps oper
 constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kSlotAlignment = 128;
 constexpr int64_t kMostSlotBytes = 96 * 1024; ///< of all steps together, so that whole rows leave room for buffers
+constexpr int64_t kMostStages = 5;
+constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
 
-int64_t slotBytes(int64_t points, int64_t step, int64_t bytes) {
+int64_t slotBytes(int64_t points, int64_t step, int64_t bytes, bool alongTerms) {
   // Of an operand whose terms are not innermost a row has an atom at least.
-  int64_t padded = std::max(points, kAtomBytes / bytes);
+  int64_t padded = alongTerms ? points : std::max(points, kAtomBytes / bytes);
   return llvm::alignTo(padded * step * bytes, kSlotAlignment);
 }
 } // namespace
@@ -26,14 +28,22 @@ int64_t SumTiling::registers() const { return sums + kOtherRegisters + 2 * (ownR
 
 void SumTiling::print(llvm::raw_ostream &os) const {
   os << rows << "x" << lanes << " sums by " << rowUnits << "x" << laneUnits << " of " << ownRows << "x" << ownLanes
-     << ", " << sums << " a thread, steps of " << step << " in " << stages << " stages, " << sharedBytes() << " bytes";
+     << (termUnits > 1 ? " by " + std::to_string(termUnits) + " along the terms" : std::string()) << ", " << sums
+     << " a thread, steps of " << step << " in " << stages << " stages, " << sharedBytes() << " bytes";
 }
 
 std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threads, const MicroKernel &kernel,
-                                              std::string *reason) {
+                                              std::string *reason, int64_t termUnits) {
   bool isWarp = kernel.unit == StepUnit::warp;
   int64_t leastRows = isWarp ? kernel.block.rows : 1, leastLanes = isWarp ? 2 * kernel.block.vectors : 1;
-  int64_t units = isWarp ? threads / kWarpLanes : threads, lanesOfUnit = isWarp ? kWarpLanes : 1;
+  int64_t units = (isWarp ? threads / kWarpLanes : threads) / termUnits, lanesOfUnit = isWarp ? kWarpLanes : 1;
+  auto refuse = [&](std::string why) -> std::optional<SumTiling> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  if (units == 0)
+    return refuse(std::to_string(threads) + " threads are too few to share the terms by " + std::to_string(termUnits));
   SumTiling best;
   best.rows = llvm::PowerOf2Ceil(std::max(tile.rows, leastRows));
   best.lanes = llvm::PowerOf2Ceil(std::max(tile.lanes, leastLanes));
@@ -50,23 +60,45 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
       best = tiling;
   }
   int64_t most = isWarp ? kWarpSums : kThreadSums;
-  if (best.sums > most) {
-    if (reason)
-      *reason = "a tile of " + std::to_string(tile.rows) + "x" + std::to_string(tile.lanes) + " sums is " +
-                std::to_string(best.sums) + " for each of " + std::to_string(threads) + " threads, which hold " +
-                std::to_string(most);
-    return std::nullopt;
-  }
+  if (best.sums > most)
+    return refuse("a tile of " + std::to_string(tile.rows) + "x" + std::to_string(tile.lanes) + " sums is " +
+                  std::to_string(best.sums) + " for each of " + std::to_string(threads) + " threads, which hold " +
+                  std::to_string(most));
+  if (termUnits > 1 && best.rowUnits * best.laneUnits != units)
+    return refuse("a tile of " + std::to_string(tile.rows) + "x" + std::to_string(tile.lanes) +
+                  " sums leaves threads idle that share the terms by " + std::to_string(termUnits));
   int64_t wide = std::max(tile.rowBytes, tile.laneBytes), narrow = std::min(tile.rowBytes, tile.laneBytes);
   int64_t least = std::max(kAtomBytes / narrow, isWarp ? kernel.depth : 1);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.terms, 1));
-  best.step = std::max(least, std::min(kStepBytes / wide, needed));
+  best.termUnits = termUnits;
+  best.step = std::max(least, std::min(termUnits * kStepBytes / wide, needed));
+  if (best.step < termUnits * least)
+    return refuse(std::to_string(tile.terms) + " terms are too few to be shared by " + std::to_string(termUnits));
+  best.heldRows = std::min(best.rows, std::max<int64_t>(llvm::PowerOf2Ceil(tile.rows),
+                                                        tile.rowsAlongTerms ? 1 : kAtomBytes / tile.rowBytes));
   best.stages = isWarp ? 3 : 2;
   auto setSlots = [&] {
-    best.rowSlotBytes = slotBytes(best.rows, best.step, tile.rowBytes);
-    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes);
+    best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms);
+    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes, /*alongTerms=*/false);
   };
-  for (setSlots(); best.sharedBytes() > kMostSlotBytes && best.step > least; setSlots())
+  for (setSlots(); best.sharedBytes() > kMostSlotBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
+  if (termUnits > 1)
+    best.stages = std::clamp(kStreamBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kMostStages);
+  best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;
+  best.sumBytes = std::max({best.sumBytes, tile.rowBytes, tile.laneBytes});
   return best;
+}
+
+std::string tilewright::labelWithTermUnits(llvm::StringRef label, int64_t termUnits) {
+  return label.str() + (termUnits > 1 ? "k" + std::to_string(termUnits) : "");
+}
+
+int64_t tilewright::termUnitsOf(llvm::StringRef label) {
+  llvm::StringRef block = label.rsplit('-').second;
+  int64_t units = 1;
+  size_t mark = block.rfind('k');
+  if (mark == llvm::StringRef::npos || block.substr(mark + 1).getAsInteger(10, units))
+    return 1;
+  return units;
 }

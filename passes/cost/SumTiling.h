@@ -2,8 +2,9 @@
 // behind code generation on GPUs, which so agree. Pure.
 //
 // Threads (or warps, where a step is a warp's) stand in a grid over the tile; each keeps its share of the sums in
-// registers over the whole reduction. Both operands pass through shared memory in steps of a few terms, several steps
-// at a time: while one is multiplied, those behind it are on their way.
+// registers over the whole reduction. Where a tile has fewer sums than a block has threads (few rows), several of them
+// may share the terms of each step, and add up their sums at the end. Both operands pass through shared memory in steps
+// of a few terms, several steps at a time: while one is multiplied, those behind it are on their way.
 #ifndef TILEWRIGHT_COST_SUMTILING_H
 #define TILEWRIGHT_COST_SUMTILING_H
 
@@ -15,25 +16,38 @@ namespace tilewright {
 struct SumTile {
   int64_t rows, lanes, terms;
   int64_t rowBytes, laneBytes;
+  bool rowsAlongTerms = false; ///< how the operand of the rows lies in memory: no row is read that is not there
 };
 
 struct SumTiling {
   int64_t rows = 0, lanes = 0;                 ///< of the tile, filled up to powers of two
   int64_t rowUnits = 1, laneUnits = 1;         ///< threads, or warps, along them
+  int64_t termUnits = 1;                       ///< the same, along the terms of a step
   int64_t ownRows = 1, ownLanes = 1;           ///< of one of those
+  int64_t heldRows = 0;                        ///< that a step has in shared memory; the others repeat them
   int64_t sums = 0;                            ///< that a thread keeps
   int64_t step = 0, stages = 2;                ///< terms of a step; steps that are in shared memory together
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
+  int64_t sumThreads = 0, sumBytes = 4;        ///< that hold the tile's sums once; bytes of a sum
 
-  int64_t sharedBytes() const { return stages * (rowSlotBytes + laneSlotBytes); }
+  /// Of each step, for a unit.
+  int64_t ownTerms() const { return step / termUnits; }
+  int64_t sharedBytes() const {
+    return std::max(stages * (rowSlotBytes + laneSlotBytes), (termUnits - 1) * sumThreads * sums * sumBytes);
+  }
   /// Of a thread, roughly.
   int64_t registers() const;
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Nothing if the threads cannot hold the sums; `reason` says it in numbers.
+/// Nothing if the threads cannot hold the sums, or `termUnits` of them not share the terms; `reason` says it in
+/// numbers.
 std::optional<SumTiling> tileSums(const SumTile &tile, int64_t threads, const MicroKernel &kernel,
-                                  std::string *reason = nullptr);
+                                  std::string *reason = nullptr, int64_t termUnits = 1);
+
+/// How a plan's label of a micro kernel says that units share the terms: "fma-8x8" alone, "fma-8x8k4" for four.
+std::string labelWithTermUnits(llvm::StringRef label, int64_t termUnits);
+int64_t termUnitsOf(llvm::StringRef label);
 
 } // namespace tilewright
 

@@ -12,10 +12,12 @@ constexpr int64_t kMostTile = 256, kLeastLanes = 16;
 constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics threads take the same tiles
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
-constexpr double kReadOnce = 0.5;      ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16;   ///< special functions of an SM in a cycle
-constexpr int64_t kMostThreads = 256;  ///< of a block without rows that have to be whole
-constexpr double kWorthwhile = 0.97;   ///< of the time before, for another block to be taken
+constexpr double kRunBytes = 64;       ///< that DRAM gives at once
+constexpr int64_t kMostTermUnits = 8;
+constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
+constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
+constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
@@ -25,7 +27,8 @@ struct Product {
   double terms = 1;            ///< of a sum
   int64_t longest = 1;         ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
-  bool rowsResident = false, lanesResident = false; ///< what another nest leaves in shared memory
+  bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
+  bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
 };
 
 int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
@@ -53,7 +56,8 @@ public:
             setTile(first.lane, lanes);
             if (walked >= 0)
               space.tiles[walked] = blocks;
-            consider(threads);
+            for (int64_t termUnits = 1; termUnits <= mostTermUnits(); termUnits *= 2)
+              consider(threads, termUnits);
           }
     if (quickest == std::numeric_limits<double>::infinity())
       return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
@@ -89,10 +93,19 @@ private:
       product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
       product.rowsResident = root.accesses[roles->rowInput].producer >= 0;
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
+      product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
+      product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
       products.push_back(product);
     }
     return "";
   }
+
+  static bool liesAlong(AffineMap map, int64_t dim) {
+    return map.getNumResults() > 0 && unitStrideDim(map.getResult(map.getNumResults() - 1)) == dim;
+  }
+
+  /// Terms are shared where the sums of a block are all there is: other nests would wait.
+  int64_t mostTermUnits() const { return handsOver ? 1 : kMostTermUnits; }
 
   /// Of a row dim: a warp multiplies as many rows either way.
   int64_t leastRows() const {
@@ -151,14 +164,35 @@ private:
     double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
     double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
     double read = times * units * product.terms *
-                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes);
-    double banks = read / (kBankBytes * clock);
+                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
+                  static_cast<double>(tiling.termUnits);
+    double added =
+        2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
+    double banks = (read + added) / (kBankBytes * clock);
     double busy = together * std::max({multiply, l2, banks});
-    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that.
+    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that. What no other
+    // block reads comes from DRAM in all of them.
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
-    double waits =
-        (target.gpu.dramCycles + steps * target.gpu.l2Cycles / static_cast<double>(tiling.stages - 1)) / clock;
-    return std::max(busy, waits);
+    double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
+    double waits = (target.gpu.dramCycles + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
+    return std::max(busy, waits) + meets;
+  }
+
+  /// Whether each block has lanes of its own: one tile has all rows.
+  bool streams(const Product &product) const {
+    return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
+  }
+
+  /// In which DRAM gives the lane operands that blocks stream, each by as many SMs as there are blocks.
+  double streamSeconds(const Product &product, double blocks) const {
+    if (!streams(product))
+      return 0;
+    double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
+    double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
+    double share = std::min(1.0, blocks / static_cast<double>(target.cores));
+    return blocks * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
+           (target.levels.back().bandwidth * share);
   }
 
   /// Of the operands, past L1.
@@ -188,7 +222,7 @@ private:
       whyNone = std::move(why);
   }
 
-  void consider(int64_t threads) {
+  void consider(int64_t threads, int64_t termUnits) {
     if (threads > target.gpu.threadsPerBlock)
       return;
     BlockWork work;
@@ -197,9 +231,12 @@ private:
     SmallVector<SumTiling> tilings;
     int64_t scratch = 0;
     for (const Product &product : products) {
-      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest, product.rowBytes, product.laneBytes};
+      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
+                   product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
       std::string why;
-      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why);
+      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
+      if (!tiling && termUnits > 1)
+        return; // what one alone would need has been said
       if (!tiling)
         return refuse(why);
       if (tiling->sums > kMostSums)
@@ -219,20 +256,22 @@ private:
     double slots = static_cast<double>(resident * target.cores), blocks = static_cast<double>(work.blocks);
     double waves = std::ceil(blocks / slots);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds = kStartSeconds, bytes = 0;
+    double seconds = kStartSeconds, bytes = 0, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, tilings)) {
       seconds += productSeconds(product, tiling, together, threads);
       bytes += blocks * bytesOfBlock(product);
+      stream += streamSeconds(product, blocks);
     }
     if (handsOver)
       seconds += together * betweenSeconds();
-    seconds *= waves;
+    seconds = std::max(seconds * waves, stream);
     // Of blocks that take as long, those that read least.
     if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
       return;
     quickest = seconds;
     leastBytes = bytes;
     space.threads = threads;
+    space.termUnits = termUnits;
     space.latencySeconds = seconds;
     space.blockWork = work;
     best = space;

@@ -17,10 +17,12 @@ std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult resu
   return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
 }
 
-llvm::StringRef tilewright::stringify(NumericsMode mode) { return mode == NumericsMode::strict ? "strict" : "default"; }
+llvm::StringRef tilewright::stringify(NumericsMode mode) {
+  return mode == NumericsMode::strict ? "strict" : mode == NumericsMode::tf32 ? "tf32" : "default";
+}
 
 std::optional<NumericsMode> tilewright::symbolizeNumericsMode(StringRef name) {
-  for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict})
+  for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict, NumericsMode::tf32})
     if (name == stringify(mode))
       return mode;
   return std::nullopt;

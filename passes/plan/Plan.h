@@ -38,9 +38,10 @@ struct TensorPlan {
 };
 
 /// What a plan may do to numbers. `standard`: leave out roundings to bf16 and f16, accumulate them in f32, use algebra
-/// and divisions that cost a unit in the last place. `strict`: round, accumulate and divide as the graph says.
-enum class NumericsMode { standard, strict };
-llvm::StringRef stringify(NumericsMode mode); ///< "default", "strict"
+/// and divisions that cost a unit in the last place. `strict`: round, accumulate and divide as the graph says. `tf32`:
+/// as `standard`, and contractions of f32 may round what they multiply to tf32 (10 bits behind the point).
+enum class NumericsMode { standard, strict, tf32 };
+llvm::StringRef stringify(NumericsMode mode); ///< "default", "strict", "tf32"
 std::optional<NumericsMode> symbolizeNumericsMode(llvm::StringRef name);
 
 /// What fusing and forming an op does to its numbers.
@@ -67,6 +68,7 @@ struct OpPlan {
   std::vector<int64_t> dims; ///< place of each domain dim in the part's index space; roots only
   std::vector<LevelTiling> tilings;
   std::string microKernel; ///< empty: none
+  std::string copies;      ///< on a GPU: why operands come by less than 16 bytes; empty: they do not
 };
 
 /// Ops that share an index space and depend on each other; a kernel has one part, or several packed side by side.

@@ -63,7 +63,8 @@ json::Value write(const OpPlan &op) {
                       {"root", op.root},
                       {"dims", integers(op.dims)},
                       {"tilings", list(op.tilings, [](const LevelTiling &tiling) { return write(tiling); })},
-                      {"microKernel", op.microKernel}};
+                      {"microKernel", op.microKernel},
+                      {"copies", op.copies}};
 }
 
 json::Value write(const PartPlan &part) {
@@ -255,6 +256,7 @@ static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
       .optional("dims", out.dims)
       .optional("tilings", out.tilings)
       .optional("microKernel", out.microKernel)
+      .optional("copies", out.copies)
       .finish();
 }
 

@@ -127,6 +127,6 @@ bool tilewright::isRounded(const TensorGraph &graph, const TensorEdge &edge) {
 }
 
 bool tilewright::mayUseReciprocals(const TensorExpr &expr, NumericsMode mode) {
-  return mode == NumericsMode::standard && isa<linalg::LinalgOp, tile::ExprOp>(expr.op) &&
+  return mode != NumericsMode::strict && isa<linalg::LinalgOp, tile::ExprOp>(expr.op) &&
          !expr.op->getRegion(0).getOps<arith::DivFOp>().empty();
 }

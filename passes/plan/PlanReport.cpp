@@ -6,6 +6,7 @@
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
+#include "passes/target/Tf32.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -96,6 +97,7 @@ private:
                         {"accumulation", op.numerics.accumulation},
                         {"reassociates", op.numerics.reassociates},
                         {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
+                        {"factors", StringRef(op.microKernel).starts_with(kTf32Kernel) ? "tf32" : ""},
                         {"roundings_removed", op.numerics.roundingsRemoved},
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }
@@ -131,6 +133,7 @@ private:
                                    {"bytes", bytesOf(op.id)},
                                    {"root", op.root},
                                    {"micro_kernel", op.microKernel},
+                                   {"copies", op.copies},
                                    {"numerics", numerics(op)}});
       }
       parts.push_back(json::Object{{"ops", std::move(ids)},

@@ -50,7 +50,7 @@ struct Planning {
   template <typename Pass> static FailureOr<Planning> of(ModuleOp module, const Pass &pass) {
     std::optional<NumericsMode> mode = symbolizeNumericsMode(pass.numerics);
     if (!mode)
-      return module.emitError("unknown numerics '") << pass.numerics << "'; choose default or strict";
+      return module.emitError("unknown numerics '") << pass.numerics << "'; choose default, strict or tf32";
     llvm::Expected<Target> found = lookupTarget(pass.target);
     if (!found)
       return module.emitError(llvm::toString(found.takeError()));

@@ -2,8 +2,10 @@
 #include "passes/plan/WritePlan.h"
 
 #include "passes/analysis/ReducedWalk.h"
+#include "passes/cost/SumTiling.h"
 #include "passes/plan/ChainMovement.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/CopyWidths.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/BlockedTerms.h"
@@ -149,16 +151,25 @@ private:
     plan.root = root != part.space.roots.end();
     auto kernel = plan.root ? microKernelFor(graph, *root, target, numerics == NumericsMode::strict) : std::nullopt;
     bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
-    plan.numerics = decideNumerics(expr, numerics, regrouped);
+    plan.numerics = decideNumerics(expr, numerics, regrouped || (kernel && part.space.termUnits > 1));
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
+    if (kernel && target.backend == Backend::cuda)
+      plan.copies = narrowCopies(graph, *root);
     if (kernel)
-      plan.microKernel = withBlockedTerms(kernel->label(target), termsPerBlock(graph, *root, part.space, target));
+      plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), termUnitsOf(part, plan.numerics)),
+                                          termsPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(tilingOf(part, root->dims));
     if (kernel)
       plan.tilings.push_back(registerTiling(part, *root));
     return plan;
+  }
+
+  /// How many share the terms of each sum; those that are added in the graph's order are not shared.
+  int64_t termUnitsOf(const PlannedPart &part, const Numerics &declared) const {
+    bool inOrder = numerics == NumericsMode::strict && !declared.reassociates;
+    return inOrder ? 1 : part.space.termUnits;
   }
 
   /// The grid's loops are outermost.
@@ -242,7 +253,7 @@ private:
       const EdgeChoice &choice = decisions.parts[from]->edges.find(index)->second;
       plan.scope = choice.scope;
       plan.recompute = choice.recompute;
-      plan.unrounded = numerics == NumericsMode::standard && choice.scope == tile::Scope::thread &&
+      plan.unrounded = numerics != NumericsMode::strict && choice.scope == tile::Scope::thread &&
                        mayStayUnrounded(graph, edge) && isRounded(graph, edge);
       plan.reason = choice.reason;
       plan.bytes = choice.scope == tile::Scope::block ? 2 * bytes : 0;

@@ -6,6 +6,7 @@
 // the end. VPMADDWD multiplies signed words: bytes are widened, those at even places apart from those at odd ones. Both
 // are exact: integers wrap as they do in the graph.
 #include "passes/target/BuiltinMicroKernels.h"
+#include "passes/target/Tf32.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -205,8 +206,9 @@ void addTiles(std::vector<MicroKernel> &kernels) {
     }
 }
 
-/// The block of a thread's kernel is what its registers hold at most. Tensor cores run at 16 times the rate of f32 in
-/// the targets of the table; they cut what they align for a sum, so it is not each product that is rounded.
+/// The block of a thread's kernel is what its registers hold at most. Tensor cores run f16 at 16 times the rate of f32
+/// in the targets of the table, bytes at twice and tf32 at half of that; of floats they cut what they align for a sum,
+/// so it is not each product that is rounded.
 void addGpu(std::vector<MicroKernel> &kernels) {
   MicroKernel thread;
   thread.unit = StepUnit::thread;
@@ -221,17 +223,30 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   thread.step = multiplyAddIntegers;
   kernels.push_back(thread);
 
+  MicroKernel warp;
+  warp.unit = StepUnit::warp;
+  warp.block = {16, 8};
+  warp.name = "mma_sync";
+  for (const char *rows : {"si8", "ui8"})
+    for (const char *lanes : {"si8", "ui8"}) {
+      warp.types = {rows, lanes, "i32"};
+      warp.depth = 32;
+      warp.speed = 32;
+      kernels.push_back(warp);
+    }
+  warp.strict = false;
   for (const char *type : {"f16", "bf16"}) {
-    MicroKernel warp;
-    warp.unit = StepUnit::warp;
-    warp.name = "mma_sync";
     warp.types = {type, type, "f32"};
     warp.depth = 16;
-    warp.block = {16, 8};
     warp.speed = 16;
-    warp.strict = false;
     kernels.push_back(warp);
   }
+  warp.name = kTf32Kernel.str();
+  warp.types = {"f32", "f32", "f32"};
+  warp.depth = 8;
+  warp.speed = 8;
+  warp.features = {"tf32"};
+  kernels.push_back(warp);
 }
 } // namespace
 

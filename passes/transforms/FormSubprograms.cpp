@@ -9,6 +9,7 @@
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
+#include "passes/target/Tf32.h"
 #include "passes/transforms/ExprRewriter.h"
 #include "passes/transforms/JsonFile.h"
 #include "passes/transforms/Roundings.h"
@@ -338,11 +339,16 @@ private:
     if (policy != "greedy")
       return getOperation().emitError("unknown policy '") << policy << "'; known policies: greedy";
     if (!symbolizeNumericsMode(numerics))
-      return getOperation().emitError("unknown numerics '") << numerics << "'; choose default or strict";
+      return getOperation().emitError("unknown numerics '") << numerics << "'; choose default, strict or tf32";
     llvm::Expected<Target> found = lookupTarget(target);
     if (!found)
       return getOperation().emitError(llvm::toString(found.takeError()));
     Target planned = cores > 0 ? withCores(*found, cores) : *found;
+    if (numerics == "tf32" && planned.backend != Backend::cuda)
+      return getOperation().emitError("numerics 'tf32' are of GPUs; target '")
+             << target << "' multiplies f32 as it is: choose default or strict";
+    if (numerics == "tf32")
+      planned = allowingTf32(std::move(planned));
     auto functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)

@@ -103,7 +103,8 @@ def _compiling(command: Command) -> Command:
             type=click.Choice(get_args(NumericsMode)),
             default="default",
             show_default=True,
-            help="What kernels may do to numbers; strict: round and accumulate exactly as the model says.",
+            help="What kernels may do to numbers; strict: round and accumulate exactly as the model says; tf32: "
+            "matmuls of f32 on GPUs may multiply in tf32.",
         ),
         click.option(
             "--no-grid-sync",

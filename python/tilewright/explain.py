@@ -114,7 +114,8 @@ def _accumulation(op: NumericsReport) -> str:
     rounded = f", rounded once to {op.stored}" if op.stored != op.accumulation else ""
     regrouped = ", terms regrouped over lanes" if op.reassociates else ""
     fused = ", products added unrounded (FMA)" if op.fused_multiply_add else ""
-    return f"accumulated in {op.accumulation}{rounded}{regrouped}{fused}"
+    factors = f", factors rounded to {op.factors}" if op.factors else ""
+    return f"accumulated in {op.accumulation}{rounded}{factors}{regrouped}{fused}"
 
 
 def _roundings(count: int) -> str:

@@ -13,8 +13,9 @@ from tilewright.tuning.location import default_path
 if TYPE_CHECKING:
     from tilewright.plan import Plan
 
-NumericsMode: TypeAlias = Literal["default", "strict"]
-"""What kernels may do to numbers: "strict" rounds, accumulates and divides exactly as the model says."""
+NumericsMode: TypeAlias = Literal["default", "strict", "tf32"]
+"""What kernels may do to numbers: "strict" rounds, accumulates and divides exactly as the model says; "tf32" lets
+matmuls of f32 on GPUs multiply in tf32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,4 +51,6 @@ class CompileOptions:
         if self.tuning is not None and self.tuning != default_path() and not self.tuning.is_file():
             raise TuningError("no such file", where=str(self.tuning), hint="`tilewright tune` makes one")
         if self.numerics not in get_args(NumericsMode):
-            raise CompileError(f"numerics='{self.numerics}' is unknown", hint="choose 'default' or 'strict'")
+            raise CompileError(
+                f"numerics='{self.numerics}' is unknown", hint="choose 'default', 'strict' or 'tf32'"
+            )

@@ -85,6 +85,8 @@ class OpPlan:
     dims: list[int] = field(default_factory=list)
     tilings: list[LevelTiling] = field(default_factory=list)
     micro_kernel: str = ""
+    copies: str = ""
+    """On a GPU, why operands come by less than 16 bytes; empty: they do not."""
 
 
 @dataclass

@@ -26,6 +26,8 @@ class NumericsReport:
     """Sums and products are regrouped over lanes."""
     fused_multiply_add: bool = False
     """Products are added to their sum unrounded."""
+    factors: str = ""
+    """The type that factors are rounded to before they are multiplied; "": they are not."""
     roundings_removed: int = 0
     """Roundings to bf16 or f16 left out, per element of the result."""
     reciprocals: bool = False
@@ -45,12 +47,17 @@ class OpReport:
     """Has a loop nest of its own; other ops are computed where they are read."""
     numerics: NumericsReport = NumericsReport()
     micro_kernel: str = ""
-    """What computes a contraction: the instruction, rows and vectors of its register block."""
+    """What computes a contraction: the instruction, rows and vectors of its register block; on a GPU after a "k" how
+    many threads or warps share the terms of a sum."""
+    copies: str = ""
+    """On a GPU, why its operands come by less than 16 bytes at a time; empty: they do not."""
 
     def __str__(self) -> str:
         place = f" ({self.location})" if self.location else ""
-        return f"{self.op}#{self.id}{place}" + (
-            f", micro kernel {self.micro_kernel}" if self.micro_kernel else ""
+        return (
+            f"{self.op}#{self.id}{place}"
+            + (f", micro kernel {self.micro_kernel}" if self.micro_kernel else "")
+            + (f", {self.copies}" if self.copies else "")
         )
 
 
@@ -244,6 +251,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 o["root"],
                 NumericsReport(**o.get("numerics", {})),
                 o.get("micro_kernel", ""),
+                o.get("copies", ""),
             )
             for o in raw["ops"]
         ),

@@ -2,7 +2,10 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 cores=2 numerics=strict})' | FileCheck %s --check-prefixes=CHECK,STRICT
 // RUN: not tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{numerics=exact})' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: error: unknown numerics 'exact'; choose default or strict
+// RUN: not tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 numerics=tf32})' 2>&1 | FileCheck %s --check-prefix=NO-TF32
+
+// UNKNOWN: error: unknown numerics 'exact'; choose default, strict or tf32
+// NO-TF32: error: numerics 'tf32' are of GPUs; target 'x86-64-avx512' multiplies f32 as it is: choose default or strict
 
 // By default a sum of bf16 is accumulated in f32 and its terms come unrounded; strictly it is the graph's sum in the
 // graph's order.

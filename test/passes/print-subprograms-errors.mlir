@@ -5,7 +5,7 @@
 // RUN: not tilewright-opt %s --pass-pipeline='builtin.module(tile-print-candidates{numerics=loose})' -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s
 
-// CHECK: unknown numerics 'loose'; choose default or strict
+// CHECK: unknown numerics 'loose'; choose default, strict or tf32
 func.func @first(%x: tensor<37xf32>) -> tensor<37xf32> {
   %e = tensor.empty() : tensor<37xf32>
   %y = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>

@@ -58,6 +58,32 @@ def test_multiplies_matrices(element: str) -> None:
     assert report.instructions.tensor == 1
 
 
+def test_multiplies_bytes() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-128, 128, (16, 32)), rng.integers(0, 256, (32, 8))
+    c = rng.integers(-(2**31), 2**31, (16, 8))  # sums wrap
+    low, high = [[PLACE * 4 + i + half for i in range(4)] for half in (0, 16)]
+    sums_at = ([GROUP, GROUP, GROUP + 8, GROUP + 8], [PLACE * 2, PLACE * 2 + 1] * 2)
+    upper, lower = [GROUP] * 4, [GROUP + 8] * 4
+    result = np.zeros((32, 4), np.int32)
+    arrays: list[Array] = [
+        fragments(a, upper + lower + upper + lower, low + low + high + high).astype(np.int8),
+        fragments(b, low + high, [GROUP] * 8).astype(np.uint8),
+        fragments(c, *sums_at).astype(np.int32),
+        result,
+    ]
+    simulate(TENSOR, "multiply_s8u8", (1,), arrays, empty=[3]).check()
+    np.testing.assert_array_equal(result, fragments(a @ b + c, *sums_at).astype(np.uint32).view(np.int32))
+
+
+def test_rounds_to_tf32() -> None:
+    x = np.ones(32, np.float32)
+    x[:5] = 1 + 2.0**-11, 1 + 2.0**-12, -(1 + 3 * 2.0**-11), np.inf, np.nan
+    y = np.zeros(32, np.float32)
+    simulate(TENSOR, "rounds_to_tf32", (1,), [x, y], empty=[1]).check()
+    np.testing.assert_array_equal(y[:5], [1 + 2.0**-10, 1, -(1 + 2.0**-9), np.inf, np.nan])
+
+
 def test_tf32_reads_ten_bits_of_the_fraction() -> None:
     a = np.zeros((32, 4), np.float32)
     a[:, 0] = 1 + 2.0**-11

@@ -54,6 +54,32 @@ TEST(SumTiling, steps_are_shorter_where_rows_are_long) {
   EXPECT_EQ(tiling.sharedBytes(), 3 * (16 + 1024) * 16 * 2);
 }
 
+TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
+  SumTiling tiling = *tileSums({1, 16, 768, 2, 2, true}, 256, kernelFor("f16"), nullptr, 8);
+  EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
+  EXPECT_EQ(tiling.sumThreads, 32);
+  EXPECT_EQ(tiling.step, 8 * 32);
+  EXPECT_EQ(tiling.ownTerms(), 32);
+  EXPECT_EQ(tiling.heldRows, 1); // the other 15 of the instruction repeat it
+  EXPECT_EQ(tiling.stages, 5);
+  EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
+}
+
+TEST(SumTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
+  std::string reason;
+  EXPECT_FALSE(tileSums({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, 2));
+  EXPECT_EQ(reason, "a tile of 1x16 sums leaves threads idle that share the terms by 2");
+  EXPECT_FALSE(tileSums({1, 16, 40, 2, 2}, 256, kernelFor("f16"), &reason, 8));
+  EXPECT_EQ(reason, "40 terms are too few to be shared by 8");
+}
+
+TEST(SumTiling, labels_say_how_many_share_the_terms) {
+  EXPECT_EQ(labelWithTermUnits("mma_sync-16x8", 1), "mma_sync-16x8");
+  EXPECT_EQ(labelWithTermUnits("mma_sync-16x8", 4), "mma_sync-16x8k4");
+  EXPECT_EQ(termUnitsOf("mma_sync-16x8k4"), 4);
+  EXPECT_EQ(termUnitsOf("fma-8x8"), 1);
+}
+
 TEST(SumTiling, what_registers_do_not_hold_is_refused) {
   std::string reason;
   EXPECT_FALSE(tileSums({256, 256, 768, 4, 4}, 128, kernelFor("f32"), &reason));

@@ -64,7 +64,9 @@ void judge(const Checked &access, const Finding &finding, const std::string &nam
   access.machine.fail(access.thread, "unfinished",
                       threadName(access.machine, access.thread) + (access.site.kind.writes ? " writes" : " reads") +
                           " byte " + std::to_string(offset) + " of " + name + ", which " + copy.operation +
-                          " still fills: wait for the group that it is committed to",
+                          " still fills: wait for the " +
+                          (copy.operation.find("bulk") == std::string::npos ? "group that it is committed to"
+                                                                            : "mbarrier that it completes on"),
                       access.siteIndex, copy.location);
 }
 
@@ -92,6 +94,9 @@ void checkShared(const Checked &access) {
     uint64_t piece = (address + byte) / granule;
     if (block.unfinished->any() && block.unfinished->siteOf(piece) >= 0)
       unfinished(access, "shared @" + name, offset + byte, block.unfinished->siteOf(piece));
+    uint32_t copySite = 0;
+    if (block.transactions.any() && block.transactions.isUnreached(access.thread, piece, copySite))
+      unfinished(access, "shared @" + name, offset + byte, copySite);
     Finding finding = block.shadow->access(piece, moment, access.siteIndex, access.site.kind, block.firstBarrier);
     if (finding.conflict != Conflict::none)
       judge(access, finding, "shared @" + name, offset + byte);
@@ -149,11 +154,9 @@ void noteOccurrence(Machine &machine, Thread &thread, uint32_t siteIndex, char *
 }
 } // namespace
 
-void tilewright::simulator::accessMemory(Thread &thread, uint32_t siteIndex, char *address, uint32_t bytes) {
+void tilewright::simulator::checkMemory(Thread &thread, uint32_t siteIndex, char *address, uint32_t bytes) {
   Machine &machine = *thread.block->worker->machine;
   const Site &site = machine.program.sites[siteIndex];
-  if (site.space == Space::generic && onOwnStack(address))
-    return; // a variable of the thread itself
   Checked access{machine, thread, siteIndex, site, address, bytes};
   if (reinterpret_cast<uintptr_t>(address) % site.alignment != 0)
     machine.fail(thread, "misaligned",
@@ -166,7 +169,14 @@ void tilewright::simulator::accessMemory(Thread &thread, uint32_t siteIndex, cha
     checkShared(access);
   else
     checkGlobal(access);
+}
 
+void tilewright::simulator::accessMemory(Thread &thread, uint32_t siteIndex, char *address, uint32_t bytes) {
+  Machine &machine = *thread.block->worker->machine;
+  const Site &site = machine.program.sites[siteIndex];
+  if (site.space == Space::generic && onOwnStack(address))
+    return; // a variable of the thread itself
+  checkMemory(thread, siteIndex, address, bytes);
   noteOccurrence(machine, thread, siteIndex, address);
   if (site.kind.atomic)
     machine.giveWay(thread); // it may wait for another thread's

@@ -163,6 +163,18 @@ void commit() { commitCopies(currentThread()); }
 
 void waitGroups(uint32_t groups) { waitForCopies(currentThread(), groups); }
 
+void init(uint32_t site, char *address, uint32_t count) { initBarrier(currentThread(), site, address, count); }
+
+void fence() { fenceBarriers(currentThread()); }
+
+void arrive(uint32_t site, char *address, uint32_t bytes) { arriveExpecting(currentThread(), site, address, bytes); }
+
+void copyInBulk(uint32_t readSite, uint32_t writeSite, char *target, char *source, uint32_t bytes, char *barrier) {
+  startBulkCopy(currentThread(), readSite, writeSite, target, source, bytes, barrier);
+}
+
+void waitPhase(uint32_t site, char *address, uint32_t parity) { waitForPhase(currentThread(), site, address, parity); }
+
 constexpr uint32_t wholeWarp = ~0u;
 
 /// The registers that the lane gets. Each of the first 8 `count` lanes gives the address of a row.
@@ -285,6 +297,11 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::startCopy, function(&copyToShared)},
       {runtime::commitCopies, function(&commit)},
       {runtime::waitForCopies, function(&waitGroups)},
+      {runtime::initBarrier, function(&init)},
+      {runtime::fenceBarriers, function(&fence)},
+      {runtime::arriveExpecting, function(&arrive)},
+      {runtime::startBulkCopy, function(&copyInBulk)},
+      {runtime::waitForPhase, function(&waitPhase)},
       {runtime::loadMatrices, function(&loadRows)},
       {runtime::multiplyMatrices, function(&multiply)},
   };

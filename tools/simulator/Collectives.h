@@ -16,6 +16,11 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *divide = "tilewright_simulator_divide", *startCopy = "tilewright_simulator_start_copy",
                      *commitCopies = "tilewright_simulator_commit_copies",
                      *waitForCopies = "tilewright_simulator_wait_for_copies",
+                     *initBarrier = "tilewright_simulator_init_barrier",
+                     *fenceBarriers = "tilewright_simulator_fence_barriers",
+                     *arriveExpecting = "tilewright_simulator_arrive_expecting",
+                     *startBulkCopy = "tilewright_simulator_start_bulk_copy",
+                     *waitForPhase = "tilewright_simulator_wait_for_phase",
                      *loadMatrices = "tilewright_simulator_load_matrices",
                      *multiplyMatrices = "tilewright_simulator_multiply_matrices";
 } // namespace runtime

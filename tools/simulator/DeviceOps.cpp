@@ -163,6 +163,15 @@ FailureOr<Value> lowerCommit(Operation *op, uint32_t, HostCode &code) {
   return Value();
 }
 
+/// Orders what threads have written before copies that come after it.
+FailureOr<Value> lowerFence(Operation *op, uint32_t, HostCode &code) {
+  auto proxy = dyn_cast<NVVM::FenceProxyOp>(op);
+  if (proxy && proxy.getKind() != NVVM::ProxyKind::async_shared && proxy.getKind() != NVVM::ProxyKind::async)
+    return op->emitOpError("other than for asynchronous copies is not simulated");
+  code.call(op->getLoc(), runtime::fenceBarriers, {}, {});
+  return Value();
+}
+
 FailureOr<Value> lowerWait(Operation *op, uint32_t, HostCode &code) {
   code.call(op->getLoc(), runtime::waitForCopies, {},
             code.number(op->getLoc(), cast<NVVM::CpAsyncWaitGroupOp>(op).getN()));
@@ -180,8 +189,15 @@ std::optional<MatrixType> matrixTypeOf(NVVM::MmaOp op) {
   std::optional<NVVM::MMATypes> a = op.getMultiplicandAPtxType(), b = op.getMultiplicandBPtxType();
   bool fits = shape.getM() == 16 && shape.getN() == 8 && op.getLayoutA() == NVVM::MMALayout::row &&
               op.getLayoutB() == NVVM::MMALayout::col && op.getOperandA().size() == 4 && op.getOperandB().size() == 2 &&
-              op.getOperandC().size() == 4 && op.getOperandC()[0].getType().isF32() && a && a == b;
+              op.getOperandC().size() == 4 && a && b;
   if (!fits)
+    return std::nullopt;
+  auto isByte = [](NVVM::MMATypes type) { return type == NVVM::MMATypes::s8 || type == NVVM::MMATypes::u8; };
+  if (shape.getK() == 32 && isByte(*a) && isByte(*b) && op.getOperandC()[0].getType().isInteger(32) &&
+      op.getIntOverflowBehavior() != NVVM::MMAIntOverflow::satfinite)
+    return static_cast<MatrixType>(static_cast<uint32_t>(MatrixType::u8u8) + 2 * (*a == NVVM::MMATypes::s8) +
+                                   (*b == NVVM::MMATypes::s8));
+  if (a != b || !op.getOperandC()[0].getType().isF32())
     return std::nullopt;
   if (shape.getK() == 16 && *a == NVVM::MMATypes::f16)
     return MatrixType::f16;
@@ -195,10 +211,10 @@ FailureOr<Value> lowerMultiply(Operation *op, uint32_t, HostCode &code) {
   std::optional<MatrixType> type = matrixTypeOf(multiply);
   if (!type)
     return op->emitOpError("of this shape and these types is not simulated: m16n8k16 of f16 and bf16, and m16n8k8 of "
-                           "tf32, for sums in f32, are");
+                           "tf32, for sums in f32, and m16n8k32 of bytes for sums in i32, are");
   OpBuilder &builder = code.builder;
   Location loc = op->getLoc();
-  Type word = builder.getI32Type(), sum = builder.getF32Type();
+  Type word = builder.getI32Type(), sum = multiply.getOperandC()[0].getType();
   Value memory = code.scratch(op, sizeof(MatrixRegisters));
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     LLVM::StoreOp::create(builder, loc, reinterpret(loc, operand, word, builder), wordIn(loc, memory, index, builder));
@@ -210,6 +226,25 @@ FailureOr<Value> lowerMultiply(Operation *op, uint32_t, HostCode &code) {
     result = LLVM::InsertValueOp::create(builder, loc, result, element, ArrayRef<int64_t>{index});
   }
   return result;
+}
+
+/// Rounds to 10 bits behind the point, ties away from zero; what is no number stays.
+FailureOr<Value> lowerToTf32(Operation *op, uint32_t, HostCode &code) {
+  auto convert = cast<NVVM::ConvertFloatToTF32Op>(op);
+  if (convert.getRnd() != NVVM::FPRoundingMode::RNA || convert.getRelu())
+    return op->emitOpError("other than rounding to nearest, ties away from zero, is not simulated");
+  OpBuilder &builder = code.builder;
+  Location loc = op->getLoc();
+  Type word = builder.getI32Type();
+  auto constant = [&](int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value))).getResult();
+  };
+  Value bits = LLVM::BitcastOp::create(builder, loc, word, op->getOperand(0)), exponent = constant(0x7f800000);
+  Value rounded = LLVM::AndOp::create(builder, loc, LLVM::AddOp::create(builder, loc, bits, constant(0x1000)),
+                                      constant(0xffffe000));
+  Value special = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                       LLVM::AndOp::create(builder, loc, bits, exponent), exponent);
+  return LLVM::SelectOp::create(builder, loc, special, bits, rounded).getResult();
 }
 
 template <typename HostOp> FailureOr<Value> lowerUnary(Operation *op, uint32_t, HostCode &code) {
@@ -276,8 +311,15 @@ const DeviceOp table[] = {
     {"nvvm.cp.async.commit.group", InstructionClass::barrier, lowerCommit},
     {"nvvm.cp.async.wait.group", InstructionClass::barrier, lowerWait},
     {"nvvm.cp.async.shared.global", InstructionClass::global, lowerNothing}, // with the accesses to memory
-    {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing},               // the same
+    {"nvvm.cp.async.bulk.shared.cluster.global", InstructionClass::global, lowerNothing},
+    {"nvvm.mbarrier.init", InstructionClass::barrier, lowerNothing},
+    {"nvvm.mbarrier.arrive.expect_tx", InstructionClass::barrier, lowerNothing},
+    {"nvvm.mbarrier.try_wait.parity", InstructionClass::barrier, lowerNothing},
+    {"nvvm.fence.mbarrier.init", InstructionClass::barrier, lowerFence},
+    {"nvvm.fence.proxy", InstructionClass::barrier, lowerFence},
+    {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing}, // the same
     {"nvvm.mma.sync", InstructionClass::tensor, lowerMultiply},
+    {"nvvm.convert.float.to.tf32", InstructionClass::floating, lowerToTf32},
     {"nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},
     {"llvm.nvvm.ex2.approx.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},
     {"llvm.nvvm.ex2.approx.ftz.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},

@@ -72,6 +72,7 @@ void Machine::start(Block &block, uint64_t index) {
   block.firstBarrier = ++block.barriers;
   block.gridBarriers = 0;
   block.trace.assign(1, {});
+  block.transactions.clear();
   for (Warp &warp : block.warps) {
     warp.present = warp.runnable = warp.size == 32 ? ~0u : (1u << warp.size) - 1;
     warp.lastLane = 31;
@@ -82,6 +83,7 @@ void Machine::start(Block &block, uint64_t index) {
     thread.wait = Wait::none;
     thread.instructions = 0;
     thread.copies = {};
+    thread.reached.clear();
     thread.fuel = std::min<int64_t>(fuelSlice, launch.limits.instructionsPerThread);
   }
 }
@@ -91,6 +93,7 @@ void Machine::threadMain() {
   Machine &machine = *thread.block->worker->machine;
   machine.entry(machine.arguments.data());
   checkNoneIsOpen(thread);
+  checkAllWereWaitedFor(thread);
   thread.wait = Wait::exited;
   thread.warp->present &= ~(1u << thread.lane);
   --thread.block->live;

@@ -13,6 +13,7 @@
 #include "tools/simulator/L2Cache.h"
 #include "tools/simulator/Memory.h"
 #include "tools/simulator/Shadow.h"
+#include "tools/simulator/TransactionBarriers.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -42,7 +43,8 @@ struct Thread {
   void *registers = nullptr;             ///< of the op of the whole warp that it waits in
   std::array<uint32_t, 4> matrices = {}; ///< what it got from an ldmatrix
   AsyncCopies copies;
-  int64_t fuel = 0; ///< instructions until it is looked after
+  std::vector<uint32_t> reached; ///< by mbarrier of the block: phases that it has waited for
+  int64_t fuel = 0;              ///< instructions until it is looked after
   uint64_t instructions = 0;
 };
 
@@ -85,6 +87,7 @@ struct Block {
   char *shared = nullptr;
   std::unique_ptr<SharedShadow> shadow;
   std::unique_ptr<UnfinishedPieces> unfinished;
+  TransactionBarriers transactions;
   std::unique_ptr<Stacks> stacks;
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
@@ -180,7 +183,8 @@ inline Moment momentOf(const Thread &thread) {
   return {block.index, thread.index / 32, thread.lane, block.gridBarriers, block.barriers, thread.warp->barriers};
 }
 
-/// Checks and counts an access of the thread, of as many bytes of those of its site.
+/// Checks an access of the thread, of as many bytes of those of its site, and with `accessMemory` counts it.
+void checkMemory(Thread &thread, uint32_t site, char *address, uint32_t bytes);
 void accessMemory(Thread &thread, uint32_t site, char *address, uint32_t bytes);
 
 /// Counts one warp access whose lanes have all arrived.

@@ -1,4 +1,5 @@
-// The places of elements in registers are those of the PTX ISA, "Matrix fragments for mma.m16n8k16" and m16n8k8.
+// The places of elements in registers are those of the PTX ISA, "Matrix fragments for mma.m16n8k16", m16n8k8 and
+// m16n8k32.
 #include "tools/simulator/Matrices.h"
 
 #include <cstring>
@@ -20,8 +21,17 @@ static float halfToFloat(uint16_t bits) {
   return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/// Element `index` of a register: one of tf32, whose last bits are not read, or two of 16 bits.
-static float element(MatrixType type, uint32_t word, uint32_t index) {
+static bool isBytes(MatrixType type) { return type >= MatrixType::u8u8; }
+
+static float byteOf(bool isSigned, uint32_t word, uint32_t index) {
+  uint8_t byte = word >> 8 * index;
+  return isSigned ? static_cast<float>(static_cast<int8_t>(byte)) : static_cast<float>(byte);
+}
+
+/// Element `index` of a register: one of tf32, whose last bits are not read, two of 16 bits, or four bytes.
+static float element(MatrixType type, bool ofA, uint32_t word, uint32_t index) {
+  if (isBytes(type))
+    return byteOf((uint32_t(type) - uint32_t(MatrixType::u8u8)) >> (ofA ? 1 : 0) & 1, word, index);
   if (type == MatrixType::tf32)
     return asFloat(word & 0xffffe000);
   uint16_t half = index == 0 ? word : word >> 16;
@@ -29,25 +39,30 @@ static float element(MatrixType type, uint32_t word, uint32_t index) {
 }
 
 void tilewright::simulator::multiplyMatrices(MatrixType type, MatrixRegisters *const (&lanes)[32]) {
-  const uint32_t perRegister = type == MatrixType::tf32 ? 1 : 2, depth = 8 * perRegister;
-  float a[16][16], b[16][8];
+  const uint32_t perRegister = isBytes(type) ? 4 : type == MatrixType::tf32 ? 1 : 2, depth = 8 * perRegister;
+  float a[16][32], b[32][8];
   for (uint32_t lane = 0; lane < 32; ++lane) {
     uint32_t group = lane / 4, place = lane % 4 * perRegister;
     for (uint32_t index = 0; index < perRegister; ++index) {
       for (uint32_t i = 0; i < 4; ++i)
-        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(type, lanes[lane]->a[i], index);
+        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(type, true, lanes[lane]->a[i], index);
       for (uint32_t i = 0; i < 2; ++i)
-        b[place + index + i * depth / 2][group] = element(type, lanes[lane]->b[i], index);
+        b[place + index + i * depth / 2][group] = element(type, false, lanes[lane]->b[i], index);
     }
   }
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < 4; ++i) {
       uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-      double sum = asFloat(lanes[lane]->c[i]);
+      uint32_t &result = lanes[lane]->c[i];
+      double sum = isBytes(type) ? 0 : asFloat(result);
       for (uint32_t k = 0; k < depth; ++k)
         sum += double(a[row][k]) * double(b[k][column]);
+      if (isBytes(type)) { // sums of 32 products are exact; the addition wraps
+        result += static_cast<uint32_t>(static_cast<int32_t>(sum));
+        continue;
+      }
       float rounded = static_cast<float>(sum);
-      std::memcpy(&lanes[lane]->c[i], &rounded, sizeof(rounded));
+      std::memcpy(&result, &rounded, sizeof(rounded));
     }
 }
 

@@ -8,8 +8,8 @@ namespace tilewright::simulator {
 
 struct Thread;
 
-// Elements of the factors; sums are f32.
-enum class MatrixType : uint32_t { f16, bf16, tf32 };
+// Elements of the factors; sums are f32, of bytes i32. Of bytes: whether those of a, then of b, are signed.
+enum class MatrixType : uint32_t { f16, bf16, tf32, u8u8, u8s8, s8u8, s8s8 };
 
 /// Registers of a lane: four of a, two of b, four of c, which the result takes the place of. A 16 x k matrix
 /// times a k x 8 one, k elements of 32 bytes together.

@@ -203,6 +203,8 @@ private:
   LogicalResult report(Operation *op, const MemoryAccess &access);
   LogicalResult report(NVVM::CpAsyncOp copy);
   LogicalResult report(NVVM::LdMatrixOp load);
+  LogicalResult report(NVVM::CpAsyncBulkGlobalToSharedClusterOp copy);
+  LogicalResult reportBarrier(Operation *op);
   void visit(Block &block);
   void buildEntry();
 
@@ -310,6 +312,10 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
       reported = report(copy);
     else if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
       reported = report(load);
+    else if (auto copy = dyn_cast<NVVM::CpAsyncBulkGlobalToSharedClusterOp>(op))
+      reported = report(copy);
+    else if (isa<NVVM::MBarrierInitOp, NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierTryWaitParityOp>(op))
+      reported = reportBarrier(op);
     if (failed(reported))
       return failure();
   }
@@ -400,6 +406,40 @@ LogicalResult KernelRewriter::report(NVVM::CpAsyncOp copy) {
   code.call(copy.getLoc(), runtime::startCopy, {},
             {*reads, *writes, plainPointer(copy, copy.getDst()), plainPointer(copy, copy.getSrc()), size,
              copy.getCpSize() ? copy.getCpSize() : size});
+  return success();
+}
+
+LogicalResult KernelRewriter::report(NVVM::CpAsyncBulkGlobalToSharedClusterOp copy) {
+  constexpr uint64_t alignment = 16;
+  llvm::APInt size;
+  if (!matchPattern(copy.getSize(), m_ConstantInt(&size)) || size.urem(alignment) != 0 || size.isZero())
+    return copy.emitOpError("is simulated of a constant number of bytes, a multiple of 16");
+  if (copy.getMulticastMask() || copy.getL2CacheHint())
+    return copy.emitOpError("to several blocks, or with a cache policy, is not simulated");
+  Type bytes = LLVM::LLVMArrayType::get(code.builder.getI8Type(), size.getZExtValue());
+  FailureOr<Value> reads = siteOf(copy, {copy.getSrcMem(), bytes, alignment, {true, false, false}});
+  FailureOr<Value> writes = siteOf(copy, {copy.getDstMem(), bytes, alignment, {false, true, false}});
+  if (failed(reads) || failed(writes))
+    return failure();
+  code.call(copy.getLoc(), runtime::startBulkCopy, {},
+            {*reads, *writes, plainPointer(copy, copy.getDstMem()), plainPointer(copy, copy.getSrcMem()),
+             code.number(copy.getLoc(), size.getZExtValue()), plainPointer(copy, copy.getMbar())});
+  return success();
+}
+
+/// Arrivals and waits order each other; who initialises a barrier has to come before them by another one.
+LogicalResult KernelRewriter::reportBarrier(Operation *op) {
+  bool initialises = isa<NVVM::MBarrierInitOp>(op);
+  if (op->getNumResults() > 0 || op->getNumOperands() > (isa<NVVM::MBarrierTryWaitParityOp>(op) ? 3 : 2))
+    return op->emitOpError("with a state or a predicate is not simulated");
+  AccessKind kind = initialises ? AccessKind{false, true, false} : AccessKind{true, true, true};
+  FailureOr<Value> id = siteOf(op, {op->getOperand(0), code.builder.getI64Type(), /*alignment=*/8, kind});
+  if (failed(id))
+    return failure();
+  const char *function = initialises                               ? runtime::initBarrier
+                         : isa<NVVM::MBarrierArriveExpectTxOp>(op) ? runtime::arriveExpecting
+                                                                   : runtime::waitForPhase;
+  code.call(op->getLoc(), function, {}, {*id, plainPointer(op, op->getOperand(0)), op->getOperand(1)});
   return success();
 }
 

@@ -20,7 +20,7 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
   if (kind.reads && cell.writeTime < firstBarrier)
     return {Conflict::neverWritten};
   bool bothAtomic = kind.atomic && cell.atomicWrite;
-  if (!bothAtomic && unordered(cell.writeTime, cell.writer, cell.writeWarpTime))
+  if (!bothAtomic && !cell.delivered && unordered(cell.writeTime, cell.writer, cell.writeWarpTime))
     return {Conflict::race, cell.writeSite, true};
   if (kind.writes) {
     bool others = cell.readTime == moment.blockBarriers &&
@@ -34,10 +34,18 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
     cell.writer = self;
     cell.writeSite = site;
     cell.atomicWrite = kind.atomic;
+    cell.delivered = false;
   } else if (!kind.atomic) { // an atomic load is ordered with what may follow it
     noteRead(cell, moment, site);
   }
   return {};
+}
+
+void SharedShadow::deliver(uint64_t piece, const Moment &moment, uint16_t site) {
+  Cell &cell = cells[piece];
+  cell.writeTime = moment.blockBarriers;
+  cell.writeSite = site;
+  cell.delivered = true;
 }
 
 void SharedShadow::noteRead(Cell &cell, const Moment &moment, uint16_t site) {

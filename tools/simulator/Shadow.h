@@ -41,6 +41,8 @@ public:
   explicit SharedShadow(uint64_t pieces) : cells(pieces) {}
   /// `firstBarrier`: the count with which the running block began.
   Finding access(uint64_t piece, const Moment &moment, uint16_t site, AccessKind kind, uint32_t firstBarrier);
+  /// The piece is written now, by none of the threads: who may read it is known elsewhere.
+  void deliver(uint64_t piece, const Moment &moment, uint16_t site);
 
 private:
   struct Cell {
@@ -48,7 +50,7 @@ private:
     uint32_t writeWarpTime = 0, readWarpTime = 0;
     uint16_t writer = 0, reader = 0; ///< warp * 32 + lane
     uint16_t writeSite = 0, readSite = 0;
-    bool atomicWrite = false, otherLanes = false, otherWarps = false;
+    bool atomicWrite = false, otherLanes = false, otherWarps = false, delivered = false;
   };
   void noteRead(Cell &cell, const Moment &moment, uint16_t site);
   std::vector<Cell> cells;

@@ -1,9 +1,11 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/codegen/gpu/SharedSums.h"
 #include "passes/codegen/gpu/SumEpilogue.h"
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/cost/BlockLatency.h"
+#include "passes/target/Tf32.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -21,19 +23,22 @@ using namespace tilewright::tile;
 
 static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
 
+static bool liesAlong(LoadOp load, int64_t dim) {
+  return dim >= 0 && strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
+}
+
 /// The reduced dim along which an operand lies, else the longest.
 static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
   for (LoadOp load : {contraction.rows, contraction.lanes})
     for (int64_t dim : contraction.reduced)
-      if (compute.getSizes()[dim] > 1 &&
-          strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1)
+      if (compute.getSizes()[dim] > 1 && liesAlong(load, dim))
         return dim;
   return *llvm::max_element(contraction.reduced,
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
 static OperandShape rowShape(const ContractionPlan &plan) {
-  return {plan.contraction.row, plan.terms, plan.tiling.rows, plan.tiling.step};
+  return {plan.contraction.row, plan.terms, plan.tiling.heldRows, plan.tiling.step};
 }
 static OperandShape laneShape(const ContractionPlan &plan) {
   return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step};
@@ -51,17 +56,22 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("it is no sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
     return refuse("sums that go on from their slice have no code generation on GPUs");
-  auto kernel = findMicroKernel(target, contraction->types, {1}, *compute.getMicroKernel());
+  // Whether tf32 is allowed was the plan's to say.
+  auto kernel = findMicroKernel(allowingTf32(target), contraction->types, {1}, *compute.getMicroKernel());
   if (!kernel)
     kernel = chooseMicroKernel(target, contraction->types, {1}, /*strict=*/false);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
   ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction)};
   ArrayRef<int64_t> sizes = compute.getSizes();
-  SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row], sizes[contraction->lane], sizes[plan.terms],
-               bytesOf(contraction->rows), bytesOf(contraction->lanes)};
+  SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
+               sizes[contraction->lane],
+               sizes[plan.terms],
+               bytesOf(contraction->rows),
+               bytesOf(contraction->lanes),
+               !liesAlong(contraction->rows, contraction->row)};
   std::string why;
-  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why);
+  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(*compute.getMicroKernel()));
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
@@ -91,7 +101,11 @@ public:
     lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
     ShareInputs inputs{
         frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
-    share = plan.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+    bool isWarp = plan.kernel.unit == StepUnit::warp;
+    for (ContractionOperand *operand : {&rows, &lanes})
+      if (isWarp && !operand->liesAlongTerms())
+        operand->spreadForWords();
+    share = isWarp ? makeWarpShare(inputs) : makeThreadShare(inputs);
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
@@ -100,7 +114,7 @@ public:
       epilogue.emplace(frame, *handover, plan.contraction.lane);
     forEach(plan.contraction.batch, [&] {
       Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
-      store(reduce(outer, SmallVector<Value>(share->places.size(), init)));
+      store(addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init))));
     });
   }
 

@@ -71,6 +71,11 @@ Value ContractionOperand::swizzled(Value line, Value inner) {
   int64_t atoms = pitch() / atom();
   if (atoms <= 1)
     return inner;
+  if (pairs) {
+    Value group = frame.divide(line, kBankAtoms / std::min(atoms, kBankAtoms));
+    Value pair = frame.modulo(group, std::min(atoms, kBankAtoms) / 2);
+    return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(pair, 2 * atom()));
+  }
   Value turn = atoms >= kBankAtoms ? frame.modulo(line, kBankAtoms)
                                    : frame.modulo(frame.divide(line, kBankAtoms / atoms), atoms);
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(turn, atom()));

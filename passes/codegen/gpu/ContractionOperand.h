@@ -21,6 +21,8 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
 class ContractionOperand {
 public:
+  static constexpr int64_t kAtomBytes = 16;
+
   ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
 
   /// Whether its terms lie innermost, in global memory and so in shared memory.
@@ -37,6 +39,8 @@ public:
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
   /// The step that is multiplied next begins at this term.
   void enter(mlir::Value first) { current = first; }
+  /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
+  void spreadForWords() { pairs = bytes == 4; }
   /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
   void copy(mlir::Value slot, mlir::Value first);
   /// `count` elements along what is innermost, from a place that is a multiple of it.
@@ -44,7 +48,7 @@ public:
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
-  static constexpr int64_t kAtomBytes = 16, kLeastAsyncBytes = 4;
+  static constexpr int64_t kLeastAsyncBytes = 4;
 
   bool isAlong(int64_t dim);
   bool isShared() { return load.getSlice().getType().getSpace() == tile::Space::block; }
@@ -60,7 +64,7 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms, resident;
+  bool alongTerms, resident, pairs = false;
   mlir::Value shared;  ///< all slots, as elements
   mlir::Value current; ///< the first term of the step that is multiplied
   int64_t slotElements = 0;

@@ -35,6 +35,9 @@ struct ShareInputs {
   mlir::Type sum;
 };
 
+/// Of the terms of a step, where those of the thread begin.
+mlir::Value firstTermOf(ContractionFrame &frame, const SumTiling &tiling);
+
 std::unique_ptr<SumShare> makeThreadShare(const ShareInputs &inputs);
 std::unique_ptr<SumShare> makeWarpShare(const ShareInputs &inputs);
 

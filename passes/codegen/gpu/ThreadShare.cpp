@@ -28,11 +28,12 @@ class ThreadShare : public SumShare {
 public:
   explicit ThreadShare(const ShareInputs &inputs)
       : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), kernel(inputs.kernel),
-        sum(inputs.sum), step(inputs.tiling.step),
+        sum(inputs.sum), step(inputs.tiling.ownTerms()),
         rows{inputs.rows, inputs.tiling.rowUnits, inputs.tiling.ownRows, inputs.rowWidening},
         lanes{inputs.lanes, inputs.tiling.laneUnits, inputs.tiling.ownLanes, inputs.laneWidening} {
     // Threads beyond those that the tile has points for compute what others do, and store nothing.
     Value unit = frame.modulo(frame.thread, rows.units * lanes.units);
+    firstTerm = firstTermOf(frame, inputs.tiling);
     lanes.first = frame.multiply(frame.modulo(unit, lanes.units), lanes.run());
     rows.first = frame.multiply(frame.divide(unit, lanes.units), rows.run());
     firstRow = rows.first;
@@ -49,8 +50,7 @@ public:
       if (points.operand.liesAlongTerms())
         together = std::max(together, points.operand.atom());
     together = std::min(together, step);
-    auto loop =
-        scf::ForOp::create(builder, loc, frame.constant(0), frame.constant(step), frame.constant(together), sums);
+    auto loop = scf::ForOp::create(builder, loc, firstTerm, frame.add(firstTerm, step), frame.constant(together), sums);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> next(loop.getRegionIterArgs());
@@ -108,7 +108,8 @@ private:
   Location loc;
   const MicroKernel &kernel;
   Type sum;
-  int64_t step;
+  int64_t step; ///< of which the thread has so many terms, from the first on
+  Value firstTerm;
   Points rows, lanes;
 };
 } // namespace

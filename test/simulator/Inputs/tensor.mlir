@@ -57,6 +57,45 @@ gpu.module @tensor {
     llvm.store %r, %pd {alignment = 16 : i64} : !llvm.struct<(f32, f32, f32, f32)>, !llvm.ptr<1>
     llvm.return
   }
+  llvm.func @multiply_s8u8(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>, %d: !llvm.ptr<1>)
+      attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %pa = llvm.getelementptr %a[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<4 x i32>
+    %pb = llvm.getelementptr %b[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<2 x i32>
+    %pc = llvm.getelementptr %c[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, vector<4xi32>
+    %pd = llvm.getelementptr %d[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, vector<4xi32>
+    %va = llvm.load %pa {alignment = 16 : i64} : !llvm.ptr<1> -> !llvm.array<4 x i32>
+    %vb = llvm.load %pb {alignment = 8 : i64} : !llvm.ptr<1> -> !llvm.array<2 x i32>
+    %vc = llvm.load %pc {alignment = 16 : i64} : !llvm.ptr<1> -> !llvm.array<4 x i32>
+    %a0 = llvm.extractvalue %va[0] : !llvm.array<4 x i32>
+    %a1 = llvm.extractvalue %va[1] : !llvm.array<4 x i32>
+    %a2 = llvm.extractvalue %va[2] : !llvm.array<4 x i32>
+    %a3 = llvm.extractvalue %va[3] : !llvm.array<4 x i32>
+    %b0 = llvm.extractvalue %vb[0] : !llvm.array<2 x i32>
+    %b1 = llvm.extractvalue %vb[1] : !llvm.array<2 x i32>
+    %c0 = llvm.extractvalue %vc[0] : !llvm.array<4 x i32>
+    %c1 = llvm.extractvalue %vc[1] : !llvm.array<4 x i32>
+    %c2 = llvm.extractvalue %vc[2] : !llvm.array<4 x i32>
+    %c3 = llvm.extractvalue %vc[3] : !llvm.array<4 x i32>
+    %r = nvvm.mma.sync A[%a0, %a1, %a2, %a3] B[%b0, %b1] C[%c0, %c1, %c2, %c3]
+        {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>,
+         intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>,
+         multiplicandAPtxType = #nvvm.mma_type<s8>, multiplicandBPtxType = #nvvm.mma_type<u8>,
+         shape = #nvvm.shape<m = 16, n = 8, k = 32>}
+        : (i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>
+    llvm.store %r, %pd {alignment = 16 : i64} : !llvm.struct<(i32, i32, i32, i32)>, !llvm.ptr<1>
+    llvm.return
+  }
+  llvm.func @rounds_to_tf32(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
+      attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %px = llvm.getelementptr %x[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    %py = llvm.getelementptr %y[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %v = llvm.load %px {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+    %r = nvvm.convert.float.to.tf32 %v {rnd = #nvvm.fp_rnd_mode<rna>}
+    llvm.store %r, %py {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    llvm.return
+  }
   llvm.func @multiply_tf32(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>, %d: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32

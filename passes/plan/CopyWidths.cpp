@@ -1,0 +1,42 @@
+#include "passes/plan/CopyWidths.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kWidestBytes = 16, kLeastBytes = 4; ///< of an asynchronous copy
+
+/// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart.
+int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_t bytes) {
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  if (type.getRank() == 0)
+    return 1;
+  int64_t inner = unitStrideDim(access.map.getResult(type.getRank() - 1));
+  if (inner < 0)
+    return 1;
+  int64_t most = kWidestBytes / bytes, row = type.getShape().back();
+  while (row % most != 0 || expr.domain[inner] % most != 0)
+    most /= 2;
+  return most;
+}
+} // namespace
+
+std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction) {
+  std::string text;
+  for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    int64_t bytes = tile::elementBytes(type.getElementType());
+    int64_t width = bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
+    if (width >= kWidestBytes)
+      continue;
+    if (!text.empty())
+      text += ", ";
+    int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
+    text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
+                          width < kLeastBytes ? "element by element" : std::to_string(width) + " bytes at a time", row,
+                          type.getElementType(), kWidestBytes);
+  }
+  return text;
+}

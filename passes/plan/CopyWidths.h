@@ -1,0 +1,14 @@
+// How wide the copies of a contraction's operands into shared memory are on a GPU, as far as sizes decide it.
+#ifndef TILEWRIGHT_PLAN_COPYWIDTHS_H
+#define TILEWRIGHT_PLAN_COPYWIDTHS_H
+
+#include "passes/plan/IndexSpace.h"
+
+namespace tilewright {
+
+/// Why operands are copied by less than 16 bytes at a time, for the reader; empty where they are not.
+std::string narrowCopies(const TensorGraph &graph, const PartRoot &contraction);
+
+} // namespace tilewright
+
+#endif
