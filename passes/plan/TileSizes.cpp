@@ -62,6 +62,7 @@ public:
 
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
+    space.counted = countedAlong(graph, part, space.roots, walkedDim(space.extents, space.tiles, space.grid));
     return finish();
   }
 
@@ -123,6 +124,7 @@ private:
     space.leastRows = rowsPerPanel();
     space.cacheBytes = target.level(tile::Space::block).capacityBytes;
     int64_t row = rowDim(), walked = walkableDim(graph, part, space);
+    space.counted = countedAlong(graph, part, space.roots, walked);
     std::vector<int64_t> best;
     double quickest = std::numeric_limits<double>::infinity();
     for (int64_t blocks : walkedTiles(walked))
@@ -175,7 +177,7 @@ private:
     // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
     double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
     return predictKernel(workOf(graph, space), target).seconds * penalty +
-           kTileSeconds * space.numTiles() * space.blocksPerTile() / target.cores;
+           kTileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores;
   }
 
   /// The place of the dim that register blocks take their rows from, if it is in the grid.

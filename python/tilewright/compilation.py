@@ -44,6 +44,7 @@ from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
+from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
 
 DATA_TILING = "--iree-opt-data-tiling"
@@ -165,6 +166,7 @@ def _compile_in(
         progress("fusing and generating kernels")
         parameters = {**imported.parameters, **options.parameters}
         scopes = tuple(parameters)
+        front = mark_triangles(front, parameters)
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
             if on_gpu:
