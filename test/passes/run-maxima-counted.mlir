@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-run-maxima{target=x86-64-avx512}))' | FileCheck %s
+// RUN: tilewright-opt %s --allow-unregistered-dialect --mlir-print-local-scope --pass-pipeline='builtin.module(func.func(tile-run-maxima{target=x86-64-avx512}))' | FileCheck %s
 
 #scores = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
