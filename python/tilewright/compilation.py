@@ -161,12 +161,12 @@ def _compile_in(
         progress("IREE: to the preprocessing phase")
         with _timed(seconds, "iree_front"):
             front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        parameters = {**imported.parameters, **options.parameters}
+        front = mark_triangles(front, parameters)
         dump.write("2-preprocessing.mlir", front.encode())
 
         progress("fusing and generating kernels")
-        parameters = {**imported.parameters, **options.parameters}
         scopes = tuple(parameters)
-        front = mark_triangles(front, parameters)
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
             if on_gpu:
