@@ -95,7 +95,10 @@ private:
     SmallVector<Known> operands;
     for (Value operand : op->getOperands())
       operands.push_back(inBody(expr, point, operand));
-    return apply(op, operands);
+    Known result = apply(op, operands);
+    Type type = op->getResult(0).getType();
+    bool mayWrap = type.isInteger() && type.getIntOrFloatBitWidth() < 32;
+    return result.is(Known::index) && mayWrap ? Known() : result;
   }
 
   /// An element of a constant of two triangles is chosen by a comparison of its indices.
@@ -133,8 +136,9 @@ private:
     return llvm::TypeSwitch<Operation *, Known>(op)
         .Case<arith::ExtFOp, arith::TruncFOp, arith::IndexCastOp, arith::ExtSIOp>(
             [&](auto) { return of[0].is(Known::truth) ? Known() : of[0]; })
-        .Case<arith::ExtUIOp>([&](auto) { return of[0].is(Known::truth) ? asIndex(op, of[0].holds) : of[0]; })
-        .Case<arith::UIToFPOp>([&](auto) { return of[0].is(Known::truth) ? Known::ofNumber(of[0].holds) : asNumber(of[0]); })
+        .Case<arith::ExtUIOp>([&](auto) { return of[0].is(Known::truth) ? asIndex(op, of[0].holds) : Known(); })
+        .Case<arith::UIToFPOp>(
+            [&](auto) { return of[0].is(Known::truth) ? Known::ofNumber(of[0].holds) : Known(); })
         .Case<arith::SIToFPOp>([&](auto) { return asNumber(of[0]); })
         .Case<arith::AddIOp>([&](auto) { return indices(of, [](AffineExpr a, AffineExpr b) { return a + b; }); })
         .Case<arith::SubIOp>([&](auto) { return indices(of, [](AffineExpr a, AffineExpr b) { return a - b; }); })
