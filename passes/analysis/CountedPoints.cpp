@@ -13,16 +13,16 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kMask = -0x1p100;   ///< from here down a finite number hides what it is added to
-constexpr double kScore = 0x1p98;    ///< constants up to this size are part of a score
+constexpr double kMask = -0x1p100;    ///< from here down a finite number hides what it is added to
+constexpr double kScore = 0x1p98;     ///< constants up to this size are part of a score
 constexpr unsigned kMostSteps = 4096; ///< of evaluation, before all is taken to count
 
 /// What is known of a value at a point of the maximum's domain.
 struct Known {
   enum Kind { nothing, score, masked, number, index, truth } kind = nothing;
-  double value = 0;       ///< of a number; of what is masked: -infinity, or finite
-  AffineExpr expr;        ///< of an index, over the domain
-  bool holds = false;     ///< of a truth
+  double value = 0;   ///< of a number; of what is masked: -infinity, or finite
+  AffineExpr expr;    ///< of an index, over the domain
+  bool holds = false; ///< of a truth
   static Known ofNumber(double value) { return {number, value, {}, false}; }
   static Known ofTruth(bool holds) { return {truth, 0, {}, holds}; }
   static Known ofIndex(AffineExpr expr) { return {index, 0, expr, false}; }
@@ -31,16 +31,17 @@ struct Known {
   bool is(Kind other) const { return kind == other; }
 };
 
-/// A comparison of indices: whether `margin` is at least zero.
-using Margins = SmallVector<AffineExpr>;
+/// Whether a value is so low that it counts for nothing beside a score.
+bool isMask(const Known &of) { return of.is(Known::masked) || (of.is(Known::number) && of.value <= kMask); }
 
+/// What is known of elements of a graph's tensors at all points of a domain, where one comparison comes out as given.
 class Evaluator {
 public:
   Evaluator(const TensorGraph &graph, ArrayRef<int64_t> domain) : graph(graph), domain(domain) {}
 
-  Margins margins;  ///< of the comparisons met that depend on the point
-  AffineExpr given; ///< the one of them that is assumed, or null
-  bool holds = false;
+  SmallVector<AffineExpr> margins; ///< of the comparisons met: each asks whether one of them is at least zero
+  AffineExpr given;                ///< the one of them that is assumed, or null
+  bool holds = false;              ///< how that comes out
 
   /// The element of `tensor` at `place`, a map from the domain.
   Known at(Value tensor, AffineMap place) {
@@ -117,7 +118,9 @@ private:
   /// A splat is an operand that the body reads but no access.
   static Known ofScalarOperand(const TensorExpr &expr, BlockArgument argument) {
     unsigned number = argument.getArgNumber();
-    TypedAttr constant = number < expr.op->getNumOperands() ? constantElement(expr.op->getOperand(number)) : TypedAttr();
+    if (number >= expr.op->getNumOperands())
+      return {};
+    TypedAttr constant = constantElement(expr.op->getOperand(number));
     return constant ? ofConstant(constant) : Known();
   }
 
@@ -189,8 +192,6 @@ private:
         return operand;
     return of[0].is(Known::truth) && of[1].is(Known::truth) ? of[0] : Known();
   }
-
-  static bool isMask(const Known &of) { return of.is(Known::masked) || (of.is(Known::number) && of.value <= kMask); }
 
   /// What a mask is added to is hidden, if it is no other mask, or the mask -infinity.
   static Known sum(const Known &a, const Known &b) {
@@ -267,12 +268,6 @@ private:
   ArrayRef<int64_t> domain;
   unsigned steps = 0;
 };
-
-/// Whether `of` is masked, and then how low; a number may be a mask as well.
-std::optional<double> maskOf(const Known &of) {
-  bool isMask = of.is(Known::masked) || (of.is(Known::number) && of.value <= kMask);
-  return isMask ? std::optional(of.value) : std::nullopt;
-}
 } // namespace
 
 int64_t tilewright::slopeAlong(AffineExpr linear, unsigned dim, unsigned numDims) {
@@ -330,12 +325,12 @@ std::optional<AffineExpr> tilewright::endOfCounted(const TensorGraph &graph, uns
       beyond.given = within.given = margin;
       beyond.holds = !counts;
       within.holds = counts;
-      std::optional<double> mask = maskOf(beyond.at(access.tensor, access.map));
+      Known hidden = beyond.at(access.tensor, access.map);
       Range ends = boundExpr(*end, domainRanges(maximum.domain));
-      if (!mask || ends.low >= maximum.domain[reduced])
+      if (!isMask(hidden) || ends.low >= maximum.domain[reduced])
         continue;
       bool someCounts = ends.low >= 1 && within.at(access.tensor, access.map).is(Known::score);
-      if (std::isinf(*mask) || someCounts)
+      if (std::isinf(hidden.value) || someCounts)
         return end;
     }
   return std::nullopt;

@@ -39,8 +39,9 @@ private:
     if (!walk.refused.empty())
       return subprogram.emitOpError("G6: dim ") << dim << " cannot be walked in blocks: " << walk.refused;
     if (counted && (!walk.mayEnd || !isEndOf(counted.getValue(), dim)))
-      return subprogram.emitOpError("G7: blocks of a dim can be left out only where tiles walk it, all that follows from "
-                                    "them are exponentials relative to its maximum, and the others say where it ends");
+      return subprogram.emitOpError("G7: blocks of a dim can be left out only where tiles walk it, nothing but "
+                                    "exponentials relative to its maximum follows from them, and the other dims say "
+                                    "where it ends");
     return success();
   }
 

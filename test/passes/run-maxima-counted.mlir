@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 #column = affine_map<(i, j) -> (j)>
 
-// Keys after the own one, which is the fourth for the first row, are -infinity; the comparison is spread over operators.
+// Keys after a row's own, the fourth for the first row, are -infinity; the comparison is spread over operators.
 // CHECK-LABEL: func @compared_indices
 // CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 4)>, tile.form = "running maximum of counted blocks"}
 // CHECK: arith.maximumf
