@@ -525,10 +525,12 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     Leaves: the form `running maximum` on such a maximum, by which planning and
     lowering find both in one pass. Where a contraction multiplies with such
     exponentials, the form is `running maximum of blocks`: the plan may have tiles
-    walk the rows, of whatever length, in blocks. All others are left alone: short
+    walk the rows, of whatever length, in blocks. Where a mask hides what is beyond
+    some point of each row, the form is `running maximum of counted blocks`, and the
+    attribute `tile.counted` says where. All others are left alone: short
     rows, maxima across rows, narrow floats, maxima that nothing is taken relative
     to, or something else than what they are the maximum of.
-    See test/passes/run-maxima.mlir.
+    See test/passes/run-maxima.mlir and run-maxima-counted.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"numNamed", "named", "maxima named">];

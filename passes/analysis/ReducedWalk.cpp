@@ -38,11 +38,20 @@ public:
     }
     if (walk.refused.empty() && walk.grown.empty())
       refuse("nothing reduces it");
+    walk.mayEnd = walk.refused.empty() && growsByExponentials();
     return std::move(walk);
   }
 
 private:
   void refuse(StringRef why) { walk.refused = why.str(); }
+
+  /// Whether all that a block leaves behind are its maximum and sums of exponentials relative to it.
+  bool growsByExponentials() const {
+    for (unsigned root = 0; root < roots.size(); ++root)
+      if (walk.phases[root] == WalkPhase::inside && !grows(root) && roots[root].leaves)
+        return false;
+    return walk.maximum >= 0 && walk.grown.size() == walk.rescaled.size() + 1;
+  }
 
   bool grows(unsigned root) const {
     return llvm::any_of(roots[root].expr->reductions,

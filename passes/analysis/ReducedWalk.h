@@ -12,6 +12,13 @@ namespace tilewright {
 
 /// The name of the form of such a maximum in plans and in `numerics`.
 inline constexpr llvm::StringLiteral kMaximumOfBlocks = "running maximum of blocks";
+/// The same where blocks without a point that counts (CountedPoints) are left out.
+inline constexpr llvm::StringLiteral kMaximumOfCounted = "running maximum of counted blocks";
+inline bool isMaximumOfBlocks(llvm::StringRef form) { return form == kMaximumOfBlocks || form == kMaximumOfCounted; }
+
+/// The discardable attribute of a maximum whose rows count up to some point only: where they end, over its domain. A
+/// subprogram that leaves out what is beyond has the same over its index space.
+inline constexpr llvm::StringLiteral kCountedAttr = "tile.counted";
 
 /// What a root reads of another one.
 struct WalkedRead {
@@ -35,6 +42,7 @@ struct Walk {
   llvm::SmallVector<unsigned> grown;    ///< the roots that reduce the dim
   int64_t maximum = -1;                 ///< the one of them that others use while it grows
   llvm::SmallVector<unsigned> rescaled; ///< those of them that are proportional to exp(-maximum)
+  bool mayEnd = false;                  ///< blocks whose exponentials are all zero change nothing
 };
 
 /// `roots` are in program order. `relate` is how each of them follows from the one that it is asked about (see

@@ -1,5 +1,6 @@
 #include "passes/plan/IndexSpace.h"
 
+#include "passes/analysis/CountedPoints.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
@@ -8,6 +9,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -23,6 +25,40 @@ int64_t IndexSpace::numTiles() const {
 int64_t IndexSpace::blocksPerTile() const {
   int64_t dim = walkedDim(extents, tiles, grid);
   return dim < 0 ? 1 : llvm::divideCeil(extents[dim], tiles[dim]);
+}
+
+double IndexSpace::countedShare() const {
+  int64_t walked = walkedDim(extents, tiles, grid), blocks = blocksPerTile();
+  if (walked < 0 || !counted)
+    return 1;
+  std::vector<int64_t> low(extents.size()), high = extents;
+  for (int64_t &last : high)
+    --last;
+  double visited = 0, all = 0;
+  // Tiles along the dims that the end depends on.
+  std::function<void(unsigned)> visit = [&](unsigned place) {
+    if (place == grid.size()) {
+      int64_t end = std::clamp<int64_t>(largestOver(counted, low, high), 0, extents[walked]);
+      visited += llvm::divideCeil(end, tiles[walked]);
+      all += blocks;
+      return;
+    }
+    int64_t dim = grid[place];
+    if (!counted.isFunctionOfDim(dim))
+      return visit(place + 1);
+    for (int64_t first = 0; first < extents[dim]; first += tiles[dim]) {
+      low[dim] = first;
+      high[dim] = std::min(first + tiles[dim], extents[dim]) - 1;
+      visit(place + 1);
+    }
+  };
+  visit(0);
+  return visited / all;
+}
+
+double IndexSpace::visitedShare(const PartRoot &root) const {
+  int64_t walked = walkedDim(extents, tiles, grid);
+  return walked >= 0 && llvm::is_contained(root.dims, walked) ? countedShare() : 1;
 }
 
 int64_t IndexSpace::keptAlong(const PartRoot &root) const {

@@ -69,6 +69,7 @@ struct IndexSpace {
   BlockWork blockWork;            ///< and what those blocks do
   RegisterBlock block{1, 1};      ///< of contractions
   double speed = 1;               ///< of their micro kernel: multiply-adds in the time of one in f32
+  mlir::AffineExpr counted;       ///< of a dim that tiles may walk: where the points end that count; null: all count
   double leastRows = 1;           ///< a block of fewer rows takes no less time: it waits for its panel of lanes
   int64_t cacheBytes = 0;         ///< of a core's own caches; 0: nobody asked
   int64_t footprintBytes = 0;     ///< block-space bytes of one workgroup
@@ -80,6 +81,10 @@ struct IndexSpace {
   int64_t numTiles() const;
   /// Of the reduced dim that a tile walks, if it walks one.
   int64_t blocksPerTile() const;
+  /// Which part of those blocks, over all tiles, has a point that counts.
+  double countedShare() const;
+  /// Which part of a root's points its tiles visit.
+  double visitedShare(const PartRoot &root) const;
   /// How many grid dims, the last ones, a root has no part in: what it computes is kept for the tiles along them.
   int64_t keptAlong(const PartRoot &root) const;
   /// How many times each element of a root is computed: once, but for kept operands of contractions, which the tiles

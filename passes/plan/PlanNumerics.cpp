@@ -96,8 +96,9 @@ static std::string checkReduction(const TensorExpr &expr, const Numerics &numeri
 std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode) {
   // A maximum may always be complete before it is used.
   std::string form = formOf(expr);
-  bool waits = (form == kRunningMaximum || form == kMaximumOfBlocks) && op.form == "as-is";
-  if (op.form != form && !waits)
+  bool waits = (form == kRunningMaximum || isMaximumOfBlocks(form)) && op.form == "as-is";
+  bool countsAll = form == kMaximumOfCounted && op.form == kMaximumOfBlocks;
+  if (op.form != form && !waits && !countsAll)
     return "has the form '" + form + "', not '" + op.form + "'";
   if (mode == NumericsMode::strict && op.form != "as-is")
     return "strict numerics keep the graph's algebra, so its form must be 'as-is'";

@@ -303,9 +303,15 @@ private:
     if (!walk.refused.empty())
       return name + " is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because " +
              walk.refused;
-    if (walk.maximum >= 0 && planOf(part, roots[walk.maximum].expr).form != kMaximumOfBlocks)
+    if (walk.maximum < 0)
+      return "";
+    StringRef form = planOf(part, roots[walk.maximum].expr).form;
+    if (!isMaximumOfBlocks(form))
       return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked, so its form must be '" +
              kMaximumOfBlocks.str() + "'";
+    if (form == kMaximumOfCounted && !walk.mayEnd)
+      return op(roots[walk.maximum].expr) + ": not only exponentials relative to it follow from blocks of " + name +
+             ", so its form must be '" + kMaximumOfBlocks.str() + "'";
     return "";
   }
 

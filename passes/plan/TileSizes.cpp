@@ -65,6 +65,7 @@ public:
 
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
+    space.counted = countedAlong(graph, part, space.roots, walkedDim(space.extents, space.tiles, space.grid));
     return finish();
   }
 
@@ -149,6 +150,7 @@ private:
   std::vector<Tiling> contractionTilings() {
     std::vector<Tiling> found;
     int64_t row = rowDim(), walked = walkableDim(graph, part, space);
+    space.counted = countedAlong(graph, part, space.roots, walked);
     for (int64_t blocks : walkedTiles(walked))
       for (int64_t rows : rowTiles(row))
         for (int64_t lanes : laneTiles()) {
@@ -205,7 +207,7 @@ private:
     // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
     double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
     return predictKernel(workOf(graph, space), target).seconds * penalty +
-           kTileSeconds * space.numTiles() * space.blocksPerTile() / target.cores;
+           kTileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores;
   }
 
   /// The place of the dim that register blocks take their rows from, if it is in the grid.

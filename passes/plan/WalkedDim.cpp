@@ -25,7 +25,7 @@ Walk tilewright::walkAlong(const TensorGraph &graph, const PartChoice &part, Arr
   for (const PartRoot &root : roots)
     walked.push_back(walkedRoot(graph, part, roots, root));
   return decideWalk(walked, dim, [&](unsigned maximum) -> SmallVector<Relation> {
-    if (formOf(graph.exprs()[roots[maximum].expr]) != kMaximumOfBlocks)
+    if (!isMaximumOfBlocks(formOf(graph.exprs()[roots[maximum].expr])))
       return {};
     auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
       for (unsigned edge : graph.inEdges(expr))
@@ -70,7 +70,7 @@ Walk tilewright::walkAlong(tile::SubprogramOp subprogram, int64_t dim) {
   }
   std::optional<tile::NumericsAttr> numerics = subprogram.getNumerics();
   bool allowed =
-      numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kMaximumOfBlocks; });
+      numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return isMaximumOfBlocks(form); });
   return decideWalk(roots, dim, [&](unsigned maximum) -> SmallVector<Relation> {
     if (!allowed)
       return {};
@@ -87,6 +87,24 @@ int64_t tilewright::walkedDim(ArrayRef<int64_t> extents, ArrayRef<int64_t> tiles
     if (tiles[dim] < extents[dim] && !llvm::is_contained(grid, dim))
       return dim;
   return -1;
+}
+
+AffineExpr tilewright::inSpace(AffineMap map, ArrayRef<int64_t> places) {
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> renamed;
+  for (int64_t place : places)
+    renamed.push_back(place < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(place, context));
+  return map.getResult(0).replaceDimsAndSymbols(renamed, {});
+}
+
+AffineExpr tilewright::countedAlong(const TensorGraph &graph, const PartChoice &part, ArrayRef<PartRoot> roots,
+                                    int64_t dim) {
+  Walk walk = dim < 0 ? Walk() : walkAlong(graph, part, roots, dim);
+  if (!walk.mayEnd)
+    return {};
+  const PartRoot &maximum = roots[walk.maximum];
+  auto end = graph.exprs()[maximum.expr].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
+  return end ? inSpace(end.getValue(), maximum.dims) : AffineExpr();
 }
 
 int64_t tilewright::walkableDim(const TensorGraph &graph, const PartChoice &part, const IndexSpace &space) {

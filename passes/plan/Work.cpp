@@ -27,7 +27,8 @@ static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   for (const PartRoot &root : space.roots)
     for (Value result : graph.exprs()[root.expr].op->getResults())
       if (size_t readers = space.readingNests(result).size())
-        bytes += static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root));
+        bytes +=
+            static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root)) * space.visitedShare(root);
   for (Value input : space.inputs)
     if (size_t readers = space.readingNests(input).size(); readers > 1)
       bytes += static_cast<double>(tensorBytes(input)) * readers;
@@ -70,7 +71,8 @@ private:
       --innermost;
     if (innermost < 0 || lane < 0 || !map.isFunctionOfDim(lane))
       return;
-    double points = graph.exprs()[root.expr].domainSize(), computed = points * space.timesComputed(root);
+    double points = graph.exprs()[root.expr].domainSize(),
+           computed = points * space.timesComputed(root) * space.visitedShare(root);
     if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= kMostStrided) {
       work.arithmetic += kStridedOperations * apart * computed;
       work.blockBytes += touchedBytes(tensor, points) * (apart - 1);
@@ -143,7 +145,8 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
     int64_t rest = rows % space.block.rows;
     return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
   };
-  work.arithmetic += perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed;
+  work.arithmetic +=
+      perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
 }
 
 /// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
@@ -196,9 +199,10 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
 
 /// What grows along a walked dim is read and written for each block, twice where it is rescaled.
 static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
-  int64_t blocks = space.blocksPerTile(), dim = walkedDim(space.extents, space.tiles, space.grid);
+  int64_t dim = walkedDim(space.extents, space.tiles, space.grid);
+  double blocks = space.blocksPerTile() * space.countedShare();
   for (const PartRoot &root : space.roots)
-    if (blocks > 1 &&
+    if (space.blocksPerTile() > 1 &&
         llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
       Value result = graph.exprs()[root.expr].op->getResult(0);
       work.blockBytes += 4.0 * tensorBytes(result) * blocks;
@@ -221,7 +225,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     for (unsigned evaluated : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
-      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root);
+      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root);
       if (expr.kind != ExprKind::contraction)
         work.arithmetic += times * expr.arithmetic();
       work.special += times * specialOps(expr) * expr.domainSize();

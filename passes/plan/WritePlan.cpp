@@ -145,8 +145,8 @@ private:
           return root.reference == static_cast<int64_t>(id);
         }))
       plan.form = "as-is";
-    if (plan.form == kMaximumOfBlocks && part.space.blocksPerTile() == 1)
-      plan.form = "as-is";
+    if (isMaximumOfBlocks(plan.form))
+      plan.form = formOfBlocks(part.space);
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
     auto kernel = plan.root ? microKernelFor(graph, *root, target, numerics == NumericsMode::strict) : std::nullopt;
@@ -170,6 +170,12 @@ private:
   int64_t termUnitsOf(const PlannedPart &part, const Numerics &declared) const {
     bool inOrder = numerics == NumericsMode::strict && !declared.reassociates;
     return inOrder ? 1 : part.space.termUnits;
+  }
+
+  static std::string formOfBlocks(const IndexSpace &space) {
+    if (space.blocksPerTile() == 1)
+      return "as-is";
+    return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
   }
 
   /// The grid's loops are outermost.

@@ -9,6 +9,7 @@
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
+#include "passes/plan/WalkedDim.h"
 #include "passes/target/Tf32.h"
 #include "passes/transforms/ExprRewriter.h"
 #include "passes/transforms/JsonFile.h"
@@ -113,6 +114,8 @@ public:
       subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
       subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
     }
+    if (AffineMapAttr end = counted())
+      subprogram->setAttr(kCountedAttr, end);
     Block &body = subprogram.getBody().emplaceBlock();
     for (Value input : inputs)
       values[input] = body.addArgument(input.getType(), input.getLoc());
@@ -149,6 +152,20 @@ private:
         forms.insert(builder.getStringAttr(op.form));
     return tile::NumericsAttr::get(builder.getContext(), strict ? tile::Roundings::kept : tile::Roundings::relaxed,
                                    strict ? tile::Math::accurate : tile::Math::fast, forms.getArrayRef());
+  }
+
+  bool isWalked(const OpPlan &op) const {
+    return op.dims[graph.exprs()[op.id].reductions.front()] == walkedDim(part.extents, part.tiles, part.grid);
+  }
+
+  /// Where the points of the walked dim end that count.
+  AffineMapAttr counted() const {
+    for (const OpPlan &op : part.ops)
+      if (op.form == kMaximumOfCounted && isWalked(op)) {
+        auto end = graph.exprs()[op.id].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
+        return AffineMapAttr::get(AffineMap::get(part.extents.size(), 0, inSpace(end.getValue(), op.dims)));
+      }
+    return {};
   }
 
   /// Accumulators of the type, and in the order, that the plan says.

@@ -3,6 +3,7 @@
 // stores go to bindings or buffers. Adjacent subprograms of one name are parts packed into one program.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/analysis/CountedPoints.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
@@ -318,8 +319,10 @@ private:
       });
     SyncOp::create(builder, loc, Scope::block);
     auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value).getResult(); };
-    auto loop = scf::ForOp::create(builder, loc, constant(0), constant(extents[movement.walked]),
-                                   constant(tiles[movement.walked]));
+    Value end = constant(extents[movement.walked]);
+    if (auto counted = subprogram->getAttrOfType<AffineMapAttr>(kCountedAttr))
+      end = arith::MinSIOp::create(builder, loc, endInTile(builder, counted.getValue().getResult(0)), end);
+    auto loop = scf::ForOp::create(builder, loc, constant(0), end, constant(tiles[movement.walked]));
     OpBuilder block = OpBuilder::atBlockTerminator(loop.getBody());
     walkOffset = loop.getInductionVar();
     buildNests(block, WalkPhase::inside);
@@ -329,6 +332,22 @@ private:
     markEmptyRows(builder);
     for (ExprOp root : movement.rescaled)
       joinBlock(builder, root, /*last=*/true);
+  }
+
+  /// The largest value of a linear expression over a tile, where tiles at the border count as whole ones.
+  Value endInTile(OpBuilder &builder, AffineExpr linear) {
+    Location loc = subprogram.getLoc();
+    ArrayRef<int64_t> grid = subprogram.getGrid();
+    SmallVector<int64_t> low(extents.size()), high;
+    for (auto [dim, tile] : llvm::enumerate(tiles))
+      high.push_back((llvm::is_contained(grid, dim) ? tile : extents[dim]) - 1);
+    Value end = arith::ConstantIndexOp::create(builder, loc, largestOver(linear, low, high));
+    for (auto [offset, dim] : llvm::zip(offsets, grid))
+      if (int64_t slope = slopeAlong(linear, dim, extents.size())) {
+        Value scale = arith::ConstantIndexOp::create(builder, loc, slope);
+        end = arith::AddIOp::create(builder, loc, end, arith::MulIOp::create(builder, loc, offset, scale));
+      }
+    return end;
   }
 
   /// A nest over the elements that a root leaves.

@@ -2,6 +2,7 @@
 // RunningMaximum's; here it is only said to be wanted, because strict numerics do without it. Whether a kernel
 // uses it is seen from its loop nests.
 #include "passes/Passes.h"
+#include "passes/analysis/CountedPoints.h"
 #include "passes/analysis/OwnMaximum.h"
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/TensorGraph.h"
@@ -104,6 +105,11 @@ struct RunMaxima : impl::RunMaximaBase<RunMaxima> {
         bool isLeft = machine->backend == Backend::cuda && form == kRunningMaximum;
         if (form.empty() || isLeft)
           continue;
+        if (form == kMaximumOfBlocks)
+          if (std::optional<AffineExpr> end = endOfCounted(graph, id)) {
+            form = kMaximumOfCounted;
+            expr.op->setAttr(kCountedAttr, AffineMapAttr::get(AffineMap::get(expr.domain.size(), 0, *end)));
+          }
         expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
         ++numNamed;
       }

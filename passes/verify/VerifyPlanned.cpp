@@ -32,11 +32,22 @@ private:
   LogicalResult verifyWalk() {
     int64_t dim = walkedDim(subprogram.getExtents(), subprogram.getTiles(), subprogram.getGrid());
     bool composed = llvm::all_of(body.getOps<tile::ExprOp>(), [&](tile::ExprOp expr) { return isRoot(expr); });
-    if (dim < 0 || !composed)
+    auto counted = subprogram->getAttrOfType<AffineMapAttr>(kCountedAttr);
+    if (!composed || (dim < 0 && !counted))
       return success();
-    if (Walk walk = walkAlong(subprogram, dim); !walk.refused.empty())
+    Walk walk = dim < 0 ? Walk() : walkAlong(subprogram, dim);
+    if (!walk.refused.empty())
       return subprogram.emitOpError("G6: dim ") << dim << " cannot be walked in blocks: " << walk.refused;
+    if (counted && (!walk.mayEnd || !isEndOf(counted.getValue(), dim)))
+      return subprogram.emitOpError("G7: blocks of a dim can be left out only where tiles walk it, nothing but "
+                                    "exponentials relative to its maximum follows from them, and the other dims say "
+                                    "where it ends");
     return success();
+  }
+
+  bool isEndOf(AffineMap end, int64_t dim) {
+    return end.getNumDims() == subprogram.getExtents().size() && end.getNumSymbols() == 0 && end.getNumResults() == 1 &&
+           !end.isFunctionOfDim(dim);
   }
 
   LogicalResult verifyConnect(tile::ConnectOp connect) {

@@ -44,6 +44,7 @@ from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
+from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
 
 DATA_TILING = "--iree-opt-data-tiling"
@@ -160,10 +161,11 @@ def _compile_in(
         progress("IREE: to the preprocessing phase")
         with _timed(seconds, "iree_front"):
             front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        parameters = {**imported.parameters, **options.parameters}
+        front = mark_triangles(front, parameters)
         dump.write("2-preprocessing.mlir", front.encode())
 
         progress("fusing and generating kernels")
-        parameters = {**imported.parameters, **options.parameters}
         scopes = tuple(parameters)
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, targets, scopes, folder, options, notes)

@@ -130,11 +130,16 @@ def _load(path: Path) -> dict[str, Any]:
     return dict(index.items())
 
 
-def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """A parameter of a file, in memory of its own."""
+def view_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A parameter of a file, mapped."""
     entry = _load(archive).get(name)
     plain = _parameter(entry, list(shape), dtype.itemsize, f"{archive}, parameter '{name}'")
-    return np.array(plain).view(dtype)
+    return plain.view(dtype)
+
+
+def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A parameter of a file, in memory of its own."""
+    return np.array(view_parameter(archive, name, shape, dtype))
 
 
 def read_all(archive: Path) -> dict[str, Array]:

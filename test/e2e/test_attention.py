@@ -58,7 +58,8 @@ class Attention:
     head_size: int = 24
     value_size: int = 20
     mask: str = "none"
-    """none, causal, keys (which of them count, for all queries), rows (of which one is masked whole)"""
+    """none, causal, infinite (causal, and the first rows have nothing), before (causal, written with indices),
+    keys (which of them count, for all queries), rows (of which one is masked whole)"""
     scale: str = "scores"
     """of the scores, or the query"""
     transposed_key: bool = False
@@ -110,6 +111,16 @@ class Attention:
         if self.mask == "causal":
             above = np.triu(np.full((self.queries, self.keys), _LOWEST, dtype=np.float32), k=1)
             return g.op("Add", scores, g.constant(above, "above"))
+        if self.mask == "infinite":
+            above = np.triu(np.full((self.queries, self.keys), -np.inf, dtype=np.float32), k=-3)
+            return g.op("Add", scores, g.constant(above, "above"))
+        if self.mask == "before":
+            first, end, more, one = (
+                g.constant(np.array(n)) for n in (0, self.keys, self.keys - self.queries, 1)
+            )
+            key, last = g.op("Range", first, end, one), g.op("Range", more, end, one)
+            last = g.op("Unsqueeze", last, g.ints([1]))
+            return g.op("Where", g.op("LessOrEqual", key, last), scores, g.scalar(-np.inf))
         if self.mask == "keys":
             return g.op("Add", scores, g.input("mask", (1, 1, 1, self.keys)))
         if self.mask == "rows":
@@ -216,18 +227,22 @@ def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
 
 
-def _in_blocks(model: onnx.ModelProto, keys: int, block: int) -> tilewright.Program:
+def _in_blocks(
+    model: onnx.ModelProto, keys: int, block: int, *, form: str = "running maximum of blocks", rows: int = 0
+) -> tilewright.Program:
     """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
     plan = tilewright.compile(model, threads=3).plan
-    (kernel,) = plan.kernels
+    (kernel,) = (kernel for kernel in plan.kernels if kernel.name.startswith("contract"))
     part = kernel.parts[0]
     (dim,) = (dim for dim, extent in enumerate(part.extents) if extent == keys and dim not in part.grid)
     part.tiles[dim] = block
+    if rows:
+        part.tiles[part.grid[-1]] = rows
     # Along the keys there are a maximum and a sum; the maximum comes first.
     maximum = next(
         op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
     )
-    maximum.form = "running maximum of blocks"
+    maximum.form = form
     return tilewright.compile(model, threads=3, plan=plan)
 
 
@@ -259,6 +274,60 @@ def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
     error = np.nan_to_num(got) - np.nan_to_num(expected)
     assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(np.nan_to_num(expected))
     assert "running maximum of blocks" in program.explain()
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        replace(_PLAIN, mask="causal"),
+        replace(_PLAIN, mask="causal", queries=90, heads=4, key_heads=2),
+        replace(_PLAIN, mask="causal", queries=53, dtype="bf16"),
+        replace(_PLAIN, mask="before", keys=90),
+        replace(_PLAIN, mask="infinite"),
+    ],
+    ids=[
+        "f32",
+        "more queries, grouped",
+        "bf16",
+        "more keys, written with indices",
+        "rows of which nothing counts",
+    ],
+)
+def test_blocks_that_a_mask_hides_are_left_out(attention: Attention) -> None:
+    """What is beyond the last key that counts is never read: NaN there, which would show, does not."""
+    model = attention.build()
+    program = _in_blocks(model, attention.keys, 16, form="running maximum of counted blocks", rows=6)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[attention.dtype]
+
+    def check(got: np.ndarray, rows: slice) -> None:
+        np.testing.assert_array_equal(np.isnan(got[..., rows, :]), np.isnan(expected[..., rows, :]))
+        of = np.nan_to_num(expected[..., rows, :])
+        error = np.nan_to_num(got.astype(np.float64)[..., rows, :]) - of
+        assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(of)
+
+    check(program(*inputs)[0], slice(None))
+    # The tile of the first rows ends before these keys.
+    for tensor in inputs[1:3]:
+        tensor[..., -1, :] = np.nan
+    check(program(*inputs)[0], slice(0, 2))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_causal_attention_leaves_blocks_out_by_itself(dtype: str) -> None:
+    attention = Attention(
+        heads=2, key_heads=2, queries=512, keys=512, head_size=64, value_size=64, mask="causal", dtype=dtype
+    )
+    model = attention.build()
+    program = tilewright.compile(model, threads=1)
+    inputs = attention.inputs(program)
+    (expected,) = float64_reference(model, inputs)
+    error = program(*inputs)[0].astype(np.float64) - expected
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    assert "running maximum of counted blocks" in program.explain()
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

@@ -97,3 +97,60 @@ func.func @attention(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf
   }
   return %r : tensor<6x5xf32>
 }
+
+// Rows from AT on count up to column 2 row + 4: blocks after that of the last row are left out.
+// CHECK-LABEL: tile.program @counted outputs 1
+// CHECK: ^bb0(%[[ROW:.*]]: index):
+// CHECK: %[[EXTENT:.*]] = arith.constant 77 : index
+// CHECK: %[[FIRST:.*]] = arith.constant 9 : index
+// CHECK: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK: %[[MORE:.*]] = arith.muli %[[ROW]], %[[TWO]]
+// CHECK: %[[END:.*]] = arith.addi %[[FIRST]], %[[MORE]]
+// CHECK: %[[LEAST:.*]] = arith.minsi %[[END]], %[[EXTENT]]
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LEAST]] step %{{.*}} {
+func.func @counted(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf32> {
+  %r = tile.subprogram "counted" (%x, %v) extents [6, 77, 5] tiles [3, 32, 5] grid [0] vector 2 workgroups 2
+      numerics <relaxed, fast, forms = ["running maximum of counted blocks"]> {tile.counted = affine_map<(i, j, n) -> (i * 2 + 5)>}
+      : (tensor<6x77xf32>, tensor<77x5xf32>) -> tensor<6x5xf32> {
+  ^bb0(%a: tensor<6x77xf32>, %b: tensor<77x5xf32>):
+    %m = tile.expr domain [6, 77] reduce [1] (%a) maps [#scores] guards [unit] into [#row] inits [0xFF800000 : f32]
+        dims [0, 1] : (tensor<6x77xf32>) -> tensor<6xf32> {
+    ^bb0(%s: f32, %acc: f32):
+      %n = arith.maximumf %s, %acc : f32
+      tile.yield %n : f32
+    }
+    %mc = tile.connect %m <block> : tensor<6xf32>
+    %e = tile.expr domain [6, 77] reduce [] (%a, %mc) maps [#scores, #row] guards [unit, unit] into [#scores] inits []
+        dims [0, 1] : (tensor<6x77xf32>, tensor<6xf32>) -> tensor<6x77xf32> {
+    ^bb0(%s: f32, %max: f32):
+      %d = arith.subf %s, %max : f32
+      %n = math.exp %d : f32
+      tile.yield %n : f32
+    }
+    %ec = tile.connect %e <block> : tensor<6x77xf32>
+    %s = tile.expr domain [6, 77] reduce [1] (%ec) maps [#scores] guards [unit] into [#row] inits [0.0 : f32]
+        dims [0, 1] : (tensor<6x77xf32>) -> tensor<6xf32> {
+    ^bb0(%w: f32, %acc: f32):
+      %n = arith.addf %w, %acc : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<6xf32>
+    %o = tile.expr domain [6, 77, 5] reduce [1] (%ec, %b) maps [#weights, #values] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "fma-6x4"}
+        : (tensor<6x77xf32>, tensor<77x5xf32>) -> tensor<6x5xf32> {
+    ^bb0(%w: f32, %u: f32, %acc: f32):
+      %p = arith.mulf %w, %u : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %oc = tile.connect %o <block> : tensor<6x5xf32>
+    %y = tile.expr domain [6, 5] reduce [] (%oc, %sc) maps [#scores, #row] guards [unit, unit] into [#scores] inits []
+        dims [0, 2] : (tensor<6x5xf32>, tensor<6xf32>) -> tensor<6x5xf32> {
+    ^bb0(%w: f32, %sum: f32):
+      %q = arith.divf %w, %sum : f32
+      tile.yield %q : f32
+    }
+    tile.yield %y : tensor<6x5xf32>
+  }
+  return %r : tensor<6x5xf32>
+}

@@ -236,3 +236,33 @@ func.func @g6_needs_the_form(%x: tensor<6x77xf32>) -> tensor<6xf32> {
   }
   return %r : tensor<6xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @g7_counts_by_another_dim(%x: tensor<6x77xf32>) -> tensor<6xf32> {
+  // expected-error @+1 {{G7: blocks of a dim can be left out only where tiles walk it}}
+  %r = tile.subprogram "k" (%x) extents [6, 77] tiles [1, 32] grid [0] vector 1 workgroups 1
+      numerics <relaxed, fast, forms = ["running maximum of counted blocks"]>
+      {tile.counted = affine_map<(i, j) -> (j + 1)>} : (tensor<6x77xf32>) -> tensor<6xf32> {
+  ^bb0(%a: tensor<6x77xf32>):
+    %m = tile.expr domain [6, 77] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]
+        dims [0, 1] : (tensor<6x77xf32>) -> tensor<6xf32> {
+    ^bb0(%v: f32, %acc: f32):
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    %mc = tile.connect %m <block> : tensor<6xf32>
+    %s = tile.expr domain [6, 77] reduce [1] (%a, %mc) maps [#id, #row] guards [unit, unit] into [#row] inits [0.0 : f32]
+        dims [0, 1] : (tensor<6x77xf32>, tensor<6xf32>) -> tensor<6xf32> {
+    ^bb0(%v: f32, %max: f32, %acc: f32):
+      %d = arith.subf %v, %max : f32
+      %e = math.exp %d : f32
+      %n = arith.addf %e, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.yield %s : tensor<6xf32>
+  }
+  return %r : tensor<6xf32>
+}

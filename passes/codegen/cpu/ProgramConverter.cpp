@@ -206,7 +206,7 @@ void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &v
     convertLoop(builder, loop, values);
   } else if (auto keep = dyn_cast<KeepOp>(op)) {
     convertKeep(builder, keep, values);
-  } else if (op.hasTrait<OpTrait::ConstantLike>()) {
+  } else if (isa<arith::ArithDialect>(op.getDialect())) {
     builder.clone(op, values);
   } else if (auto compute = dyn_cast<ComputeOp>(op)) {
     isConverted &= succeeded(emitCompute(builder, compute, values));

@@ -37,6 +37,7 @@ from tilewright.process import Worker
 from tilewright.runtime import missing_features
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import choose_threads
+from tilewright.triangles import mark_triangles
 from tilewright.tuning.database import (
     DamagedError,
     Database,
@@ -182,6 +183,7 @@ def _plan(
         imported = import_model(model, compiler=iree, directory=folder)
         flags = flags_for(targets[-1], host=choice == "cpu", extra=extra_flags)
         front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        front = mark_triangles(front, imported.parameters)
         setting = Setting(target=targets[0], numerics=numerics)
         planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
         if threads is None and setting.target.cores > 1 and choose_threads(planned.report, targets[0]) == 1:
