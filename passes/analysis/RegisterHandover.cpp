@@ -76,8 +76,9 @@ static bool isOneMatrix(ComputeOp contraction) {
   for (auto [dim, size] : llvm::enumerate(contraction.getSizes())) {
     if (size == 1 || contraction.isReduced(dim))
       continue;
+    unsigned along = dim;
     SmallVector<LoadOp> changed(
-        llvm::make_filter_range(operands, [&](LoadOp load) { return load.getMap().isFunctionOfDim(dim); }));
+        llvm::make_filter_range(operands, [&](LoadOp load) { return load.getMap().isFunctionOfDim(along); }));
     if (changed.size() != 1 || !spanned.insert(changed.front()).second)
       return false;
   }

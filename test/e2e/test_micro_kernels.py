@@ -203,6 +203,13 @@ def test_bytes_of_odd_sizes_are_exact(rows: int, depth: int, columns: int, *, we
     _matmul_integer(_bytes(rng, np.int8, rows, depth), _bytes(rng, np.int8, depth, columns), weight=weight)
 
 
+@pytest.mark.parametrize(("left", "right"), [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8)])
+@pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
+def test_bytes_keep_their_signs_without_zero_points(left: type, right: type, *, weight: bool) -> None:
+    rng = np.random.default_rng(9)
+    _matmul_integer(_bytes(rng, left, 5, 33), _bytes(rng, right, 33, 18), weight=weight)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-avx2", "x86-64-avx512bf16", _TARGETS[-1]])
 @pytest.mark.parametrize(("left", "right"), [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8)])
 def test_bytes_of_either_sign_on_every_target(target: str, left: type, right: type) -> None:
