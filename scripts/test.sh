@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test
 ninja -C build tilewright-opt tilewright-unit-tests
-.venv/bin/python -m pytest test "$@"
+.venv/bin/python -m pytest test --numprocesses auto --maxprocesses 4 --dist loadfile "$@"
