@@ -97,9 +97,14 @@ private:
     for (Value operand : op->getOperands())
       operands.push_back(inBody(expr, point, operand));
     Known result = apply(op, operands);
-    Type type = op->getResult(0).getType();
-    bool mayWrap = type.isInteger() && type.getIntOrFloatBitWidth() < 32;
-    return result.is(Known::index) && mayWrap ? Known() : result;
+    return result.is(Known::index) && mayWrap(result.expr, op->getResult(0).getType()) ? Known() : result;
+  }
+
+  /// Whether the type does not hold the index everywhere. No more than 32 bits, so that what is made of two is bounded.
+  bool mayWrap(AffineExpr index, Type type) const {
+    unsigned width = type.isInteger() ? std::min(type.getIntOrFloatBitWidth(), 32u) : 32;
+    tilewright::Range range = boundExpr(index, domainRanges(domain));
+    return range.low < llvm::minIntN(width) || range.high > llvm::maxIntN(width);
   }
 
   /// An element of a constant of two triangles is chosen by a comparison of its indices.
@@ -140,8 +145,7 @@ private:
         .Case<arith::ExtFOp, arith::TruncFOp, arith::IndexCastOp, arith::ExtSIOp>(
             [&](auto) { return of[0].is(Known::truth) ? Known() : of[0]; })
         .Case<arith::ExtUIOp>([&](auto) { return of[0].is(Known::truth) ? asIndex(op, of[0].holds) : Known(); })
-        .Case<arith::UIToFPOp>(
-            [&](auto) { return of[0].is(Known::truth) ? Known::ofNumber(of[0].holds) : Known(); })
+        .Case<arith::UIToFPOp>([&](auto) { return of[0].is(Known::truth) ? Known::ofNumber(of[0].holds) : Known(); })
         .Case<arith::SIToFPOp>([&](auto) { return asNumber(of[0]); })
         .Case<arith::AddIOp>([&](auto) { return indices(of, [](AffineExpr a, AffineExpr b) { return a + b; }); })
         .Case<arith::SubIOp>([&](auto) { return indices(of, [](AffineExpr a, AffineExpr b) { return a - b; }); })
@@ -289,8 +293,7 @@ int64_t tilewright::largestOver(AffineExpr linear, ArrayRef<int64_t> low, ArrayR
 
 /// Whether an expression has no other operations than sums and multiples.
 static bool isLinear(AffineExpr expr) {
-  return !expr
-              .walk([](AffineExpr inner) {
+  return !expr.walk([](AffineExpr inner) {
                 using Kind = AffineExprKind;
                 Kind kind = inner.getKind();
                 bool divides = kind == Kind::Mod || kind == Kind::FloorDiv || kind == Kind::CeilDiv;

@@ -34,14 +34,16 @@ void SumTiling::print(llvm::raw_ostream &os) const {
 
 std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threads, const MicroKernel &kernel,
                                               std::string *reason, int64_t termUnits) {
-  bool isWarp = kernel.unit == StepUnit::warp;
-  int64_t leastRows = isWarp ? kernel.block.rows : 1, leastLanes = isWarp ? 2 * kernel.block.vectors : 1;
-  int64_t units = (isWarp ? threads / kWarpLanes : threads) / termUnits, lanesOfUnit = isWarp ? kWarpLanes : 1;
   auto refuse = [&](std::string why) -> std::optional<SumTiling> {
     if (reason)
       *reason = std::move(why);
     return std::nullopt;
   };
+  if (termUnits < 1 || !llvm::isPowerOf2_64(termUnits))
+    return refuse("a sum's terms are shared by a power of two, and not by " + std::to_string(termUnits));
+  bool isWarp = kernel.unit == StepUnit::warp;
+  int64_t leastRows = isWarp ? kernel.block.rows : 1, leastLanes = isWarp ? 2 * kernel.block.vectors : 1;
+  int64_t units = (isWarp ? threads / kWarpLanes : threads) / termUnits, lanesOfUnit = isWarp ? kWarpLanes : 1;
   if (units == 0)
     return refuse(std::to_string(threads) + " threads are too few to share the terms by " + std::to_string(termUnits));
   SumTiling best;

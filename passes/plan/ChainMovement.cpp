@@ -116,7 +116,7 @@ public:
   std::vector<LevelMovement> levels() const {
     std::vector<LevelMovement> found;
     for (const CacheLevel &cache : chainMachine(target).caches) {
-      double bytes = bytesInto(cache.capacityBytes);
+      double bytes = bytesInto(kShareOfCache * cache.capacityBytes);
       found.push_back({cache.name, bytes, 0, bytes / cache.bytesPerSecond * idle()});
     }
     return found;

@@ -38,8 +38,26 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     }
   }
 
+  /// Constants that are rounded outside of any body, such as the double that pads a pool of floats: IREE, which keeps
+  /// them, cannot compute the rounding.
+  void foldScalars() {
+    getOperation().walk([](arith::TruncFOp op) {
+      FloatAttr constant;
+      auto type = dyn_cast<FloatType>(op.getType());
+      if (!type || !matchPattern(op.getIn(), m_Constant(&constant)))
+        return;
+      APFloat value = constant.getValue();
+      bool losesInfo;
+      value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+      OpBuilder builder(op);
+      op.replaceAllUsesWith(arith::ConstantOp::create(builder, op.getLoc(), FloatAttr::get(type, value)).getResult());
+      op.erase();
+    });
+  }
+
   void runOnOperation() override {
     dropAssertions();
+    foldScalars();
     foldWithoutPoints();
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);

@@ -50,7 +50,8 @@ std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
 
 bool isStatic(linalg::LinalgOp op) {
   return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
-         !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0);
+         !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
+         op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which come in another order
 }
 
 /// Whether the contraction has both factors, or none, along the innermost dim of its result; or multiplies a vector

@@ -71,6 +71,10 @@ TEST(SumTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) 
   EXPECT_EQ(reason, "a tile of 1x16 sums leaves threads idle that share the terms by 2");
   EXPECT_FALSE(tileSums({1, 16, 40, 2, 2}, 256, kernelFor("f16"), &reason, 8));
   EXPECT_EQ(reason, "40 terms are too few to be shared by 8");
+  for (int64_t units : {0, -2, 3}) {
+    EXPECT_FALSE(tileSums({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, units));
+    EXPECT_EQ(reason, "a sum's terms are shared by a power of two, and not by " + std::to_string(units));
+  }
 }
 
 TEST(SumTiling, labels_say_how_many_share_the_terms) {

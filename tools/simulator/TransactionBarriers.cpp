@@ -46,7 +46,7 @@ void deliver(Thread &thread, TransactionBarrier &barrier, const BulkCopy &copy) 
     uint64_t piece = (copy.target + byte - block.shared) / granule;
     block.unfinished->end(piece);
     block.shadow->deliver(piece, momentOf(thread), copy.site);
-    block.transactions.delivered[piece] = {number, barrier.phase + 1, block.barriers, copy.site};
+    block.transactions.delivered[piece] = {number, barrier.phase + 1, copy.site};
   }
 }
 
@@ -68,11 +68,14 @@ void completeIfDue(Thread &thread, TransactionBarrier &barrier) {
 
 bool TransactionBarriers::isUnreached(const Thread &thread, uint64_t piece, uint32_t &site) const {
   auto found = delivered.find(piece);
-  if (found == delivered.end() || found->second.blockBarriers != thread.block->barriers)
+  if (found == delivered.end())
     return false;
   const Delivery &delivery = found->second;
   site = delivery.site;
-  return delivery.barrier >= thread.reached.size() || thread.reached[delivery.barrier] < delivery.phase;
+  if (delivery.barrier < thread.reached.size() && thread.reached[delivery.barrier] >= delivery.phase)
+    return false;
+  const std::vector<uint32_t> &waitedAt = barriers[delivery.barrier].waitedAt;
+  return waitedAt.size() < delivery.phase || waitedAt[delivery.phase - 1] >= thread.block->barriers;
 }
 
 void TransactionBarriers::clear() {
@@ -97,7 +100,7 @@ void tilewright::simulator::initBarrier(Thread &thread, uint32_t site, char *add
 
 void tilewright::simulator::fenceBarriers(Thread &thread) {
   for (TransactionBarrier &barrier : thread.block->transactions.barriers)
-    barrier.fenced = true;
+    barrier.fenced |= isOrdered(barrier.initialised, momentOf(thread));
 }
 
 void tilewright::simulator::arriveExpecting(Thread &thread, uint32_t site, char *address, uint32_t bytes) {
@@ -135,7 +138,7 @@ void tilewright::simulator::waitForPhase(Thread &thread, uint32_t site, char *ad
       if (thread.reached.size() <= number)
         thread.reached.resize(number + 1);
       thread.reached[number] = barrier.phase;
-      barrier.waited = barrier.phase;
+      barrier.waitedAt.resize(std::max<size_t>(barrier.waitedAt.size(), barrier.phase), thread.block->barriers);
       return;
     }
     machineOf(thread).giveWay(thread);
@@ -153,7 +156,7 @@ void tilewright::simulator::checkAllWereWaitedFor(Thread &thread) {
   if (thread.block->live > 1)
     return;
   for (const TransactionBarrier &barrier : thread.block->transactions.barriers)
-    if (!barrier.copies.empty() || barrier.brought > barrier.waited)
+    if (!barrier.copies.empty() || barrier.brought > barrier.waitedAt.size())
       machineOf(thread).fail(thread, "unfinished", "the block ends, and nobody has waited for this copy",
                              barrier.copies.empty() ? barrier.site : barrier.copies.front().site);
 }

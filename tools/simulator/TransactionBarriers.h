@@ -27,7 +27,7 @@ struct TransactionBarrier {
   uint32_t phase = 0;              ///< how many are complete
   uint64_t expected = 0;           ///< bytes, in the current phase
   bool fenced = false;             ///< copies see that it was initialised
-  uint32_t waited = 0;             ///< phases that some thread has waited for
+  std::vector<uint32_t> waitedAt;  ///< of the phases that some thread has waited for: the barriers of the block before
   uint32_t brought = 0, site = 0;  ///< the last phase, counted from 1, that brought bytes, and the copy that did
   std::vector<BulkCopy> copies;    ///< of the current phase
 };
@@ -41,7 +41,7 @@ public:
   void clear();
 
   struct Delivery {
-    uint32_t barrier, phase, blockBarriers, site;
+    uint32_t barrier, phase, site;
   };
   std::vector<TransactionBarrier> barriers;
   std::unordered_map<uint64_t, Delivery> delivered; ///< by piece
