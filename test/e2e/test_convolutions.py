@@ -108,6 +108,16 @@ def test_pool(kind: str) -> None:
     _holds_in_one_kernel(g.build())
 
 
+def test_pool_of_padded_windows_with_gaps() -> None:
+    """The pad is a double that is rounded to float outside of any loop."""
+    g = GraphBuilder("pool")
+    x = g.input("x", [2, 3, 11, 13])
+    y = g.op("MaxPool", x, kernel_shape=[3, 2], pads=[1, 1, 1, 0], dilations=[2, 3])
+    g.output(y, [2, 3, 9, 11])
+    model = g.build()
+    _holds(model, tilewright.compile(model, threads=1))
+
+
 def _holds_in_one_kernel(model: onnx.ModelProto) -> None:
     program = tilewright.compile(model, threads=1, strict=True)
     assert len(program.kernels) == 1, program.explain()

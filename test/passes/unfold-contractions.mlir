@@ -98,3 +98,26 @@ func.func @leaves_vector_by_matrix(%a: tensor<1x5xf32>, %b: tensor<5x40xf32>, %c
   %y = linalg.matmul ins(%a, %b : tensor<1x5xf32>, tensor<5x40xf32>) outs(%c : tensor<1x40xf32>) -> tensor<1x40xf32>
   return %y : tensor<1x40xf32>
 }
+
+// A body that asks for the number of a loop keeps its loops.
+// CHECK-LABEL: func.func @leaves_numbered_loops
+// CHECK: linalg.generic
+// CHECK: linalg.index 0
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @leaves_numbered_loops(%x: tensor<2x9x4xf32>, %w: tensor<3x4xf32>, %y: tensor<2x7x4xf32>) -> tensor<2x7x4xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(k, n, c, h) -> (n, h + k, c)>, affine_map<(k, n, c, h) -> (k, c)>,
+                                        affine_map<(k, n, c, h) -> (n, h, c)>],
+                       iterator_types = ["reduction", "parallel", "parallel", "parallel"]}
+      ins(%x, %w : tensor<2x9x4xf32>, tensor<3x4xf32>) outs(%y : tensor<2x7x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %k = linalg.index 0 : index
+    %i = arith.index_cast %k : index to i32
+    %f = arith.sitofp %i : i32 to f32
+    %p = arith.mulf %a, %b : f32
+    %q = arith.mulf %p, %f : f32
+    %t = arith.addf %s, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<2x7x4xf32>
+  return %z : tensor<2x7x4xf32>
+}

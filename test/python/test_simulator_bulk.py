@@ -60,6 +60,10 @@ FOUND = {
         one_warp(with_changed("wait", "%zero", "%one")),
         "(unfinished: .*wait for the mbarrier|barrier: .*never completes)",
     ),
+    "a barrier of the block instead of the wait": (
+        re.sub(r"nvvm\.mbarrier\.try_wait.*// wait", "nvvm.barrier0", TEXT),
+        "unfinished: .*reads byte",
+    ),
     "only one thread waits": (
         one_warp(
             with_changed("wait", "nvvm", "llvm.cond_br %leads, ^waits, ^reads\n  ^waits:\n    nvvm").replace(
