@@ -181,7 +181,7 @@ def TieResults : Pass<"tile-tie-results", "::mlir::ModuleOp"> {
 def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::ProgramOp"> {
   let summary = "Turn tiles in registers where lanes are not neighbours in memory";
   let description = [{
-    Arrives: tile programs. Where a nest reads or writes a binding across its
+    Arrives: tile programs. Where a nest reads or writes memory across its
     lanes, and what lies next to each other in memory is next to each other along
     another dim of the tile: a buffer of the workgroup in which lanes are
     neighbours, and a copy between the two, which code generation turns in squares

@@ -114,7 +114,8 @@ private:
   /// columns reads whole rows, so that a norm there may keep its own bias out.
   void mergeAlongEdges() {
     mergeAlong([&](unsigned producer, unsigned consumer) {
-      return contracts(*decisions.parts[producer]) && !contracts(*decisions.parts[consumer]);
+      const PlannedPart &reader = *decisions.parts[consumer];
+      return contracts(*decisions.parts[producer]) && !contracts(reader) && !repeatsElements(reader);
     });
     // The windows of an image before the pad behind them: a contraction reads through the one, not under a guard.
     mergeAlong([&](unsigned producer, unsigned consumer) {
@@ -309,6 +310,15 @@ private:
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     return tensorExpr.inputs.size() > 1 ||
            llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); });
+  }
+
+  /// Windows that overlap: whoever reads them had better read what is behind them.
+  bool repeatsElements(const PlannedPart &part) const {
+    return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
+      const TensorExpr &windows = graph.exprs()[expr];
+      return windows.kind == ExprKind::movement && windows.inputs.size() == 1 &&
+             windows.domainSize() > cast<RankedTensorType>(windows.inputs[0].tensor.getType()).getNumElements();
+    });
   }
 
   bool movesUnguarded(const PlannedPart &part) const {

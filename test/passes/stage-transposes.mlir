@@ -91,3 +91,37 @@ tile.program @leaves outputs 1 {
     }
   }
 }
+
+// -----
+
+// What later nests read across its lanes is turned as well.
+// CHECK-LABEL: tile.program @hands_over_across
+// CHECK: %[[KEPT:.*]] = tile.alloc : <24x19xf32, block>
+// CHECK: %[[B:.*]] = tile.alloc : <19x24xf32, block>
+// CHECK: tile.compute [19, 24]
+// CHECK: tile.store %{{.*}}, %[[B]] at
+// CHECK: tile.compute [19, 24]
+// CHECK-NEXT: %[[V:.*]] = tile.load %[[B]]
+// CHECK-NEXT: tile.store %[[V]], %[[KEPT]]
+// CHECK: tile.compute [24, 19]
+tile.program @hands_over_across outputs 1 {
+^bb0(%x: !tile.slice<19x24xf32, global>, %y: !tile.slice<24x19xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      %kept = tile.alloc : !tile.slice<24x19xf32, block>
+      tile.compute [19, 24] sizes [19, 24] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, j)[s0, s1] -> (i, j)> : !tile.slice<19x24xf32, global> -> f32
+        %n = arith.negf %v : f32
+        tile.store %n, %kept at affine_map<(i, j)[s0, s1] -> (j, i)> : f32, !tile.slice<24x19xf32, block>
+        tile.yield
+      }
+      tile.sync <block>
+      tile.compute [24, 19] sizes [24, 19] offsets []() vector 1 reduce [] {
+        %v = tile.load %kept at affine_map<(i, j)[s0, s1] -> (i, j)> : !tile.slice<24x19xf32, block> -> f32
+        %n = arith.addf %v, %v : f32
+        tile.store %n, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<24x19xf32, global>
+        tile.yield
+      }
+    }
+  }
+}

@@ -62,10 +62,7 @@ void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
       known->accesses.push_back(op);
       return;
     }
-    auto type = cast<SliceType>(slice.getType());
-    if (type.getSpace() != Space::global)
-      return;
-    if (SmallVector<int64_t> dims = turnedDims(nest, type, map); !dims.empty())
+    if (SmallVector<int64_t> dims = turnedDims(nest, cast<SliceType>(slice.getType()), map); !dims.empty())
       turned.push_back({nest, slice, map, isStore, dims, {op}});
   };
   for (Operation &op : nest.getBodyBlock()) {
