@@ -22,6 +22,8 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
+constexpr int64_t kLongLine = 24; ///< points of a line of an image that lose few rows of register blocks at its end
+
 /// A convolution's loops by what they are.
 struct Convolution {
   linalg::LinalgOp op;
@@ -156,18 +158,26 @@ public:
       : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
 
   Value unfold() {
-    int64_t rows = count(convolution.points), terms = count(convolution.window), columns = sizes[convolution.channel];
-    Value image = reshaped(windows(), {rows, terms});
-    SmallVector<int64_t> matrix{columns, terms};
+    int64_t terms = count(convolution.window), columns = sizes[convolution.channel];
+    SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{columns, terms};
+    image.push_back(terms);
     if (!convolution.channelFirst)
       std::swap(matrix[0], matrix[1]);
-    Value weights = reshaped(op->getOperand(1), matrix);
+    Value sums = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, columns);
     SmallVector<int64_t> shape = sizesOf(convolution.points);
     shape.push_back(columns);
-    return arranged(reshaped(product(image, weights, rows, columns), shape));
+    return arranged(reshaped(sums, shape));
   }
 
 private:
+  /// Lines of an image that fill register blocks stay apart, so that tiles of lines are handed on; shorter ones are one
+  /// dim with all others.
+  SmallVector<int64_t> rowsOfMatrix() const {
+    if (sizes[convolution.points.back()] >= kLongLine)
+      return sizesOf(convolution.points);
+    return {count(convolution.points)};
+  }
+
   int64_t count(ArrayRef<unsigned> dims) const { return llvm::product_of(sizesOf(dims)); }
 
   SmallVector<int64_t> sizesOf(ArrayRef<unsigned> dims) const {
@@ -206,22 +216,24 @@ private:
     return generic.getResult(0);
   }
 
-  Value product(Value image, Value weights, int64_t rows, int64_t columns) {
+  Value product(Value image, Value weights, ArrayRef<int64_t> points, int64_t columns) {
     Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-    AffineExpr row, column, term;
-    bindDims(builder.getContext(), row, column, term);
-    AffineMap maps[] = {AffineMap::get(3, 0, {row, term}, builder.getContext()),
-                        AffineMap::get(3, 0,
-                                       convolution.channelFirst ? ArrayRef<AffineExpr>{column, term}
-                                                                : ArrayRef<AffineExpr>{term, column},
-                                       builder.getContext()),
-                        AffineMap::get(3, 0, {row, column}, builder.getContext())};
+    unsigned rank = points.size();
+    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // points, column, term
+    SmallVector<AffineExpr> inImage(all.getResults().take_front(rank));
+    AffineExpr column = all.getResult(rank), term = all.getResult(rank + 1);
+    inImage.push_back(term);
+    auto of = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(rank + 2, 0, index, builder.getContext()); };
+    AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({column, term}) : of({term, column}),
+                        all.getMajorSubMap(rank + 1)};
     Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
-    Value sums =
-        linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, {rows, columns}, element)).getResult(0);
-    using Kind = utils::IteratorType;
+    SmallVector<int64_t> shape(points);
+    shape.push_back(columns);
+    Value sums = linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, shape, element)).getResult(0);
+    SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
+    loops.push_back(utils::IteratorType::reduction);
     auto generic = linalg::GenericOp::create(builder, loc, TypeRange(sums.getType()), ValueRange{image, weights}, sums,
-                                             maps, {Kind::parallel, Kind::parallel, Kind::reduction});
+                                             maps, loops);
     IRMapping none;
     op->getRegion(0).cloneInto(&generic.getRegion(), none);
     return generic.getResult(0);

@@ -58,6 +58,7 @@ _CASES = {
     "points": _Case(image=(9, 11), window=(1, 1), filters=19, bias=False),
     "padded": _Case(image=(17, 13), window=(3, 3), pad=1, batch=2),
     "many-points": _Case(image=(32, 32), window=(3, 3), pad=1, channels=16, filters=64),
+    "long-lines": _Case(image=(9, 53), window=(3, 3), pad=1, stride=2, batch=2, channels=6, filters=20),
     "strided": _Case(image=(18, 23), window=(5, 3), stride=2, pad=2, filters=32),
     "dilated": _Case(image=(15, 15), window=(3, 3), dilation=3, channels=1),
     "whole-image": _Case(image=(6, 6), window=(6, 6), filters=40),

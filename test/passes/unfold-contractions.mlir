@@ -26,6 +26,18 @@ func.func @channels_first(%x: tensor<2x3x17x19xf32>, %w: tensor<8x3x3x3xf32>, %b
   return %y : tensor<2x8x8x9xf32>
 }
 
+// Long lines of an image stay apart, as dims of the contraction.
+// CHECK-LABEL: func.func @long_lines
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x27xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[$LINES:.+]], #[[$FILTERS:.+]], #[[$SUMS:.+]]], {{.*}}"reduction"]} {{.*}} tensor<1x5x24x27xf32>, tensor<8x27xf32>)
+// CHECK-NOT: tensor.expand_shape
+// CHECK: return
+func.func @long_lines(%x: tensor<1x3x7x26xf32>, %w: tensor<8x3x3x3xf32>, %b: tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x7x26xf32>, tensor<8x3x3x3xf32>)
+      outs(%b : tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32>
+  return %y : tensor<1x8x5x24xf32>
+}
+
 // Zeros are not added.
 // CHECK-LABEL: func.func @channels_last
 // CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3]] : tensor<3x3x4x6xf32> into tensor<36x6xf32>
