@@ -115,7 +115,20 @@ Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Typ
   return tensor::EmptyOp::create(builder, loc, shape, element);
 }
 
-/// Zeros, or nothing known.
+Value zeros(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
+  return linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, shape, element)).getResult(0);
+}
+
+/// What `op` reads of an input, over its loops in another order.
+AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, ArrayRef<unsigned> order) {
+  SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
+  for (auto [place, dim] : llvm::enumerate(order))
+    places[dim] = builder.getAffineDimExpr(place);
+  return mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0);
+}
+
+/// Whether it is filled with zeros.
 bool isZeros(Value tensor) {
   auto fill = tensor.getDefiningOp<linalg::FillOp>();
   return fill && (matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) || matchPattern(fill.getInputs()[0], m_Zero()));
@@ -204,10 +217,7 @@ private:
     Type element = cast<RankedTensorType>(image.getType()).getElementType();
     SmallVector<unsigned> order(convolution.points);
     order.append(convolution.window);
-    SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
-    for (auto [place, dim] : llvm::enumerate(order))
-      places[dim] = builder.getAffineDimExpr(place);
-    AffineMap read = mapOf(op, 0).replaceDimsAndSymbols(places, {}, order.size(), 0);
+    AffineMap read = readInOrder(builder, op, 0, order);
     SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
     auto generic = linalg::GenericOp::create(
         builder, loc, TypeRange(RankedTensorType::get(sizesOf(order), element)), image,
@@ -226,10 +236,9 @@ private:
     auto of = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(rank + 2, 0, index, builder.getContext()); };
     AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({column, term}) : of({term, column}),
                         all.getMajorSubMap(rank + 1)};
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
     SmallVector<int64_t> shape(points);
     shape.push_back(columns);
-    Value sums = linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, shape, element)).getResult(0);
+    Value sums = zeros(builder, loc, shape, element);
     SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
     loops.push_back(utils::IteratorType::reduction);
     auto generic = linalg::GenericOp::create(builder, loc, TypeRange(sums.getType()), ValueRange{image, weights}, sums,
@@ -262,9 +271,6 @@ Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<u
   linalg::LinalgOp op = reduction.op;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](unsigned dim) { return sizes[dim]; });
-  SmallVector<AffineExpr> places(order.size());
-  for (auto [place, dim] : llvm::enumerate(order))
-    places[dim] = builder.getAffineDimExpr(place);
   Block &body = *op.getBlock();
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
@@ -272,7 +278,7 @@ Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<u
   for (unsigned input : {0, 1})
     if (!body.getArgument(input).use_empty()) { // a pool's window is a shape alone
       inputs.push_back(op->getOperand(input));
-      maps.push_back(mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0));
+      maps.push_back(readInOrder(builder, op, input, order));
       arguments.push_back(body.getArgument(input));
     }
   maps.push_back(builder.getMultiDimIdentityMap(order.size()));
@@ -310,11 +316,8 @@ Value unfoldReduction(const PlainReduction &reduction) {
   Value start = op.getDpsInits()[0];
   // Where windows are summed up, a bias is added to the sums. Extrema start from a constant.
   bool sums = isa<arith::AddFOp, arith::AddIOp>(reduction.combiner);
-  if (sums) {
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
-    Value into = emptyTensor(builder, loc, type.getShape(), type.getElementType());
-    start = linalg::FillOp::create(builder, loc, zero, into).getResult(0);
-  }
+  if (sums)
+    start = zeros(builder, loc, type.getShape(), type.getElementType());
   auto combine = [&](OpBuilder &inside, Location at, ValueRange values) {
     IRMapping both;
     both.map(op.getBlock()->getArgument(2), values[1]);

@@ -319,15 +319,20 @@ def test_causal_attention_leaves_blocks_out_by_itself(dtype: str) -> None:
     attention = Attention(
         heads=2, key_heads=2, queries=512, keys=512, head_size=64, value_size=64, mask="causal", dtype=dtype
     )
+    program = _one_right_kernel(attention, threads=1)
+    assert "running maximum of counted blocks" in program.explain()
+
+
+def _one_right_kernel(attention: Attention, *, threads: int) -> tilewright.Program:
     model = attention.build()
-    program = tilewright.compile(model, threads=1)
+    program = tilewright.compile(model, threads=threads)
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     error = program(*inputs)[0].astype(np.float64) - expected
-    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
+    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[attention.dtype]
     assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
     assert len(_kernels(program)) == 1, _kernels(program)
-    assert "running maximum of counted blocks" in program.explain()
+    return program
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -336,14 +341,7 @@ def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
     attention = Attention(
         heads=1, key_heads=1, queries=150, keys=4099, head_size=64, value_size=64, dtype=dtype
     )
-    model = attention.build()
-    program = tilewright.compile(model, threads=2)
-    inputs = attention.inputs(program)
-    (expected,) = float64_reference(model, inputs)
-    error = program(*inputs)[0].astype(np.float64) - expected
-    unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[dtype]
-    assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
-    assert len(_kernels(program)) == 1, _kernels(program)
+    program = _one_right_kernel(attention, threads=2)
     assert "running maximum of blocks" in program.explain()
 
 
