@@ -84,10 +84,12 @@ std::optional<MicroKernel> kernelFor(ComputeOp compute, const Contraction &contr
   return std::nullopt;
 }
 
-constexpr int64_t kBlocksToPack = 4;           ///< of rows that make it worth to put the terms of a step side by side
-constexpr int64_t kBlocksToCopy = 16;          ///< ... to copy a panel whose steps lie apart, measured on Zen 5
-constexpr int64_t kPanelBytes = 8 * 1024;      ///< on the stack, and in L1 beside the rows
-constexpr int64_t kTilePanelBytes = 32 * 1024; ///< more steps before tiles of sums go back to memory
+constexpr int64_t kBlocksToPack = 4;            ///< of rows that make it worth to put the terms of a step side by side
+constexpr int64_t kBlocksToCopy = 16;           ///< ... to copy a panel whose steps lie apart, measured on Zen 5
+constexpr int64_t kPanelBytes = 8 * 1024;       ///< on the stack, and in L1 beside the rows
+constexpr int64_t kTilePanelBytes = 32 * 1024;  ///< more steps before tiles of sums go back to memory
+constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< of a panel, from which on the first row block would wait for memory
+constexpr int64_t kLineBytes = 64;
 
 /// Steps of the reduced dim that all rows are multiplied with before the next ones.
 struct Panel {
@@ -206,7 +208,9 @@ private:
       indices[contraction.row] = row;
       if (rows != block.rows)
         configureTiles(rows);
+      beginPrefetching(row);
       emitKernel(rows, count);
+      prefetch.reset();
     });
   }
 
@@ -319,6 +323,8 @@ private:
     auto at = [&](Value step, ValueRange carried, int64_t terms) {
       current->step = step;
       indices[layout.dim] = add(current->first, step);
+      if (prefetch)
+        prefetchAt(step);
       return multiplyAdd(carried, rows, count, terms);
     };
     if (current->steps > 0)
@@ -371,6 +377,54 @@ private:
     body(loop.getInductionVar());
   }
 
+  // --- prefetching -------------------------------------------------------------------------------------------------
+
+  /// The panel behind the one that row blocks read comes into the L2 while the last of them compute. The first row
+  /// block of it would wait for each line otherwise: it reads them faster than memory gives them.
+  struct Prefetch {
+    SmallVector<Value> panel; ///< where it begins
+    Value slot;               ///< how many steps of row blocks have prefetched before this one
+    int64_t lines, slots;     ///< so many lines in so many slots
+  };
+
+  /// Whether panels of so many steps lie one behind the other, each step by step.
+  bool panelsLieInLine(int64_t steps) {
+    SliceType type = contraction.lanes.getSlice().getType();
+    int64_t stepElements = width() * depth;
+    return type.getSpace() == Space::global && !packed && contraction.reduced.size() == 1 &&
+           llvm::product_of(type.getShape()) > steps * stepElements &&
+           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
+  }
+
+  void beginPrefetching(Value row) {
+    int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedLanes());
+    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.row], block.rows);
+    if (usesTiles() || rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
+      return;
+    int64_t lines = llvm::divideCeil(bytes, kLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
+    int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
+    Value number = arith::DivUIOp::create(
+        builder, loc, arith::SubIOp::create(builder, loc, row, offsets[contraction.row]), constantIndex(block.rows));
+    Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
+    before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
+    indices[layout.dim] = current ? current->first : depth == 1 && !blocksTerms() ? offsets[layout.dim] : firstStep;
+    prefetch = Prefetch{at(contraction.lanes.getMap(), 0, 0),
+                        arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
+    prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
+  }
+
+  void prefetchAt(Value step) {
+    Value slot = arith::DivUIOp::create(builder, loc, add(prefetch->slot, step), constantIndex(prefetch->slots));
+    int64_t perLine = kLineBytes / elementBytes(storedLanes());
+    Value element = arith::MulIOp::create(builder, loc, slot, constantIndex(prefetch->lines * perLine));
+    for (int64_t line = 0; line < prefetch->lines; ++line) {
+      SmallVector<Value> at(prefetch->panel);
+      at.back() = add(at.back(), add(element, constantIndex(line * perLine)));
+      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.lanes.getSlice()), at, /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+    }
+  }
+
   // --- the micro kernel --------------------------------------------------------------------------------------------
 
   /// One register block: `rows` rows by `count` elements along the lanes.
@@ -416,6 +470,8 @@ private:
       high = arith::MinUIOp::create(builder, loc, high, constantIndex(compute.getExtents()[dim]));
     return carry(offsets[dim], high, sums, [&](Value index, ValueRange now) {
       indices[dim] = index;
+      if (prefetch)
+        prefetchAt(arith::SubIOp::create(builder, loc, index, offsets[dim]));
       return reduce(dims.drop_front(), now, rows, count);
     });
   }
@@ -427,6 +483,8 @@ private:
     if (whole > 0)
       now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
         indices[dim] = add(firstStep, index);
+        if (prefetch)
+          prefetchAt(index);
         return multiplyAdd(carried, rows, count, depth);
       });
     if (rest == 0)
@@ -863,6 +921,7 @@ private:
   int64_t length;                            ///< terms of the nest, or of such a block
   Value packed;                              ///< memory of panels packed here
   std::optional<Panel> current;              ///< the one that register blocks read
+  std::optional<Prefetch> prefetch;          ///< while a row block's steps are emitted
   bool sumsInSlice = false;                  ///< between panels
   Value configuration, stackSums, stackRows; ///< memory for tile registers, once it is needed
 };

@@ -1,0 +1,94 @@
+// RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx512 --canonicalize --cse | FileCheck %s
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#panels = affine_map<(m, n, k)[s0, s1, s2] -> (n floordiv 64, k, n mod 64)>
+#sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// A panel is of 96 steps of 4 lines. The last 8 of 17 row blocks bring the next one, a line every other step.
+// CHECK-LABEL: func.func @next_panel
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %c102 step %c6
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[ROW]], %c6
+// CHECK: %[[PAST:.*]] = arith.subi %[[NUMBER]], %c9
+// CHECK: %[[BEFORE:.*]] = arith.maxsi %[[PAST]], %c0
+// CHECK: %[[FIRST:.*]] = arith.muli %[[BEFORE]], %c96
+// CHECK: scf.for %[[STEP:.*]] = %c0 to %c96 step %c1
+// CHECK: %[[SLOT:.*]] = arith.addi %[[FIRST]], %[[STEP]]
+// CHECK: %[[LINE:.*]] = arith.divui %[[SLOT]], %c2
+// CHECK: %[[LANE:.*]] = arith.muli %[[LINE]], %c16
+// CHECK: %[[PLACE:.*]] = arith.addi %[[LANE]], %c6144
+// CHECK-COUNT-1: memref.prefetch %{{.*}}[%{{.*}}, %c0, %[[PLACE]]], read, locality<2>, data
+// CHECK-NOT: memref.prefetch
+tile.program @next_panel outputs 1 {
+^bb0(%a: !tile.slice<102x96xf32, global>, %b: !tile.slice<2x96x64xf32, global>, %y: !tile.slice<102x128xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [102, 128, 96] sizes [102, 128, 96] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<102x128xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<102x96xf32, global> -> f32
+      %v = tile.load %b at #panels : !tile.slice<2x96x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// There is no other panel; this one is short enough; one row block streams its panels.
+// CHECK-LABEL: func.func @one_panel
+// CHECK-NOT: memref.prefetch
+tile.program @one_panel outputs 1 {
+^bb0(%a: !tile.slice<102x96xf32, global>, %b: !tile.slice<1x96x64xf32, global>, %y: !tile.slice<102x64xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [102, 64, 96] sizes [102, 64, 96] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<102x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<102x96xf32, global> -> f32
+      %v = tile.load %b at #panels : !tile.slice<1x96x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// CHECK-LABEL: func.func @short_panels
+// CHECK-NOT: memref.prefetch
+tile.program @short_panels outputs 1 {
+^bb0(%a: !tile.slice<102x32xf32, global>, %b: !tile.slice<2x32x64xf32, global>, %y: !tile.slice<102x128xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [102, 128, 32] sizes [102, 128, 32] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<102x128xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<102x32xf32, global> -> f32
+      %v = tile.load %b at #panels : !tile.slice<2x32x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// CHECK-LABEL: func.func @one_row_block
+// CHECK-NOT: memref.prefetch
+tile.program @one_row_block outputs 1 {
+^bb0(%a: !tile.slice<6x96xf32, global>, %b: !tile.slice<2x96x64xf32, global>, %y: !tile.slice<6x128xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [6, 128, 96] sizes [6, 128, 96] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<6x128xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<6x96xf32, global> -> f32
+      %v = tile.load %b at #panels : !tile.slice<2x96x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
