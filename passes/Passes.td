@@ -181,11 +181,12 @@ def TieResults : Pass<"tile-tie-results", "::mlir::ModuleOp"> {
 def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::ProgramOp"> {
   let summary = "Turn tiles in registers where lanes are not neighbours in memory";
   let description = [{
-    Arrives: tile programs. Where a nest reads or writes memory across its
-    lanes, and what lies next to each other in memory is next to each other along
+    Arrives: tile programs. Where a nest reads, writes or accumulates memory across
+    its lanes, and what lies next to each other in memory is next to each other along
     another dim of the tile: a buffer of the workgroup in which lanes are
     neighbours, and a copy between the two, which code generation turns in squares
-    of registers. Left alone: what does not fit into the workgroup's memory beside
+    of registers. Where that other dim is the same for all that the nest touches, its
+    lanes go along that instead. Left alone: what does not fit into the workgroup's memory beside
     what is there, tiles narrower than half a vector, guarded reads, micro kernels.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];

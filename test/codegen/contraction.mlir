@@ -43,6 +43,35 @@ tile.program @packed outputs 1 {
   }
 }
 
+// Where one vector holds all lanes, four times as many rows make as many sums: 58 rows are two such blocks and ten.
+// CHECK-LABEL: func.func @narrow
+// CHECK: scf.for {{.*}} step %c24
+// CHECK:   scf.for
+// CHECK-COUNT-1: vector.load
+// CHECK-COUNT-24: math.fma
+// CHECK-NOT: math.fma
+// CHECK:   scf.yield
+// CHECK: scf.for
+// CHECK-COUNT-10: math.fma
+// CHECK-NOT: math.fma
+// AVX2-LABEL: func.func @narrow
+tile.program @narrow outputs 1 {
+^bb0(%a: !tile.slice<58x20xf32, global>, %b: !tile.slice<20x16xf32, global>, %y: !tile.slice<58x16xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [58, 16, 20] sizes [58, 16, 20] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<58x16xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<58x20xf32, global> -> f32
+      %v = tile.load %b at #plain : !tile.slice<20x16xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
 // Lanes past the end of 50 columns are masked, in loads and in stores.
 // CHECK-LABEL: func.func @tail
 // CHECK: vector.constant_mask [2]

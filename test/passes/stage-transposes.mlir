@@ -125,3 +125,70 @@ tile.program @hands_over_across outputs 1 {
     }
   }
 }
+
+// -----
+
+// All that the nest touches has its neighbours along i: so have its lanes, and nothing is turned.
+// CHECK-LABEL: tile.program @lanes_along_neighbours
+// CHECK-NOT: tile.alloc
+// CHECK: tile.compute [40, 24] sizes [40, 24] offsets []() vector 0
+tile.program @lanes_along_neighbours outputs 1 {
+^bb0(%x: !tile.slice<24x40xf32, global>, %y: !tile.slice<24x40xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [40, 24] sizes [40, 24] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, c)[s0, s1] -> (c, i)> : !tile.slice<24x40xf32, global> -> f32
+        %n = arith.negf %v : f32
+        tile.store %n, %y at affine_map<(i, c)[s0, s1] -> (c, i)> : f32, !tile.slice<24x40xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+// What is given for each lane would be gathered then.
+// CHECK-LABEL: tile.program @one_lies_along_lanes
+// CHECK: tile.compute {{.*}} vector 1
+// CHECK-NOT: vector 0
+tile.program @one_lies_along_lanes outputs 1 {
+^bb0(%x: !tile.slice<24x40xf32, global>, %s: !tile.slice<24xf32, global>, %y: !tile.slice<24x40xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [40, 24] sizes [40, 24] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(i, c)[s0, s1] -> (c, i)> : !tile.slice<24x40xf32, global> -> f32
+        %f = tile.load %s at affine_map<(i, c)[s0, s1] -> (c)> : !tile.slice<24xf32, global> -> f32
+        %n = arith.mulf %v, %f : f32
+        tile.store %n, %y at affine_map<(i, c)[s0, s1] -> (c, i)> : f32, !tile.slice<24x40xf32, global>
+        tile.yield
+      }
+    }
+  }
+}
+
+// -----
+
+// Sums across lanes are made in a buffer in which lanes are neighbours, and turned once they are complete.
+// CHECK-DAG: #[[$SUMS:.*]] = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0 - s0, d2 - s2)>
+// CHECK-LABEL: tile.program @sums_across
+// CHECK: %[[B:.*]] = tile.alloc : <40x24xf32, block>
+// CHECK: tile.compute [40, 4, 24] {{.*}} vector 2 reduce [1] into(%[[B]] : {{.*}}) at [#[[$SUMS]]]
+// CHECK: tile.sync <block>
+// CHECK-NEXT: tile.compute [40, 24] {{.*}} vector 1 reduce [] {
+// CHECK-NEXT: %[[V:.*]] = tile.load %[[B]]
+// CHECK-NEXT: tile.store %[[V]], %arg1
+tile.program @sums_across outputs 1 {
+^bb0(%x: !tile.slice<40x4x24xf32, global>, %y: !tile.slice<24x40xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [40, 4, 24] sizes [40, 4, 24] offsets []() vector 2 reduce [1]
+          into(%y : !tile.slice<24x40xf32, global>) at [affine_map<(i, r, c)[s0, s1, s2] -> (c, i)>] inits [0.0 : f32] kinds ["add"] {
+      ^bb0(%s: f32):
+        %v = tile.load %x at affine_map<(i, r, c)[s0, s1, s2] -> (i, r, c)> : !tile.slice<40x4x24xf32, global> -> f32
+        %n = arith.addf %s, %v : f32
+        tile.yield %n : f32
+      }
+    }
+  }
+}

@@ -197,18 +197,25 @@ private:
     });
   }
 
+  /// Rows of a register block: where lanes do not fill it, more of them keep as many sums.
+  int64_t rowsTogether(int64_t count) {
+    int64_t vectors = llvm::divideCeil(count, lanes);
+    return usesTiles() ? block.rows : block.rows * (block.vectors / vectors);
+  }
+
   void emitRowBlocks(int64_t count) {
     if (contraction.row < 0) {
       configureTiles(1);
       return emitKernel(1, count);
     }
-    if (compute.getSizes()[contraction.row] >= block.rows)
-      configureTiles(block.rows);
-    forBlocks(contraction.row, block.rows, [&](Value row, int64_t rows) {
+    int64_t together = rowsTogether(count);
+    if (compute.getSizes()[contraction.row] >= together)
+      configureTiles(together);
+    forBlocks(contraction.row, together, [&](Value row, int64_t rows) {
       indices[contraction.row] = row;
-      if (rows != block.rows)
+      if (rows != together)
         configureTiles(rows);
-      beginPrefetching(row);
+      beginPrefetching(row, together);
       emitKernel(rows, count);
       prefetch.reset();
     });
@@ -396,15 +403,15 @@ private:
            distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
   }
 
-  void beginPrefetching(Value row) {
+  void beginPrefetching(Value row, int64_t together) {
     int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedLanes());
-    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.row], block.rows);
+    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.row], together);
     if (usesTiles() || rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
       return;
     int64_t lines = llvm::divideCeil(bytes, kLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
     int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
     Value number = arith::DivUIOp::create(
-        builder, loc, arith::SubIOp::create(builder, loc, row, offsets[contraction.row]), constantIndex(block.rows));
+        builder, loc, arith::SubIOp::create(builder, loc, row, offsets[contraction.row]), constantIndex(together));
     Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
     before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
     indices[layout.dim] = current ? current->first : depth == 1 && !blocksTerms() ? offsets[layout.dim] : firstStep;
