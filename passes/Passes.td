@@ -185,11 +185,16 @@ def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::Program
     lanes, and what lies next to each other in memory is next to each other along
     another dim of the tile: a buffer of the workgroup in which lanes are
     neighbours, and a copy between the two, which code generation turns in squares
-    of registers. Left alone: what does not fit into the workgroup's memory beside
-    what is there, tiles narrower than half a vector, guarded reads, micro kernels.
+    of registers. Where a copy turns what a micro kernel of several terms a step
+    reads along its lanes, its buffer has these terms side by side, in groups that
+    are turned as one; no tile has to put them so again. Left alone: what does not
+    fit into the workgroup's memory beside what is there, tiles narrower than half
+    a vector, guarded reads, other reads of micro kernels.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
-  let statistics = [Statistic<"turned", "turned", "accesses whose tiles are turned in registers">];
+  let statistics = [
+    Statistic<"turned", "turned", "accesses whose tiles are turned in registers">,
+    Statistic<"grouped", "grouped", "buffers that have the terms of a step side by side">];
 }
 
 def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {

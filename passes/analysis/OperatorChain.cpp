@@ -53,7 +53,8 @@ std::vector<double> OperatorChain::form() const {
     llvm::for_each(items, write);
   };
   auto number = [&](double item) { form.push_back(item); };
-  list(loops, [&](const ChainLoop &loop) { form.insert(form.end(), {static_cast<double>(loop.extent), 1.0 * loop.whole}); });
+  list(loops,
+       [&](const ChainLoop &loop) { form.insert(form.end(), {static_cast<double>(loop.extent), 1.0 * loop.whole}); });
   list(tensors, [&](const ChainTensor &tensor) {
     form.insert(form.end(), {static_cast<double>(tensor.elementBytes), 1.0 * tensor.isIO, tensor.crossings});
     list(tensor.dims, [&](const ChainIndex &index) {

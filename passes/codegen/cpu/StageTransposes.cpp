@@ -3,6 +3,7 @@
 // buffer in which lanes are neighbours.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/LayOutTerms.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/target/TargetOrError.h"
 
@@ -171,11 +172,13 @@ struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> 
     FailureOr<Target> known = targetOrError(getOperation(), targetOf(getOperation(), target));
     if (failed(known))
       return signalPassFailure();
-    for (auto part : getOperation().getBody().getOps<ParallelOp>())
+    for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
       for (const Turned &what : decide(part, known->blockBytes)) {
         turn(what);
         ++turned;
       }
+      grouped += layOutTerms(part, *known);
+    }
   }
 };
 } // namespace
