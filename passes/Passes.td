@@ -186,11 +186,16 @@ def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::Program
     another dim of the tile: a buffer of the workgroup in which lanes are
     neighbours, and a copy between the two, which code generation turns in squares
     of registers. Where that other dim is the same for all that the nest touches, its
-    lanes go along that instead. Left alone: what does not fit into the workgroup's memory beside
-    what is there, tiles narrower than half a vector, guarded reads, micro kernels.
+    lanes go along that instead. Where a copy turns what a micro kernel of several
+    terms a step reads along its lanes, its buffer has these terms side by side, in
+    groups that are turned as one; no tile has to put them so again. Left alone: what
+    does not fit into the workgroup's memory beside what is there, tiles narrower
+    than half a vector, guarded reads, other reads of micro kernels.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
-  let statistics = [Statistic<"turned", "turned", "accesses whose tiles are turned in registers">];
+  let statistics = [
+    Statistic<"turned", "turned", "accesses whose tiles are turned in registers">,
+    Statistic<"grouped", "grouped", "buffers that have the terms of a step side by side">];
 }
 
 def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {

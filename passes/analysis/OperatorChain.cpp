@@ -46,6 +46,30 @@ double OperatorChain::multiplications() const {
   return sum;
 }
 
+std::vector<double> OperatorChain::form() const {
+  std::vector<double> form;
+  auto list = [&](const auto &items, auto write) {
+    form.push_back(items.size());
+    llvm::for_each(items, write);
+  };
+  auto number = [&](double item) { form.push_back(item); };
+  list(loops,
+       [&](const ChainLoop &loop) { form.insert(form.end(), {static_cast<double>(loop.extent), 1.0 * loop.whole}); });
+  list(tensors, [&](const ChainTensor &tensor) {
+    form.insert(form.end(), {static_cast<double>(tensor.elementBytes), 1.0 * tensor.isIO, tensor.crossings});
+    list(tensor.dims, [&](const ChainIndex &index) {
+      list(index, [&](const ChainTerm &term) {
+        form.insert(form.end(), {static_cast<double>(term.loop), static_cast<double>(term.stride)});
+      });
+    });
+  });
+  list(ops, [&](const ChainOp &op) {
+    list(op.loops, number);
+    list(op.tensors, number);
+  });
+  return form;
+}
+
 std::string OperatorChain::verify() const {
   if (ops.empty())
     return "a chain without operators";

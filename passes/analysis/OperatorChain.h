@@ -66,6 +66,8 @@ struct OperatorChain {
   bool isWindow(unsigned loop) const;
   /// Multiplications and additions, each once.
   double multiplications() const;
+  /// Everything about it but names and places in a graph, written as numbers: equal where chains are equal.
+  std::vector<double> form() const;
   /// Empty, or what is wrong: no operators, unknown loops or tensors, an extent that is not positive.
   std::string verify() const;
   void print(llvm::raw_ostream &os) const;

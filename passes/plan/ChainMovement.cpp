@@ -263,13 +263,21 @@ std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, cons
   return all;
 }
 
+const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
+  auto [entry, isNew] = known.try_emplace(chain.form());
+  if (isNew)
+    if (std::optional<BlockSchedule> best = scheduleChain(chain, chainMachine(target), leastTiles(chain, target)))
+      for (const LevelChoice &level : best->levels)
+        entry->second.push_back(level.choice.movement.bytes);
+  return entry->second;
+}
+
 std::vector<LevelMovement> tilewright::movementOfPart(const TensorGraph &graph, const PlannedPart &part,
-                                                      const Target &target) {
+                                                      const Target &target, LeastMovement &least) {
   std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
   std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);
   for (const OperatorChain &chain : chains)
-    if (std::optional<BlockSchedule> best = scheduleChain(chain, chainMachine(target), leastTiles(chain, target)))
-      for (auto [level, least] : llvm::zip(all, best->levels))
-        level.leastBytes += least.choice.movement.bytes;
+    for (auto [level, bytes] : llvm::zip(all, least.of(chain)))
+      level.leastBytes += bytes;
   return all;
 }

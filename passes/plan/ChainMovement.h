@@ -5,6 +5,7 @@
 
 #include "passes/analysis/BlockSearch.h"
 #include "passes/plan/GreedyPlanner.h"
+#include <map>
 
 namespace tilewright {
 
@@ -37,8 +38,22 @@ std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<uns
 std::vector<LevelMovement> movementIn(const TensorGraph &graph, const IndexSpace &space,
                                       llvm::ArrayRef<OperatorChain> chains, const Target &target);
 
-/// The same with the least of any order; empty where nothing is contracted.
-std::vector<LevelMovement> movementOfPart(const TensorGraph &graph, const PlannedPart &part, const Target &target);
+/// The least that chains move into each cache in any order, equal chains (those of repeated layers) searched once.
+class LeastMovement {
+public:
+  explicit LeastMovement(const Target &target) : target(target) {}
+
+  /// Bytes by cache, innermost first; empty where not even the least tiles fit.
+  const std::vector<double> &of(const OperatorChain &chain);
+
+private:
+  const Target &target;
+  std::map<std::vector<double>, std::vector<double>> known; ///< by form
+};
+
+/// What a part moves, with the least of any order; empty where nothing is contracted.
+std::vector<LevelMovement> movementOfPart(const TensorGraph &graph, const PlannedPart &part, const Target &target,
+                                          LeastMovement &least);
 
 } // namespace tilewright
 

@@ -22,9 +22,9 @@ namespace {
 class PlanWriter {
 public:
   PlanWriter(const TensorGraph &graph, const Target &target, NumericsMode numerics, const Decisions &decisions)
-      : graph(graph), target(target), numerics(numerics), decisions(decisions) {}
+      : graph(graph), target(target), numerics(numerics), decisions(decisions), least(target) {}
 
-  Plan write(StringRef policy) const {
+  Plan write(StringRef policy) {
     Plan plan;
     plan.target = target.name;
     plan.policy = policy.str();
@@ -61,7 +61,7 @@ private:
     return predictPhases(works, target).terms;
   }
 
-  KernelPlan emitKernel(ArrayRef<unsigned> members) const {
+  KernelPlan emitKernel(ArrayRef<unsigned> members) {
     KernelPlan kernel;
     kernel.name = nameOf(members);
     kernel.predicted = predict(members);
@@ -119,7 +119,7 @@ private:
     return words.empty() ? "move" : llvm::join(words, "_");
   }
 
-  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) const {
+  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) {
     PartPlan plan;
     plan.extents = part.space.extents;
     plan.tiles = part.space.tiles;
@@ -131,7 +131,7 @@ private:
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
-    plan.movement = movementOfPart(graph, part, target);
+    plan.movement = movementOfPart(graph, part, target, least);
     return plan;
   }
 
@@ -309,6 +309,7 @@ private:
   const Target &target;
   NumericsMode numerics;
   const Decisions &decisions;
+  LeastMovement least;
 };
 } // namespace
 

@@ -66,3 +66,25 @@ tile.program @leaves_arithmetic outputs 1 {
     }
   }
 }
+
+// Elements that stay neighbours are moved as one: pairs of sixteen bits are turned as thirty-two.
+// CHECK-LABEL: func.func @turns_pairs
+// CHECK-COUNT-8: vector.load %arg0[{{.*}}] : memref<19x16xbf16>, vector<16xbf16>
+// CHECK: vector.bitcast {{.*}} : vector<16xbf16> to vector<8xi32>
+// CHECK-COUNT-24: vector.shuffle {{.*}} : vector<8xi32>, vector<8xi32>
+// CHECK-COUNT-8: vector.store {{.*}} : memref<8x24x2xbf16>, vector<16xbf16>
+// CHECK-COUNT-3: vector.load %arg0
+// CHECK: vector.constant_mask [6] : vector<16xi1>
+// CHECK: vector.maskedstore
+tile.program @turns_pairs outputs 1 {
+^bb0(%x: !tile.slice<19x16xbf16, global>, %y: !tile.slice<8x24x2xbf16, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [16, 19] sizes [16, 19] offsets []() vector 1 reduce [] {
+        %v = tile.load %x at affine_map<(t, j)[s0, s1] -> (j, t)> : !tile.slice<19x16xbf16, global> -> bf16
+        tile.store %v, %y at affine_map<(t, j)[s0, s1] -> (t floordiv 2, j, t mod 2)> : bf16, !tile.slice<8x24x2xbf16, global>
+        tile.yield
+      }
+    }
+  }
+}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import iree._runtime_libs
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -29,6 +30,7 @@ from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime import missing_features
 
 from benchmarks.workloads import stitch
+from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder
 
 TARGETS = ("x86-64-avx512", "x86-64-avx2", "x86-64-v2")
@@ -65,12 +67,12 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
         yield Case(result.program, folder / "kernels.o", kernel, x, expected)
 
 
-def kernel_of(result: Compiled, folder: Path) -> Kernel:
-    """The only kernel of a program, alone."""
+def kernel_of(result: Compiled, folder: Path, targets: tuple[str, ...] = TARGETS) -> Kernel:
+    """The only kernel of a program for these targets, alone."""
     module = Module.parse(from_iree((result.folder / "2-preprocessing.mlir").read_text()))
     files = {"object-path": folder / "kernels.o", "manifest": folder / "manifest.json"}
     options: dict[str, Any] = {name: str(path) for name, path in files.items()}
-    options |= {"target": TARGETS[0], "variants": TARGETS[1:], "plan-in": str(result.folder / "plan.json")}
+    options |= {"target": targets[0], "variants": targets[1:], "plan-in": str(result.folder / "plan.json")}
     module.run_unrecorded(pipeline(pass_text("tilewright-cpu", options)))
     (kernel,) = load_kernels(files["object-path"], files["manifest"])
     return kernel
@@ -109,6 +111,28 @@ def test_packed_weights_serve_each_variant(tmp_path: Path) -> None:
             start = address - storage.ctypes.data
             y = storage[start : start + 13 * 150 * 4].view(np.float32).reshape(13, 150)
             np.testing.assert_allclose(y, x.astype(np.float64) @ w, rtol=1e-4, atol=1e-4, err_msg=target)
+
+
+def test_a_turned_operand_serves_each_variant(tmp_path: Path) -> None:
+    """Its terms lie side by side, as the widest reads them; rows of 43 lanes are filled up to its vectors."""
+    rng = np.random.default_rng(4)
+    q, k = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((70, 20), (43, 20)))
+    g = GraphBuilder("scores")
+    scores = g.op("MatMul", g.input("q", q.shape), g.op("Transpose", g.input("k", k.shape), perm=[1, 0]))
+    g.output(scores, (70, 43))
+    targets = ("x86-64-avx512bf16", "x86-64-avx2", "x86-64-v2")
+    with compiled(to_bfloat16(g.build()), target=",".join(targets)) as result:
+        kernel = kernel_of(result, tmp_path, targets)
+        for target in targets[1:]:
+            if missing_features(tilewright.Target.lookup(target).features):
+                continue
+            storage, address = buffer(70 * 43 * 2)
+            bindings = {q.nbytes: q.ctypes.data, k.nbytes: k.ctypes.data, 70 * 43 * 2: address}
+            kernel.run([bindings[size] for size in kernel.binding_bytes], processor=BITS[target])
+            start = address - storage.ctypes.data
+            y = storage[start : start + 70 * 43 * 2].view(ml_dtypes.bfloat16).reshape(70, 43)
+            expected = q.astype(np.float64) @ k.astype(np.float64).T
+            np.testing.assert_allclose(y.astype(np.float64), expected, rtol=2**-8, atol=1e-4, err_msg=target)
 
 
 def test_a_processor_between_two_variants_takes_the_narrower(case: Case) -> None:

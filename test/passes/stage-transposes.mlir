@@ -192,3 +192,68 @@ tile.program @sums_across outputs 1 {
     }
   }
 }
+
+// -----
+
+// A micro kernel of two terms a step reads a buffer that a copy turns: its terms lie side by side, rows of lanes are
+// filled up to whole vectors, and whoever copies and reads finds them there.
+// CHECK-DAG: #[[$PAIRS:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 floordiv 2, d1, d0 mod 2)>
+// CHECK-DAG: #[[$READ:.*]] = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d2 floordiv 2, d1, d2 mod 2)>
+// CHECK-LABEL: tile.program @puts_terms_side_by_side
+// CHECK: %[[B:.*]] = tile.alloc : <10x48x2xbf16, block>
+// CHECK: tile.store %{{.*}}, %[[B]] at #[[$PAIRS]]
+// CHECK: tile.load %[[B]] at #[[$READ]]
+tile.program @puts_terms_side_by_side outputs 1 target <"x86-64-avx512bf16"> {
+^bb0(%q: !tile.slice<64x20xbf16, global>, %k: !tile.slice<43x20xbf16, global>, %y: !tile.slice<64x43xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      %turned = tile.alloc : !tile.slice<20x43xbf16, block>
+      tile.compute [20, 43] sizes [20, 43] offsets []() vector 1 reduce [] {
+        %v = tile.load %k at affine_map<(t, j)[s0, s1] -> (j, t)> : !tile.slice<43x20xbf16, global> -> bf16
+        tile.store %v, %turned at affine_map<(t, j)[s0, s1] -> (t, j)> : bf16, !tile.slice<20x43xbf16, block>
+        tile.yield
+      }
+      tile.sync <block>
+      tile.compute [64, 43, 20] sizes [64, 43, 20] offsets []() vector 1 reduce [2] into(%y : !tile.slice<64x43xf32, global>) at [affine_map<(i, j, t)[s0, s1, s2] -> (i, j)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "dpbf16-6x4"} {
+      ^bb0(%sum: f32):
+        %a = tile.load %q at affine_map<(i, j, t)[s0, s1, s2] -> (i, t)> : !tile.slice<64x20xbf16, global> -> bf16
+        %b = tile.load %turned at affine_map<(i, j, t)[s0, s1, s2] -> (t, j)> : !tile.slice<20x43xbf16, block> -> bf16
+        %wa = arith.extf %a : bf16 to f32
+        %wb = arith.extf %b : bf16 to f32
+        %p = arith.mulf %wa, %wb : f32
+        %s = arith.addf %sum, %p : f32
+        tile.yield %s : f32
+      }
+    }
+  }
+}
+
+// -----
+
+// An odd number of terms has no whole groups, and the buffer stays as it was.
+// CHECK-LABEL: tile.program @leaves_odd_terms
+// CHECK: tile.alloc : <21x43xbf16, block>
+tile.program @leaves_odd_terms outputs 1 target <"x86-64-avx512bf16"> {
+^bb0(%q: !tile.slice<64x21xbf16, global>, %k: !tile.slice<43x21xbf16, global>, %y: !tile.slice<64x43xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      %turned = tile.alloc : !tile.slice<21x43xbf16, block>
+      tile.compute [21, 43] sizes [21, 43] offsets []() vector 1 reduce [] {
+        %v = tile.load %k at affine_map<(t, j)[s0, s1] -> (j, t)> : !tile.slice<43x21xbf16, global> -> bf16
+        tile.store %v, %turned at affine_map<(t, j)[s0, s1] -> (t, j)> : bf16, !tile.slice<21x43xbf16, block>
+        tile.yield
+      }
+      tile.sync <block>
+      tile.compute [64, 43, 21] sizes [64, 43, 21] offsets []() vector 1 reduce [2] into(%y : !tile.slice<64x43xf32, global>) at [affine_map<(i, j, t)[s0, s1, s2] -> (i, j)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "dpbf16-6x4"} {
+      ^bb0(%sum: f32):
+        %a = tile.load %q at affine_map<(i, j, t)[s0, s1, s2] -> (i, t)> : !tile.slice<64x21xbf16, global> -> bf16
+        %b = tile.load %turned at affine_map<(i, j, t)[s0, s1, s2] -> (t, j)> : !tile.slice<21x43xbf16, block> -> bf16
+        %wa = arith.extf %a : bf16 to f32
+        %wb = arith.extf %b : bf16 to f32
+        %p = arith.mulf %wa, %wb : f32
+        %s = arith.addf %sum, %p : f32
+        tile.yield %s : f32
+      }
+    }
+  }
+}

@@ -255,6 +255,18 @@ TEST(BlockOrderTest, nothing_is_found_where_the_least_tiles_do_not_fit) {
 }
 
 // Eight blocks of rows on three cores: the last round leaves one idle.
+TEST(BlockOrderTest, chains_have_the_same_form_whatever_they_are_called) {
+  OperatorChain chain = gemmChain(128, 64, 32, 256), renamed = chain, wider = chain, online = chain;
+  renamed.loops[0].name = "rows";
+  renamed.loops[0].expr = 7;
+  renamed.tensors[1].name = "weights";
+  EXPECT_EQ(chain.form(), renamed.form());
+  wider.loops[1].extent = 65;
+  EXPECT_NE(chain.form(), wider.form());
+  online.loops[3].whole = true;
+  EXPECT_NE(chain.form(), online.form());
+}
+
 TEST(BlockOrderTest, idle_cores_are_charged) {
   OperatorChain chain = gemmChain(64, 8, 8, 64);
   OrderChoice choice = weigh(chain, {1e9, {}, 3, 1, 0}, mlkn(8, 8, 8, 16));

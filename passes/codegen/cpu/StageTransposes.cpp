@@ -4,6 +4,7 @@
 // its lanes go along that.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/LayOutTerms.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/target/TargetOrError.h"
 
@@ -232,6 +233,7 @@ struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> 
         turn(what);
         ++turned;
       }
+      grouped += layOutTerms(part, *known);
     }
   }
 };

@@ -18,7 +18,39 @@ struct Transpose {
   LoadOp load;
   StoreOp store;
   int64_t from, to;
+  int64_t together = 1; ///< neighbours along `from` that are neighbours where they are written, too: moved as one
 };
+
+/// How many elements along a dim are written side by side, groups of them apart; 1: none. Other indices than that of
+/// the group and that in it do not depend on the dim.
+int64_t writtenTogether(StoreOp store, int64_t dim) {
+  AffineMap map = store.getMap();
+  int64_t size = store.getSlice().getType().getShape().empty() ? 1 : store.getSlice().getType().getShape().back();
+  AffineExpr along = getAffineDimExpr(dim, store.getContext());
+  if (size == 1 || map.getResults().back() != along % size)
+    return 1;
+  auto depends = [&](AffineExpr index) { return index.isFunctionOfDim(dim); };
+  return llvm::count_if(map.getResults().drop_back(), depends) == 1 &&
+                 llvm::is_contained(map.getResults(), along.floorDiv(size))
+             ? size
+             : 1;
+}
+
+/// The dim along which neighbours, or groups of `together`, are written one after another.
+int64_t writtenAlong(StoreOp store, int64_t together) {
+  SliceType type = store.getSlice().getType();
+  AffineMap map = store.getMap();
+  if (together == 1)
+    return innermostDim(type, map);
+  auto groups = SliceType::get(type.getContext(), type.getShape().drop_back(), type.getElementType(), type.getSpace());
+  return innermostDim(groups, map.dropResult(map.getNumResults() - 1));
+}
+
+/// Whether the nest goes over all of a dim, in whole groups of `size`.
+bool goesOverWhole(ComputeOp compute, int64_t dim, int64_t size) {
+  return compute.getSizes()[dim] == compute.getExtents()[dim] && compute.getExtents()[dim] % size == 0 &&
+         !llvm::is_contained(compute.getOffsetDims(), dim);
+}
 
 std::optional<Transpose> matchTranspose(ComputeOp compute) {
   Block &body = compute.getBodyBlock();
@@ -28,12 +60,16 @@ std::optional<Transpose> matchTranspose(ComputeOp compute) {
   auto store = dyn_cast<StoreOp>(*std::next(body.begin()));
   if (!load || !store || load.getGuard() || store.getStreamed() || store.getValue() != load.getValue())
     return std::nullopt;
-  // Of narrower ones a square takes more registers than there are.
-  if (!load.getValue().getType().isIntOrFloat() || load.getValue().getType().getIntOrFloatBitWidth() < 16)
+  Transpose found{load, store, innermostDim(load.getSlice().getType(), load.getMap()), -1};
+  if (found.from < 0)
     return std::nullopt;
-  Transpose found{load, store, innermostDim(load.getSlice().getType(), load.getMap()),
-                  innermostDim(store.getSlice().getType(), store.getMap())};
-  if (found.from < 0 || found.to < 0 || found.from == found.to)
+  if (int64_t size = writtenTogether(store, found.from); goesOverWhole(compute, found.from, size))
+    found.together = size;
+  found.to = writtenAlong(store, found.together);
+  // Of narrower ones a square takes more registers than there are.
+  Type element = load.getValue().getType();
+  if (found.to < 0 || found.from == found.to || !element.isIntOrFloat() ||
+      element.getIntOrFloatBitWidth() * found.together < 16)
     return std::nullopt;
   return found;
 }
@@ -43,8 +79,9 @@ public:
   TransposeEmitter(OpBuilder &builder, ComputeOp compute, const Transpose &what, const IRMapping &values,
                    VectorShape shape)
       : builder(builder), compute(compute), what(what), values(values), loc(compute.getLoc()),
-        element(Transpose(what).load.getValue().getType()), lanes(shape.bytes / elementBytes(element)),
-        indices(compute.getExtents().size()), offsets(indices) {}
+        element(Transpose(what).load.getValue().getType()), moved(movedType()),
+        lanes(shape.bytes * 8 / moved.getIntOrFloatBitWidth()), indices(compute.getExtents().size()), offsets(indices) {
+  }
 
   void emit() {
     offsets.assign(offsets.size(), constant(0));
@@ -54,6 +91,12 @@ public:
   }
 
 private:
+  Type movedType() const {
+    return what.together == 1 ? element : Type(builder.getIntegerType(what.together * element.getIntOrFloatBitWidth()));
+  }
+  /// Elements of the dim that a lane stands for.
+  int64_t elementsPerLane(int64_t dim) const { return dim == what.from ? what.together : 1; }
+
   /// The loops over all other dims, then over squares.
   void emitDim(int64_t dim) {
     int64_t size = dim < rank() ? compute.getSizes()[dim] : 0, extent = dim < rank() ? compute.getExtents()[dim] : 0;
@@ -80,18 +123,19 @@ private:
 
   /// Whole vectors along a dim in a loop, and the rest.
   void forBlocks(int64_t dim, llvm::function_ref<void(Count count)> body) {
-    int64_t size = compute.getSizes()[dim], whole = size / lanes * lanes;
+    int64_t each = elementsPerLane(dim), step = lanes * each;
+    int64_t size = compute.getSizes()[dim], whole = size / step * step;
     if (compute.getExtents()[dim] % size != 0)
       return forBlocksWithin(dim, body);
     if (whole > 0)
-      loop(offsets[dim], add(offsets[dim], whole), lanes, [&](Value at) {
+      loop(offsets[dim], add(offsets[dim], whole), step, [&](Value at) {
         indices[dim] = at;
         body({lanes, Value()});
       });
     if (whole == size)
       return;
     indices[dim] = add(offsets[dim], whole);
-    body({size - whole, Value()});
+    body({(size - whole) / each, Value()});
   }
 
   /// The same in a tile that may reach past the end of the dim.
@@ -114,11 +158,11 @@ private:
   }
 
   void emitSquare(Count rows, Count columns) {
-    auto type = VectorType::get({lanes}, element);
-    Value zero = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)));
+    Value zero =
+        arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(VectorType::get({lanes}, moved))));
     SmallVector<Value> square;
     for (int64_t row = 0; row < lanes; ++row)
-      square.push_back(row < rows.known ? read(type, zero, row, maskOf(row, rows, columns)) : zero);
+      square.push_back(row < rows.known ? read(row, maskOf(row, rows, columns)) : zero);
     square = transpose(square);
     for (int64_t column = 0; column < columns.known; ++column)
       write(square[column], column, maskOf(column, columns, rows));
@@ -126,12 +170,15 @@ private:
 
   /// The lanes of line `number` of `lines` that are there, if it is there itself; null: all.
   Value maskOf(int64_t number, Count lines, Count filled) {
-    auto type = VectorType::get({lanes}, builder.getI1Type());
+    auto type = VectorType::get({lanes * what.together}, builder.getI1Type());
     if (lines.isKnown() && filled.isKnown())
       return filled.known == lanes
                  ? Value()
-                 : vector::ConstantMaskOp::create(builder, loc, type, ArrayRef<int64_t>{filled.known}).getResult();
+                 : vector::ConstantMaskOp::create(builder, loc, type, ArrayRef<int64_t>{filled.known * what.together})
+                       .getResult();
     Value count = filled.isKnown() ? constant(filled.known) : filled.computed;
+    if (what.together > 1)
+      count = arith::MulIOp::create(builder, loc, count, constant(what.together));
     if (!lines.isKnown()) {
       Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, constant(number), lines.computed);
       count = arith::SelectOp::create(builder, loc, exists, count, constant(0));
@@ -156,19 +203,28 @@ private:
     return rows;
   }
 
-  Value read(VectorType type, Value zero, int64_t row, Value mask) {
+  /// Of memory: as many elements as a vector of what is moved has.
+  VectorType stored() const { return VectorType::get({lanes * what.together}, element); }
+
+  Value read(int64_t row, Value mask) {
     LoadOp load = what.load;
-    Value memory = values.lookup(load.getSlice());
+    Value memory = values.lookup(load.getSlice()), value;
     SmallVector<Value> index = at(load.getMap(), what.to, row);
-    if (!mask)
-      return vector::LoadOp::create(builder, loc, type, memory, index);
-    return vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zero);
+    if (mask)
+      value = vector::MaskedLoadOp::create(
+          builder, loc, stored(), memory, index, mask,
+          arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(stored()))));
+    else
+      value = vector::LoadOp::create(builder, loc, stored(), memory, index);
+    return what.together == 1 ? value : vector::BitCastOp::create(builder, loc, VectorType::get({lanes}, moved), value);
   }
 
   void write(Value value, int64_t column, Value mask) {
     StoreOp store = what.store;
     Value memory = values.lookup(store.getSlice());
-    SmallVector<Value> index = at(store.getMap(), what.from, column);
+    SmallVector<Value> index = at(store.getMap(), what.from, column * what.together);
+    if (what.together > 1)
+      value = vector::BitCastOp::create(builder, loc, stored(), value);
     if (!mask)
       vector::StoreOp::create(builder, loc, value, memory, index);
     else
@@ -202,7 +258,7 @@ private:
   Transpose what;
   const IRMapping &values;
   Location loc;
-  Type element;
+  Type element, moved;
   int64_t lanes;
   SmallVector<Value> indices, offsets;
 };
