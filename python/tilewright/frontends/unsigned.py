@@ -82,7 +82,7 @@ class _Operation:
         return any(kind in _UNSIGNED for kind in self.kinds[:2])
 
     def make(
-        self, op_type: str, inputs: list[str], output: str | None = None, **attributes: int
+        self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any
     ) -> NodeProto:
         """A node at the place of this one; without a name, its output is new."""
         self._made += 1
