@@ -17,7 +17,6 @@ from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError, OutputError
 from tilewright.frontends import ImportedModel
-from tilewright.frontends.unsigned import keep_signs
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.signature import Array, Signature, TensorSpec
 
@@ -46,6 +45,8 @@ def import_onnx(
     stripped, large = _strip(model, base=base, name=name)
     try:
         answer, module = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+    except ModelError as error:
+        raise ModelError(error.message, where=f"{name}, {error.where}", hint=error.hint) from None
     except IreeError as error:
         raise ModelError(
             f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
@@ -102,7 +103,6 @@ def _strip(
             # One encoding for all: the importer does not read every one of ONNX's.
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
-    keep_signs(stripped, name=name)
     return stripped, large
 
 

@@ -31,18 +31,9 @@ _WIDER: dict[int, int] = {
 Types = dict[str, int]
 
 
-def keep_signs(model: onnx.ModelProto, *, name: str) -> None:
-    """Rewrites the model in place; `name` is its name in errors."""
-    if _has_losing_ops(model.graph):
-        inferred = onnx.shape_inference.infer_shapes(model)
-        _rewrite_graph(model.graph, _types_in(inferred.graph), name)
-
-
-def _has_losing_ops(graph: GraphProto) -> bool:
-    return any(
-        node.op_type in _REWRITES or any(_has_losing_ops(inner) for inner in _subgraphs(node))
-        for node in graph.node
-    )
+def keep_signs(model: onnx.ModelProto) -> bool:
+    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    return _rewrite_graph(model.graph, _types_in(model.graph))
 
 
 def _subgraphs(node: NodeProto) -> list[GraphProto]:
@@ -56,24 +47,31 @@ def _types_in(graph: GraphProto) -> Types:
     return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
 
 
-def _rewrite_graph(graph: GraphProto, types: Types, model: str) -> None:
+def _rewrite_graph(graph: GraphProto, types: Types) -> bool:
     nodes: list[NodeProto] = []
+    is_changed = False
     for node in graph.node:
         for inner in _subgraphs(node):
-            _rewrite_graph(inner, types | _types_in(inner), model)
+            is_changed |= _rewrite_graph(inner, types | _types_in(inner))
         rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-        operation = _Operation(graph, node, types, model)
-        nodes += rewrite(operation) if rewrite and operation.reads_unsigned else [node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+        operation = _Operation(graph, node, types)
+        if rewrite is None or not operation.reads_unsigned:
+            nodes.append(node)
+            continue
+        nodes += rewrite(operation)
+        is_changed = True
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return is_changed
 
 
 class _Operation:
     """A node with what a rewrite needs to know, and a maker of the nodes that replace it."""
 
-    def __init__(self, graph: GraphProto, node: NodeProto, types: Types, model: str) -> None:
+    def __init__(self, graph: GraphProto, node: NodeProto, types: Types) -> None:
         self.node = node
-        self._graph, self._model = graph, model
+        self._graph = graph
         self.kinds = [types.get(operand, TensorProto.UNDEFINED) for operand in node.input]
         self._made = 0
 
@@ -104,7 +102,7 @@ class _Operation:
         kind = next(_UNSIGNED[kind] for kind in self.kinds if kind in _UNSIGNED)
         raise ModelError(
             f"{self.node.op_type} of {kind} is not supported, as IREE's importer takes it as signed",
-            where=f"{self._model}, '{self.node.name}'",
+            where=f"'{self.node.name}'",
             hint="put Casts to a signed type around it in the model",
         )
 
