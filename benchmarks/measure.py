@@ -162,10 +162,7 @@ class _Round:
         if self._is_short():
             self._write_repetitions()
             # Nothing is timed here, so all may compile at once. (Above, compilers try out which flags are best.)
-            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                list(
-                    pool.map(lambda system: self._attempt(system, self._prepare_repetitions), self._running())
-                )
+            self._attempt_at_once(self._prepare_repetitions)
             for system in self._running():
                 self._attempt(system, self._choose_calls)
         with alone(self._plan.alone):
@@ -183,6 +180,17 @@ class _Round:
             self._item.records[system].fail(error)
             # It may still hold the workload, and its times are worth nothing beside those of the others.
             self._clients[system].stop()
+
+    def _attempt_at_once(self, step: Callable[[str], None]) -> None:
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            try:
+                list(pool.map(lambda system: self._attempt(system, step), self._running()))
+            except KeyboardInterrupt:
+                # Nobody waits for what is being compiled.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for client in self._clients.values():
+                    client.stop()
+                raise
 
     def _ask(self, system: str, request: str, **arguments: Any) -> dict[str, Any]:
         return self._clients[system].ask(request, limit=self._plan.call_limit, **arguments)

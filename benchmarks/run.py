@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,55 +15,63 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tilewright.cores import available_cores
-from tilewright.targets import resolve_targets
 
 from benchmarks import machine, simulated
 from benchmarks.alone import alone
 from benchmarks.client import ROOT
 from benchmarks.measure import Plan, Result, measure
+from benchmarks.options import Options, parse
 from benchmarks.peers import LIMITS, PEERS, Settings
 from benchmarks.plot import plot
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import make_rows, summarize
-from benchmarks.suites import MEMORY_BOUND, SUITES, select
+from benchmarks.suites import MEMORY_BOUND, select
 from benchmarks.workloads import Workload
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    unknown = set(options.peers) - set(PEERS)
-    if unknown:
-        return _error(f"no peer is called '{min(unknown)}'; there are {', '.join(PEERS)}")
+    options = parse(arguments, description=__doc__)
     workloads = select(options.suite, dtypes=options.dtypes, pattern=options.workloads)
     if not workloads:
-        return _error(f"no workload of {', '.join(options.suite)} is called '{options.workloads}'")
-    if resolve_targets(options.target, threads=1)[0].backend == "cuda":
-        return _simulate(workloads, options)
+        return _error(
+            f"no workload of {', '.join(options.suite)} in {', '.join(options.dtypes)} is called "
+            f"'{options.workloads}'; python -m benchmarks.workloads --list names them"
+        )
+    try:
+        return _simulate(workloads, options) if options.is_simulated else _measure(workloads, options)
+    except ChildProcessError as error:
+        return _error(str(error))
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+
+
+def _measure(workloads: Sequence[Workload], options: Options) -> int:
     settings = Settings(threads=options.threads, target=options.target)
     plan = Plan(
-        rounds=options.rounds,
-        seconds=options.seconds,
-        prepare_limit=options.limit,
-        alone=tuple(shlex.split(options.alone)),
+        rounds=options.rounds, seconds=options.seconds, prepare_limit=options.limit, alone=options.alone
     )
+    report: Report | None = None
     with tempfile.TemporaryDirectory(prefix="tilewright-benchmarks-") as folder:
         with alone(plan.alone):
             limits = machine.limits(Path(folder), threads=settings.threads)
         peers = {name: PEERS[name] for name in options.peers}
         if MEMORY_BOUND.issuperset(options.suite):
             peers |= LIMITS
-        for results, versions in measure(workloads, peers, settings, plan, folder=Path(folder), say=_say):
-            # After every workload, so that a run that is cut short leaves what it has.
-            report = _report(results, versions, settings, plan, limits)
-            _write(options, report)
-    if options.plot:
-        plot(report, options.plot)
-    if not (options.json or options.markdown or options.plot):
-        print(to_markdown(report))
+        try:
+            for results, versions in measure(workloads, peers, settings, plan, folder=Path(folder), say=_say):
+                report = _report(results, versions, settings, plan, limits)
+                _write(options, report)
+        finally:
+            # Also of a run that is cut short.
+            if report is not None and options.plot:
+                plot(report, options.plot)
+            if report is not None and not options.writes_files:
+                print(to_markdown(report))
     return 0
 
 
-def _simulate(workloads: Sequence[Workload], options: argparse.Namespace) -> int:
+def _simulate(workloads: Sequence[Workload], options: Options) -> int:
     """Kernels for a GPU run on the simulated device; peers have nothing to compare there."""
     names = [(workload.name, workload.dtype) for workload in workloads]
     conditions = [
@@ -84,36 +92,6 @@ def _simulate(workloads: Sequence[Workload], options: argparse.Namespace) -> int
     if not (options.json or options.markdown):
         print(page)
     return int(any(row.status in ("failed", "wrong") for row in rows))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="benchmarks/run.py", description=__doc__)
-    parser.add_argument("suite", nargs="+", choices=SUITES)
-    parser.add_argument("--peers", type=_list, default=list(PEERS), help=f"systems, of {','.join(PEERS)}")
-    parser.add_argument("--target", default="cpu", help="what ours compiles for; a GPU is simulated")
-    parser.add_argument("--threads", type=int, default=available_cores(), help="of every system")
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
-    parser.add_argument("--dtypes", type=_list, default=["f32", "bf16"], help="of f32,bf16")
-    parser.add_argument(
-        "--seconds", type=float, default=3.0, help="of timing for a workload, all systems together"
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="each in fresh processes, on fresh inputs")
-    parser.add_argument(
-        "--limit", type=float, default=180.0, help="seconds that preparing a program may take"
-    )
-    parser.add_argument(
-        "--alone",
-        default="",
-        metavar="COMMAND",
-        help="keeps others off the machine while times are taken: prints a line when it is free, ends with its input",
-    )
-    for form in ("json", "markdown", "plot"):
-        parser.add_argument(f"--{form}", type=Path, metavar="FILE")
-    return parser
-
-
-def _list(text: str) -> list[str]:
-    return text.split(",")
 
 
 def _report(
@@ -141,7 +119,7 @@ def _report(
     )
 
 
-def _write(options: argparse.Namespace, report: Report) -> None:
+def _write(options: Options, report: Report) -> None:
     if options.json:
         options.json.write_text(json.dumps(report.to_json(), indent=1) + "\n")
     if options.markdown:
@@ -158,4 +136,6 @@ def _error(message: str) -> int:
 
 
 if __name__ == "__main__":
+    # `timeout` and its like end a run as Ctrl-C does: peers' processes end with it, and the report is written.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

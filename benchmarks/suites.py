@@ -19,12 +19,15 @@ SUITES: dict[str, tuple[str, ...]] = {
 MEMORY_BOUND = frozenset({"bandwidth"})
 """Suites whose limit is a copy, which takes turns with the systems."""
 
+DTYPES = ("f32", "bf16")
+"""Element types, as they are called on command lines."""
+
 _DTYPES_OF_SUITE = {
-    "stitch": ("f32", "bf16"),
+    "stitch": DTYPES,
     "bandwidth": ("f32",),
     "models": ("f32",),
-    "gemm": ("f32", "bf16"),
-    "chains": ("f32", "bf16"),
+    "gemm": DTYPES,
+    "chains": DTYPES,
 }
 
 

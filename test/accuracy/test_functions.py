@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from functions import FUNCTIONS
@@ -57,3 +59,12 @@ def test_judge_finds_a_wrong_function(name: str, other: str) -> None:
         verdict = bench.points(replace(FUNCTIONS[name], body=f"%r = math.{other} %a : f32"))
     assert verdict.worst > 1000
     assert bool(verdict.wrong) == (name == "log")
+
+
+def test_document_states_the_bounds_that_are_asserted() -> None:
+    """And the largest error that it gives for all of f32 keeps them."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "math.md").read_text()
+    rows = re.findall(r"^\| (\w+)[^|]*\| ([\d.]+) ulp( of the argument)? \| ([\d.]+) \|", text, re.MULTILINE)
+    stated = {name: (float(bound), bool(argument)) for name, bound, argument, _ in rows}
+    assert stated == {f.name: (f.bound, f.of_argument) for f in FUNCTIONS.values()}
+    assert all(float(error) <= float(bound) for _, bound, _, error in rows)

@@ -45,6 +45,8 @@ def import_onnx(
     stripped, large = _strip(model, base=base, name=name)
     try:
         answer, module = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+    except ModelError as error:
+        raise ModelError(error.message, where=f"{name}, {error.where}", hint=error.hint) from None
     except IreeError as error:
         raise ModelError(
             f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
@@ -101,35 +103,7 @@ def _strip(
             # One encoding for all: the importer does not read every one of ONNX's.
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
-    _name_zero_points(stripped)
     return stripped, large
-
-
-def _name_zero_points(model: onnx.ModelProto) -> None:
-    """Writes out the zero points that products of bytes may leave out: without them the importer takes every byte as
-    signed."""
-    products = [node for node in model.graph.node if node.op_type in ("MatMulInteger", "ConvInteger")]
-    if not products:
-        return
-    types = _element_types(model)
-    for node in products:
-        operands = [types.get(name) for name in node.input[:2]]
-        if onnx.TensorProto.UINT8 not in operands:
-            continue
-        node.input.extend([""] * (4 - len(node.input)))
-        for place, (operand, kind) in enumerate(zip(node.input[:2], operands, strict=True), start=2):
-            if not node.input[place] and kind is not None:
-                zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(kind))
-                node.input[place] = f"{node.output[0]}.zero_point_of.{operand}"
-                model.graph.initializer.append(numpy_helper.from_array(zero, node.input[place]))
-
-
-def _element_types(model: onnx.ModelProto) -> dict[str, int]:
-    """Of every tensor whose type can be told."""
-    graph = onnx.shape_inference.infer_shapes(model).graph
-    values = [*graph.input, *graph.value_info, *graph.output]
-    types = {value.name: value.type.tensor_type.elem_type for value in values}
-    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
 
 
 def _copy_fields(source: Any, target: Any, *, leave: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tilewright.errors import IreeError
+from tilewright.errors import IreeError, ModelError
 from tilewright.iree.versions import check_iree
 from tilewright.process import Worker, WorkerDied
 from tilewright.signature import Signature, signature_from_types
@@ -56,6 +56,8 @@ class IreeCompiler:
     def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
         """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`), to bytecode."""
         answer, module, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)
+        if "refused" in answer:
+            raise ModelError(**answer["refused"])
         if not answer["ok"]:
             raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
         return answer, module

@@ -16,6 +16,8 @@ from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.compiler.tools.import_onnx import importer_externalization_overrides as externalization
 
+from tilewright.iree.unsigned import keep_signs
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -33,10 +35,12 @@ class Imported:
 
 
 def import_stripped_model(data: bytes, *, scope: str) -> Imported:
-    """Checks, infers shapes, imports; initializers without data become parameters in `scope`."""
+    """Checks, infers shapes, rewrites what would lose signs, imports; stubs become parameters in `scope`."""
     model = onnx.ModelProto.FromString(data)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
+    if keep_signs(model):
+        _infer_shapes(model, taken_out)
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=ir.Context()).operation
     parameters = externalization.ParamData(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from tilewright.errors import ModelError
+
 # How IREE prints modules: the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
 _SEVERITIES = ("note", "warning", "error", "remark")
@@ -20,7 +22,13 @@ def import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     """Imports a stripped ONNX model; see `onnx_importer`."""
     from tilewright.iree.onnx_importer import import_stripped_model
 
-    imported = import_stripped_model(blob, scope=header["scope"])
+    try:
+        imported = import_stripped_model(blob, scope=header["scope"])
+    except ModelError as error:
+        return {
+            "ok": False,
+            "refused": {"message": error.message, "where": error.where, "hint": error.hint},
+        }, b""
     answer = {
         "ok": True,
         "function": imported.function,

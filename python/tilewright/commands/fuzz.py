@@ -1,0 +1,70 @@
+"""`tilewright fuzz`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tilewright.commands.group import common
+from tilewright.errors import TilewrightError
+
+
+@click.command()
+@click.option(
+    "--seeds", default="0:256", show_default=True, metavar="A:B", help="Random graphs of these seeds."
+)
+@click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for reproducers and summary.json.")
+@click.option(
+    "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."
+)
+@click.option(
+    "--replay", type=click.Path(path_type=Path), metavar="FILE", help="Judge this ONNX model instead."
+)
+@click.option("--hostile", type=click.IntRange(1), metavar="N", help="Feed N broken inputs instead.")
+@click.option(
+    "--corpus", type=click.Path(path_type=Path), help="Folder of lit tests to break, for --hostile."
+)
+@common
+def fuzz(
+    seeds: str,
+    target: str,
+    jobs: int | None,
+    out: Path | None,
+    shrink: bool,
+    replay: Path | None,
+    hostile: int | None,
+    corpus: Path | None,
+) -> None:
+    """Hold random models to float64, and the front end to clean errors on broken ones."""
+    try:
+        from tilewright.fuzz import command
+    except ModuleNotFoundError as error:
+        raise TilewrightError(
+            f"the judge needs {error.name}", hint="pip install 'tilewright[compare]'"
+        ) from None
+
+    first, end = _range(seeds)
+    if replay is not None:
+        command.replay(replay, seed=first, target=target, say=click.echo)
+        return
+    if hostile is not None:
+        failures = command.feed_hostile(
+            range(first, first + hostile), jobs=jobs, out=out, corpus=corpus, say=click.echo
+        )
+    else:
+        summary = command.fuzz(
+            range(first, end), target=target, jobs=jobs, out=out, small=shrink, say=click.echo
+        )
+        failures = len(summary["failures"])
+    if failures:
+        raise TilewrightError(f"{failures} findings", hint="see the lines above")
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, end = text.partition(":")
+    if not (first.isdigit() and end.isdigit() and int(first) < int(end)):
+        raise click.BadParameter(f"'{text}' is not of the form A:B with A < B", param_hint="--seeds")
+    return int(first), int(end)

@@ -1,0 +1,68 @@
+"""What all commands have in common: how errors end them, and where messages go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from tilewright.errors import PassError, TilewrightError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_TRACEBACK = "tilewright.traceback"
+
+
+class Commands(click.Group):
+    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except TilewrightError as error:
+            if context.meta.get(_TRACEBACK):
+                raise
+            click.echo(f"error: {' '.join(str(error).split())}", err=True)
+            if isinstance(error, PassError) and error.reproducer:
+                click.echo(f"reproduce it with: {error.reproducer}", err=True)
+            context.exit(1)
+        except BrokenPipeError:
+            # Whoever reads our output has seen enough.
+            sys.stderr.close()
+            context.exit(0)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            context.exit(130)
+        except Exception as error:
+            if context.meta.get(_TRACEBACK):
+                raise
+            summary = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+            click.echo(f"internal error: {summary}; run with --traceback for a report", err=True)
+            context.exit(70)
+
+
+def common(command: Command) -> Command:
+    """Options that every command has."""
+
+    def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            context.meta[_TRACEBACK] = True
+
+    option = click.option(
+        "--traceback",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=remember,
+        help="Show where in Tilewright an error comes from.",
+    )
+    return option(command)
+
+
+def tell(text: str) -> None:
+    """For people, not for pipes."""
+    click.echo(text, err=True)

@@ -1,0 +1,186 @@
+"""Ops on unsigned integers that IREE's importer takes as signed, rewritten so that it cannot, or refused.
+
+It keeps the sign of a type for comparisons, Max, Min and casts, and loses it in the ops below: the numbers would be
+wrong with no error. Most of these become ops in which it is kept, in a type that holds all values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+from tilewright.errors import ModelError
+
+_UNSIGNED: dict[int, str] = {
+    TensorProto.UINT8: "uint8",
+    TensorProto.UINT16: "uint16",
+    TensorProto.UINT32: "uint32",
+    TensorProto.UINT64: "uint64",
+}
+_WIDER: dict[int, int] = {
+    TensorProto.UINT8: TensorProto.INT32,
+    TensorProto.UINT16: TensorProto.INT32,
+    TensorProto.UINT32: TensorProto.INT64,
+}
+"""Signed types that hold all values of an unsigned one."""
+
+Types = dict[str, int]
+
+
+def keep_signs(model: onnx.ModelProto) -> bool:
+    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    return _rewrite_graph(model.graph, _types_in(model.graph))
+
+
+def _subgraphs(node: NodeProto) -> list[GraphProto]:
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
+def _types_in(graph: GraphProto) -> Types:
+    """Element types, of every tensor whose type can be told."""
+    values = [*graph.input, *graph.value_info, *graph.output]
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
+
+
+def _rewrite_graph(graph: GraphProto, types: Types) -> bool:
+    nodes: list[NodeProto] = []
+    is_changed = False
+    for node in graph.node:
+        for inner in _subgraphs(node):
+            is_changed |= _rewrite_graph(inner, types | _types_in(inner))
+        rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        operation = _Operation(graph, node, types)
+        if rewrite is None or not operation.reads_unsigned:
+            nodes.append(node)
+            continue
+        nodes += rewrite(operation)
+        is_changed = True
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return is_changed
+
+
+class _Operation:
+    """A node with what a rewrite needs to know, and a maker of the nodes that replace it."""
+
+    def __init__(self, graph: GraphProto, node: NodeProto, types: Types) -> None:
+        self.node = node
+        self._graph = graph
+        self.kinds = [types.get(operand, TensorProto.UNDEFINED) for operand in node.input]
+        self._made = 0
+
+    @property
+    def reads_unsigned(self) -> bool:
+        return any(kind in _UNSIGNED for kind in self.kinds[:2])
+
+    def make(
+        self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any
+    ) -> NodeProto:
+        """A node at the place of this one; without a name, its output is new."""
+        self._made += 1
+        output = output or f"{self.node.output[0]}.as_signed_{self._made}"
+        return helper.make_node(op_type, inputs, [output], name=self.node.name, **attributes)
+
+    def with_inputs(self, inputs: list[str], outputs: list[str]) -> NodeProto:
+        """This node with other operands and results."""
+        copy = NodeProto()
+        copy.CopyFrom(self.node)
+        copy.input[:], copy.output[:] = inputs, outputs
+        return copy
+
+    def constant(self, array: np.ndarray[tuple[()], np.dtype[np.generic]], name: str) -> str:
+        self._graph.initializer.append(numpy_helper.from_array(array, name))
+        return name
+
+    def refuse(self) -> NoReturn:
+        kind = next(_UNSIGNED[kind] for kind in self.kinds if kind in _UNSIGNED)
+        raise ModelError(
+            f"{self.node.op_type} of {kind} is not supported, as IREE's importer takes it as signed",
+            where=f"'{self.node.name}'",
+            hint="put Casts to a signed type around it in the model",
+        )
+
+
+def _as_identity(operation: _Operation) -> list[NodeProto]:
+    return [operation.make("Identity", list(operation.node.input[:1]), operation.node.output[0])]
+
+
+def _clip_by_bounds(operation: _Operation) -> list[NodeProto]:
+    """Max and Min are the same, and keep the sign."""
+    value, *bounds = operation.node.input
+    sides = [(op, bound) for op, bound in zip(("Max", "Min"), bounds, strict=False) if bound]
+    nodes = []
+    for op, bound in sides:
+        nodes.append(operation.make(op, [value, bound]))
+        value = nodes[-1].output[0]
+    return [*nodes, operation.make("Identity", [value], operation.node.output[0])]
+
+
+def _divide_wider(operation: _Operation) -> list[NodeProto]:
+    """Bytes alone: there is no cast back to the others."""
+    if operation.kinds != [TensorProto.UINT8, TensorProto.UINT8]:
+        operation.refuse()
+    return _in_type(operation, TensorProto.INT32)
+
+
+def _pool_in_floats(operation: _Operation) -> list[NodeProto]:
+    """Pooling knows no integers but signed bytes; floats hold all bytes."""
+    if operation.kinds != [TensorProto.UINT8]:
+        operation.refuse()
+    return _in_type(operation, TensorProto.FLOAT)
+
+
+def _in_type(operation: _Operation, kind: int) -> list[NodeProto]:
+    """The operation in another type, between casts; results beyond the first keep their own."""
+    casts = [operation.make("Cast", [operand], to=kind) for operand in operation.node.input]
+    first, *others = operation.node.output
+    wide = f"{first}.as_signed"
+    compute = operation.with_inputs([cast.output[0] for cast in casts], [wide, *others])
+    return [*casts, compute, operation.make("Cast", [wide], first, to=operation.kinds[0])]
+
+
+def _pick_by_index(operation: _Operation) -> list[NodeProto]:
+    """Indices of the largest in a wider type, and the values at them."""
+    kind, (value, count) = operation.kinds[0], operation.node.input
+    if kind not in _WIDER:
+        operation.refuse()
+    values, indices = [*operation.node.output, ""][:2]
+    indices = indices or f"{values}.indices"
+    axis = next((a.i for a in operation.node.attribute if a.name == "axis"), -1)
+    cast = operation.make("Cast", [value], to=_WIDER[kind])
+    nodes = [cast, operation.with_inputs([cast.output[0], count], [f"{values}.as_signed", indices])]
+    if values:
+        nodes.append(operation.make("GatherElements", [value, indices], values, axis=axis))
+    return nodes
+
+
+def _name_zero_points(operation: _Operation) -> list[NodeProto]:
+    """Writes out the zero points that products of bytes may leave out: without them every byte is taken as signed."""
+    node = operation.with_inputs(list(operation.node.input), list(operation.node.output))
+    node.input.extend([""] * (4 - len(node.input)))
+    for place, kind in enumerate(operation.kinds[:2], start=2):
+        if not node.input[place] and kind != TensorProto.UNDEFINED:
+            zero = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
+            node.input[place] = operation.constant(zero, f"{node.output[0]}.zero_point_{place - 2}")
+    return [node]
+
+
+_REWRITES: dict[str, Callable[[_Operation], list[NodeProto]]] = {
+    "Abs": _as_identity,
+    "Clip": _clip_by_bounds,
+    "ConvInteger": _name_zero_points,
+    "Div": _divide_wider,
+    "MatMulInteger": _name_zero_points,
+    "MaxPool": _pool_in_floats,
+    "Mod": _divide_wider,
+    "ReduceL1": _Operation.refuse,
+    "ReduceL2": _Operation.refuse,
+    "ReduceMean": _Operation.refuse,
+    "TopK": _pick_by_index,
+}

@@ -1,0 +1,114 @@
+"""Ops on unsigned integers keep their sign through IREE's importer, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from conftest import make_model, value
+from onnx import TensorProto, helper
+
+Array = np.ndarray[Any, Any]
+
+# Most have the highest bit set, so that they are negative to whoever takes them as signed.
+BYTES = np.array([[255, 3, 128, 200], [127, 129, 0, 254], [17, 201, 202, 1]], np.uint8)
+DIVISORS = np.array([[2, 200, 129, 7], [255, 3, 1, 128], [4, 100, 203, 255]], np.uint8)
+
+COMPUTED: dict[str, Callable[[Array, Array], Array]] = {
+    "Abs": lambda x, y: x,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Div": lambda x, y: x // y,
+    "Mod": lambda x, y: x % y,
+    "Clip": lambda x, y: np.clip(x, 20, 210),
+    "TopK": lambda x, y: np.sort(x, axis=0)[::-1][:2],
+    "ReduceMax": lambda x, y: x.max(keepdims=True),
+    "Greater": lambda x, y: x > y,
+}
+INPUTS = {"Max": "xy", "Min": "xy", "Div": "xy", "Mod": "xy", "Greater": "xy"}
+CONSTANTS: dict[str, list[Array]] = {
+    "Clip": [np.array(20, np.uint8), np.array(210, np.uint8)],
+    "TopK": [np.array([2])],
+}
+
+
+def test_bytes_keep_their_sign() -> None:
+    nodes, outputs = [], []
+    constants: dict[str, Array] = {}
+    for name in COMPUTED:
+        given = {f"{name}_{place}": array for place, array in enumerate(CONSTANTS.get(name, []))}
+        constants |= given
+        produced = [name, "indices"] if name == "TopK" else [name]
+        nodes.append(helper.make_node(name, [*INPUTS.get(name, "x"), *given], produced))
+        expected = COMPUTED[name](BYTES, DIVISORS)
+        kind = TensorProto.BOOL if name == "Greater" else TensorProto.UINT8
+        outputs.append(value(name, [*expected.shape], kind))
+    nodes[list(COMPUTED).index("TopK")].attribute.append(helper.make_attribute("axis", 0))
+    inputs = [value(name, [*BYTES.shape], TensorProto.UINT8) for name in "xy"]
+    program = tilewright.compile(make_model(nodes, inputs, outputs, constants), threads=1)
+    results = program(BYTES, DIVISORS)
+    for name, result in zip(COMPUTED, results, strict=True):
+        np.testing.assert_array_equal(result, COMPUTED[name](BYTES, DIVISORS), err_msg=name)
+
+
+def test_pooled_bytes_keep_their_sign() -> None:
+    image = np.random.default_rng(5).integers(0, 256, (1, 2, 6, 6)).astype(np.uint8)
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    model = make_model(
+        [node], [value("x", [1, 2, 6, 6], TensorProto.UINT8)], [value("y", [1, 2, 3, 3], TensorProto.UINT8)]
+    )
+    expected = image.reshape(1, 2, 3, 2, 3, 2).max(axis=(3, 5))
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(image)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_the_largest_of_wider_integers(dtype: type) -> None:
+    x = np.array([1, 0, 5, 3], dtype) - dtype(1)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"])
+    outputs = [value("y", [2], kind), value("i", [2], TensorProto.INT64)]
+    program = tilewright.compile(
+        make_model([node], [value("x", [4], kind)], outputs, {"k": np.array([2])}), threads=1
+    )
+    values, indices = program(x)
+    np.testing.assert_array_equal(values, x[[1, 2]])
+    np.testing.assert_array_equal(indices, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "dtype"),
+    [
+        ("Div", "xx", TensorProto.UINT32),
+        ("Mod", "xx", TensorProto.UINT16),
+        ("TopK", "xk", TensorProto.UINT64),
+        ("ReduceL1", "x", TensorProto.UINT32),
+    ],
+)
+def test_what_cannot_keep_its_sign_is_refused(op: str, inputs: str, dtype: int) -> None:
+    outputs = ["y", "i"] if op == "TopK" else ["y"]
+    node = helper.make_node(op, list(inputs), outputs, name="halved")
+    model = make_model([node], [value("x", [4], dtype)], [value("y", [4], dtype)], {"k": np.array([2])})
+    with pytest.raises(tilewright.TilewrightError) as error:
+        tilewright.compile(model)
+    assert f"'halved': {op} of uint" in str(error.value) and "signed" in str(error.value)
+
+
+def test_branches_keep_signs_too() -> None:
+    values = np.array([1, 128, 255], np.uint8)
+
+    def branch(op: str) -> onnx.GraphProto:
+        return helper.make_graph(
+            [helper.make_node(op, ["x"], [op])], op, [], [value(op, [3], TensorProto.UINT8)]
+        )
+
+    branches = {"then_branch": branch("Abs"), "else_branch": branch("Identity")}
+    model = make_model(
+        [helper.make_node("If", ["c"], ["y"], **branches)],
+        [value("c", [], TensorProto.BOOL), value("x", [3], TensorProto.UINT8)],
+        [value("y", [3], TensorProto.UINT8)],
+    )
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(np.array(True), values)[0], values)
