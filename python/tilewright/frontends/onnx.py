@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError, OutputError
 from tilewright.frontends import ImportedModel
+from tilewright.frontends.scatters import flatten_scatters
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.signature import Array, Signature, TensorSpec
 
@@ -102,6 +103,7 @@ def _strip(
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
     _name_zero_points(stripped)
+    flatten_scatters(stripped)
     return stripped, large
 
 
