@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", default="cpu", help="what ours compiles for; a GPU is simulated")
     parser.add_argument("--threads", type=int, default=available_cores(), help="of every system")
     parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
-    parser.add_argument("--dtypes", type=_list, default=["f32", "bf16"], help="of f32,bf16")
+    parser.add_argument("--dtypes", type=_list, default=["f32", "bf16"], help="of f32,f16,bf16")
     parser.add_argument(
         "--seconds", type=float, default=3.0, help="of timing for a workload, all systems together"
     )

@@ -22,9 +22,9 @@ MEMORY_BOUND = frozenset({"bandwidth"})
 _DTYPES_OF_SUITE = {
     "stitch": ("f32", "bf16"),
     "bandwidth": ("f32",),
-    "models": ("f32",),
-    "gemm": ("f32", "bf16"),
-    "chains": ("f32", "bf16"),
+    "models": ("f32", "f16", "bf16"),
+    "gemm": ("f32", "f16", "bf16"),
+    "chains": ("f32", "f16", "bf16"),
 }
 
 
@@ -37,5 +37,5 @@ def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> lis
         ]
         for dtype in _DTYPES_OF_SUITE[suite]:
             if dtype in dtypes:
-                chosen += named if dtype == "f32" else [workload.in_bfloat16() for workload in named]
+                chosen += [workload.in_type(dtype) for workload in named]
     return chosen
