@@ -142,6 +142,11 @@ def tune(
     check_iree()
     cores = threads or available_cores()
     targets = resolve_targets(target, threads=cores)
+    if targets[0].backend != "cpu":
+        raise TuningError(
+            f"kernels for GPUs are not measured, and {targets[0].name} is one",
+            hint="compile without: the plan that is predicted to be quickest is used",
+        )
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
