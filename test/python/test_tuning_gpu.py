@@ -16,6 +16,7 @@ import tilewright
 from click.testing import CliRunner
 from fake_cuda import FakeCuda
 from tilewright.cli import cli
+from tilewright.cuda import Cuda
 from tilewright.tuning import on_gpu
 from tilewright.tuning.bundle import make_bundle, take_results
 from tilewright.tuning.database import Database
@@ -116,7 +117,7 @@ def test_what_cannot_be_bundled_or_imported_is_refused(model: Path, folder: Path
 
 def test_buffers_hold_numbers_that_harm_nobody() -> None:
     fake = FakeCuda()
-    cuda = on_gpu.Cuda(fake)
+    cuda = Cuda(fake)
     floats = on_gpu._filled({"element": "f16", "shape": [3]}, cuda).read(np.empty(3, np.float16))
     places = on_gpu._filled({"element": "i64", "shape": [3]}, cuda).read(np.empty(3, np.int64))
     assert (floats > 0).all() and (floats < 2).all() and not places.any()
