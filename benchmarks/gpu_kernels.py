@@ -55,6 +55,7 @@ class Row:
     """One model; None where it did not compile."""
 
     workload: str
+    dtype: str = "f32"
     reason: str = ""
     alone: Launches | None = None
     """IREE alone."""
@@ -69,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="cuda:h200", help="a GPU")
     parser.add_argument("--suite", default="models")
     parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument(
+        "--dtypes", type=lambda text: text.split(","), default=["f32"], help="of f32,f16,bf16"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
@@ -80,9 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "tilewright": machine.revision(ROOT),
     }
     rows: list[Row] = []
-    for workload in select([options.suite], dtypes=["f32"], pattern=options.workloads):
+    for workload in select([options.suite], dtypes=options.dtypes, pattern=options.workloads):
         rows.append(count(workload, target=options.target))
-        print(f"{workload.name} {rows[-1].reason}".rstrip(), file=sys.stderr, flush=True)
+        print(f"{workload.name} {workload.dtype} {rows[-1].reason}".rstrip(), file=sys.stderr, flush=True)
         if options.json:
             options.json.write_text(
                 json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
@@ -105,11 +109,12 @@ def count(workload: Workload, *, target: str) -> Row:
                 for phase in ("2-preprocessing.mlir", "3-stitched.mlir")
             )
         except TilewrightError as error:
-            return Row(workload=workload.name, reason=error.message)
+            return Row(workload=workload.name, dtype=workload.dtype, reason=error.message)
     predicted = {kernel.name: kernel.predicted_seconds for kernel in program.kernels}
     contracting = {kernel.name for kernel in program.kernels if any(op.micro_kernel for op in kernel.ops)}
     return Row(
         workload=workload.name,
+        dtype=workload.dtype,
         alone=_count(alone, ours=()),
         stitched=_count(stitched, ours=predicted, contracting=contracting),
         predicted_s=sum(predicted.get(name, 0.0) for name in stitched),
@@ -131,14 +136,15 @@ def _count(launched: Sequence[str], *, ours: Container[str], contracting: Contai
 def to_markdown(rows: Sequence[Row], about: dict[str, str]) -> str:
     """A page."""
     header = [
-        "model", "IREE alone", "contractions", "others",
+        "model", "type", "IREE alone", "contractions", "others",
         "stitched", "ours", "of them contractions", "contractions (IREE)", "others (IREE)", "ours predicted, µs",
     ]  # fmt: skip
     cells = [
-        [row.workload, row.reason, *[""] * 8]
+        [row.workload, row.dtype, row.reason, *[""] * 8]
         if row.alone is None or row.stitched is None
         else [
             row.workload,
+            row.dtype,
             *map(str, (row.alone.total, row.alone.iree_contractions, row.alone.iree_others)),
             *map(str, (row.stitched.total, row.stitched.ours, row.stitched.ours_contractions)),
             *map(str, (row.stitched.iree_contractions, row.stitched.iree_others)),

@@ -71,7 +71,7 @@ def simulate_workloads(names: Sequence[tuple[str, str]], *, target: str, jobs: i
 
 
 def _simulate(name: tuple[str, str], *, target: str) -> SimulatedRow:
-    workload = WORKLOADS[name[0]] if name[1] == "f32" else WORKLOADS[name[0]].in_bfloat16()
+    workload = WORKLOADS[name[0]].in_type(name[1])
     about: dict[str, Any] = {
         "suite": workload.suite,
         "workload": name[0],

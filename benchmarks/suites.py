@@ -19,13 +19,13 @@ SUITES: dict[str, tuple[str, ...]] = {
 MEMORY_BOUND = frozenset({"bandwidth"})
 """Suites whose limit is a copy, which takes turns with the systems."""
 
-DTYPES = ("f32", "bf16")
+DTYPES = ("f32", "f16", "bf16")
 """Element types, as they are called on command lines."""
 
 _DTYPES_OF_SUITE = {
-    "stitch": DTYPES,
+    "stitch": ("f32", "bf16"),
     "bandwidth": ("f32",),
-    "models": ("f32",),
+    "models": DTYPES,
     "gemm": DTYPES,
     "chains": DTYPES,
 }
@@ -40,5 +40,5 @@ def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> lis
         ]
         for dtype in _DTYPES_OF_SUITE[suite]:
             if dtype in dtypes:
-                chosen += named if dtype == "f32" else [workload.in_bfloat16() for workload in named]
+                chosen += [workload.in_type(dtype) for workload in named]
     return chosen

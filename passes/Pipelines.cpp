@@ -259,10 +259,20 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createExportIree());
 }
 
-void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
+void buildCudaNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
   buildNormalizing(manager, options, /*isGpu=*/true);
+}
+
+void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
+  buildCudaNormalized(manager, options);
   buildPrograms(manager, options, /*isGpu=*/true);
+}
+
+/// A normalized function to kernels at the NVVM dialect and their launches.
+void buildCudaSubprogram(OpPassManager &manager, const KernelOptions &options) {
+  buildPrograms(manager, options, /*isGpu=*/true);
+  buildCudaKernels(manager, options);
 }
 
 void buildCudaSimulated(OpPassManager &manager, const KernelOptions &options) {
@@ -297,6 +307,11 @@ void tilewright::registerAllPassesAndPipelines() {
       "tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
   PassPipelineRegistration<KernelOptions>(
       "tilewright-cuda-kernels", "Fuse an IREE module into CUDA kernels at the NVVM dialect", buildCudaSimulated);
+  PassPipelineRegistration<KernelOptions>("tilewright-cuda-normalize", "Prepare an IREE module for planning on a GPU",
+                                          buildCudaNormalized);
+  PassPipelineRegistration<KernelOptions>(
+      "tilewright-cuda-subprogram", "Compile a function of tile-print-subprograms to the NVVM dialect",
+      buildCudaSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
                                           buildCudaCodegen);
 }

@@ -84,11 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--suites",
         type=lambda text: text.split(","),
-        default=["stitch", "bandwidth", "models"],
+        default=["stitch", "bandwidth", "gemm", "chains", "models"],
         help=f"of {','.join(SUITES)}",
     )
     parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
-    parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "bf16"])
+    parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
     parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
     parser.add_argument("--jobs", type=int, default=available_cores())
     return parser
@@ -140,11 +140,14 @@ def make_bundle(
     return size
 
 
-def _urgency(entry: Mapping[str, Any]) -> tuple[bool, int, int]:
-    """What counts most comes first: named patterns in f32, arrays out of the caches, models; then bf16, and chance."""
-    order = ("stitch", "bandwidth", "models", "gemm", "chains", "random-stitch")
+def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
+    """What counts most comes first: models, chains and matmuls in f16, as GPUs are used, other patterns in f32; then
+    the same in other types, and chance."""
+    contracting = ("models", "chains", "gemm")
+    order = (*contracting, "stitch", "bandwidth", "random-stitch")
+    first = "f16" if entry["suite"] in contracting else "f32"
     suite = order.index(entry["suite"])
-    return suite == len(order) - 1, int(entry["dtype"] != "f32"), suite
+    return suite == len(order) - 1, entry["dtype"] != first, suite
 
 
 def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dict[str, Any]:

@@ -30,9 +30,8 @@ class DrawingError(RuntimeError):
 
 
 def build_model(name: str, dtype: str) -> ModelProto:
-    """A workload's model, in f32 or bf16."""
-    workload = WORKLOADS[name]
-    return (workload if dtype == "f32" else workload.in_bfloat16()).build()
+    """A workload's model, in f32, f16 or bf16."""
+    return WORKLOADS[name].in_type(dtype).build()
 
 
 def digest(arrays: Sequence[Array]) -> str:

@@ -1,4 +1,4 @@
-"""Runs a bundle: is everything right, then how long does it take, beside PyTorch and JAX.
+"""Runs a bundle: is everything right, then how long does it take, beside PyTorch, Triton and JAX.
 
 The most valuable comes first, and what the time does not reach is said to be missing: correctness and times of our
 kernels and of whole programs, PyTorch op by op, and then, workload by workload, the systems that compile for seconds.
@@ -25,7 +25,16 @@ from tilewright.errors import ProgramError
 
 from benchmarks.client import Client, PeerError
 from benchmarks.gpu_check.report import Row, to_json, to_markdown
-from benchmarks.gpu_check.worker import JAX, OURS_BARE, OURS_IREE, SYSTEMS, TORCH, TORCH_COMPILE
+from benchmarks.gpu_check.worker import (
+    JAX,
+    OURS_BARE,
+    OURS_IREE,
+    SYSTEMS,
+    TORCH,
+    TORCH_AUTOTUNE,
+    TORCH_COMPILE,
+    TRITON,
+)
 from benchmarks.peers import Settings
 
 MANIFEST, PROGRAMS = "manifest.json", "programs.zip"
@@ -126,7 +135,10 @@ class Check:
         for name in (OURS_BARE, OURS_IREE, TORCH):
             yield from ((name, entry) for entry in entries)
         for entry in entries:
-            yield from ((name, entry) for name in (TORCH_COMPILE, JAX))
+            compiling = (TRITON, TORCH_COMPILE, JAX) if entry["suite"] == "gemm" else (TORCH_COMPILE, JAX)
+            yield from ((name, entry) for name in compiling)
+        # Tens of seconds a workload.
+        yield from ((TORCH_AUTOTUNE, entry) for entry in entries)
 
     def _measure_copy(self, client: Client) -> None:
         try:

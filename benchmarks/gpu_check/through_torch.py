@@ -41,6 +41,8 @@ class TorchEager:
 class TorchCompile(TorchEager):
     """PyTorch with torch.compile as it is by default."""
 
+    _mode = "default"
+
     def __init__(self) -> None:
         super().__init__()
         # What is compiled here is thrown away: nobody else's cache is filled, and none helps.
@@ -49,8 +51,14 @@ class TorchCompile(TorchEager):
 
     def _compiled(self, module: Callable[..., Any]) -> Callable[..., Any]:
         torch._dynamo.reset()
-        compiled: Callable[..., Any] = torch.compile(module, dynamic=False, fullgraph=True)
+        compiled: Callable[..., Any] = torch.compile(module, dynamic=False, fullgraph=True, mode=self._mode)
         return compiled
+
+
+class TorchMaxAutotune(TorchCompile):
+    """PyTorch with the kernels that were quickest here, launched as one CUDA graph."""
+
+    _mode = "max-autotune"
 
 
 class TorchProgram:

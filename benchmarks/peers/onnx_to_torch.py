@@ -311,6 +311,9 @@ _OPERATORS: dict[str, Operator] = {
     "Split": _split,
     "Slice": _slice,
     "Gather": _gather,
+    "LessOrEqual": _arithmetic(lambda a, b: a <= b),
+    # In place, as caches are kept.
+    "ScatterElements": lambda node: node[0].scatter_(node.attribute("axis", 0), node[1], node[2]),
     "Where": lambda node: torch.where(*node.operands()),
     "MatMul": _matmul,
     "Gemm": _gemm,

@@ -14,19 +14,24 @@ from functools import partial
 import onnx
 
 from benchmarks.workloads import contractions, stitch
-from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 from benchmarks.workloads.convolutional import CnnOptions, cnn
+from benchmarks.workloads.narrow import to_narrow
+from benchmarks.workloads.neural_fields import NerfOptions, nerf
 from benchmarks.workloads.random_stitches import SEEDS, random_stitch
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
 from benchmarks.workloads.speech import ConformerOptions, conformer_block
 from benchmarks.workloads.transformers import (
     BertOptions,
+    DecodeOptions,
     Gpt2Options,
     LlamaOptions,
     bert,
+    gpt2,
     gpt2_block,
+    gpt2_decode,
     llama_block,
+    state_of,
 )
 from benchmarks.workloads.vision import SwinOptions, VitOptions, swin, vit
 
@@ -35,10 +40,12 @@ __all__ = [
     "BertOptions",
     "CnnOptions",
     "ConformerOptions",
+    "DecodeOptions",
     "DienOptions",
     "Gpt2Options",
     "LlamaOptions",
     "MmoeOptions",
+    "NerfOptions",
     "SwinOptions",
     "VitOptions",
     "Workload",
@@ -48,10 +55,14 @@ __all__ = [
     "cnn",
     "conformer_block",
     "dien",
+    "gpt2",
     "gpt2_block",
+    "gpt2_decode",
     "llama_block",
     "mmoe",
+    "nerf",
     "random_stitch",
+    "state_of",
     "swin",
     "vit",
 ]
@@ -73,9 +84,11 @@ class Workload:
     is_large: bool = False
     """Too large for tests that need not measure anything."""
 
-    def in_bfloat16(self) -> Workload:
-        """The same in bfloat16; it keeps its name."""
-        return replace(self, build=lambda: to_bfloat16(self.build()), dtype="bf16")
+    def in_type(self, dtype: str) -> Workload:
+        """The same in f32, bf16 or f16; it keeps its name."""
+        if dtype == self.dtype:
+            return self
+        return replace(self, build=lambda: to_narrow(self.build(), dtype), dtype=dtype)
 
 
 # Token-major activations of a transformer layer and its MLP, and a decode step.
@@ -86,7 +99,7 @@ _LARGE = (2048, 4096)
 # 256 MB of float32.
 _BANDWIDTH = (65536, 1024)
 _LARGE_ELEMENTS = 1 << 22
-_LARGE_MODELS = ("bert", "vit-base", "swin-t")
+_LARGE_MODELS = ("bert", "vit-base", "swin-t", "gpt2", "gpt2-decode", "gpt2-decode-128")
 
 _Shapes = tuple[Sequence[int], ...]
 _Builder = Callable[..., onnx.ModelProto]
@@ -184,10 +197,20 @@ def _models() -> list[Workload]:
     bert_small = BertOptions(layers=2, hidden=128, heads=4, sequence=32, intermediate=512)
     grouped = LlamaOptions(key_value_heads=2)
     batch = MmoeOptions(batch=256)
+    wide, one = DecodeOptions(batch=128, maximum=128), DecodeOptions(layers=1, maximum=128)
+    dense = ConformerOptions(has_convolution=False)
     rows: list[tuple[str, Callable[[], onnx.ModelProto], str]] = [
         ("bert", bert, "BERT-base encoder, 12 layers, sequence 128, batch 1, f32"),
         ("bert-small", partial(bert, bert_small), "BERT encoder, 2 layers, hidden 128, sequence 32"),
         ("gpt2-block", gpt2_block, "one GPT-2 small block, sequence 128, causal"),
+        ("gpt2", gpt2, "GPT-2 small on a prompt of 128, without embeddings and vocabulary"),
+        ("gpt2-decode", gpt2_decode, "GPT-2 small on one more token, caches of 1024, batch 1"),
+        (
+            "gpt2-decode-128",
+            partial(gpt2_decode, wide),
+            "GPT-2 small on one more token, caches of 128, batch 128",
+        ),
+        ("gpt2-decode-block", partial(gpt2_decode, one), "one layer of gpt2-decode, caches of 128"),
         ("llama-block", llama_block, "one Llama block, hidden 512, 8 heads, sequence 128, SwiGLU"),
         ("llama-block-grouped", partial(llama_block, grouped), "llama-block with 2 key/value heads"),
         ("cnn", cnn, "small residual CNN, 1x3x32x32"),
@@ -195,6 +218,12 @@ def _models() -> list[Workload]:
         ("vit-base", vit, "ViT-base on patches of 16, 1x3x224x224"),
         ("swin-t", swin, "Swin-T, windows of 7, 1x3x224x224"),
         ("conformer-block", conformer_block, "one Conformer (M) block, 256 frames"),
+        (
+            "conformer-block-dense",
+            partial(conformer_block, dense),
+            "conformer-block without its convolutions",
+        ),
+        ("nerf", nerf, "MLP of a radiance field, 7 layers 64 wide, 16384 points"),
         ("mmoe", mmoe, "multi-gate mixture of 8 experts, batch 1"),
         ("mmoe-256", partial(mmoe, batch), "multi-gate mixture of 8 experts, batch 256"),
         ("dien", dien, "DIEN's attention and recurrence, unrolled over 16 steps, batch 256"),

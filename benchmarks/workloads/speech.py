@@ -18,6 +18,7 @@ class ConformerOptions:
     heads: int = 4
     sequence: int = 256
     kernel: int = 31
+    has_convolution: bool = True
     seed: int = 0
 
 
@@ -31,7 +32,8 @@ def conformer_block(options: ConformerOptions = ConformerOptions()) -> onnx.Mode
     x = g.op(
         "Add", x, self_attention(g, normed, batch=1, sequence=o.sequence, hidden=o.hidden, heads=o.heads)
     )
-    x = g.op("Add", x, _convolution(g, layer_norm(g, x, o.hidden), o))
+    if o.has_convolution:
+        x = g.op("Add", x, _convolution(g, layer_norm(g, x, o.hidden), o))
     x = _half_feed_forward(g, x, o.hidden)
     g.output(layer_norm(g, x, o.hidden), shape)
     return g.build()

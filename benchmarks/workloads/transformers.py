@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,18 @@ class Gpt2Options:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    """Sizes of a decode step; the defaults are GPT-2 small with room for 1024 tokens."""
+
+    layers: int = 12
+    hidden: int = 768
+    heads: int = 12
+    maximum: int = 1024
+    batch: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class LlamaOptions:
     """Sizes of one Llama block. `key_value_heads` below `heads` gives grouped-query attention."""
 
@@ -78,30 +91,58 @@ def bert(options: BertOptions = BertOptions()) -> onnx.ModelProto:
 
 def gpt2_block(options: Gpt2Options = Gpt2Options()) -> onnx.ModelProto:
     """One pre-norm GPT-2 block: fused qkv projection and Split, causal mask, tanh Gelu."""
+    return gpt2(options, layers=1, final_norm=False, name="gpt2_block")
+
+
+def gpt2(
+    options: Gpt2Options = Gpt2Options(), *, layers: int = 12, final_norm: bool = True, name: str = "gpt2"
+) -> onnx.ModelProto:
+    """GPT-2 on a prompt, after its embeddings and before its vocabulary."""
     o = options
-    head_size = o.hidden // o.heads
-    g = GraphBuilder("gpt2_block", seed=o.seed)
+    g = GraphBuilder(name, seed=o.seed)
     shape = (o.batch, o.sequence, o.hidden)
     x = g.input("hidden_states", shape)
-
-    normed = layer_norm(g, x, o.hidden)
-    qkv = _conv1d(g, normed, o.hidden, 3 * o.hidden, batch=o.batch, sequence=o.sequence)
-    parts = g.ops("Split", qkv, g.ints([o.hidden] * 3), results=3, axis=2)
-    query, key, value = (
-        split_heads(g, part, batch=o.batch, sequence=o.sequence, heads=o.heads, head_size=head_size)
-        for part in parts
-    )
-    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
-    scores = g.op("Add", g.op("Div", scores, g.scalar(math.sqrt(head_size))), causal_mask(g, o.sequence))
-    context = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
-    context = merge_heads(g, context, batch=o.batch, sequence=o.sequence, hidden=o.hidden)
-    x = g.op("Add", _conv1d(g, context, o.hidden, o.hidden, batch=o.batch, sequence=o.sequence), x)
-
-    normed = layer_norm(g, x, o.hidden)
-    inner = _conv1d(g, normed, o.hidden, 4 * o.hidden, batch=o.batch, sequence=o.sequence)
-    outer = _conv1d(g, gelu_tanh(g, inner), 4 * o.hidden, o.hidden, batch=o.batch, sequence=o.sequence)
-    g.output(g.op("Add", x, outer), shape)
+    mask = causal_mask(g, o.sequence)
+    for _ in range(layers):
+        x = _gpt2_layer(g, x, o, lambda keys, values: (keys, values, mask))
+    g.output(layer_norm(g, x, o.hidden) if final_norm else x, shape)
     return g.build()
+
+
+def gpt2_decode(options: DecodeOptions = DecodeOptions()) -> onnx.ModelProto:
+    """GPT-2 on one more token: each layer's keys and values are written at `position` of its two caches, which are
+    inputs and outputs [batch, heads, maximum, size of a head], and attention reads the caches up to there."""
+    o = options
+    g = GraphBuilder("gpt2_decode", seed=o.seed)
+    x = g.input("hidden_states", (o.batch, 1, o.hidden))
+    position = g.input("position", (1,), TensorProto.INT64)
+    row = (o.batch, o.heads, 1, o.hidden // o.heads)
+    cache = (o.batch, o.heads, o.maximum, o.hidden // o.heads)
+    place = g.op("Expand", g.op("Reshape", position, g.ints([1, 1, 1, 1])), g.ints(row))
+    tokens = g.constant(np.arange(o.maximum, dtype=np.int64).reshape(1, 1, 1, -1), "tokens")
+    is_past = g.op("LessOrEqual", tokens, position)
+    mask = g.op("Where", is_past, g.scalar(0.0), g.scalar(float(np.finfo(np.float32).min)))
+    caches: list[str] = []
+
+    def extend(keys: str, values: str) -> tuple[str, str, str]:
+        for kind, new in (("keys", keys), ("values", values)):
+            past = g.input(f"past_{kind}_{len(caches) // 2}", cache)
+            caches.append(g.op("ScatterElements", past, place, new, axis=2))
+        return caches[-2], caches[-1], mask
+
+    layer = Gpt2Options(hidden=o.hidden, heads=o.heads, sequence=1, batch=o.batch)
+    for _ in range(o.layers):
+        x = _gpt2_layer(g, x, layer, extend)
+    g.output(layer_norm(g, x, o.hidden), (o.batch, 1, o.hidden))
+    for extended in caches:
+        g.output(extended, cache)
+    return g.build()
+
+
+def state_of(decode: onnx.ModelProto) -> dict[str, str]:
+    """Of a decode step, the outputs that continue inputs."""
+    past = [value.name for value in decode.graph.input if value.name.startswith("past_")]
+    return dict(zip([value.name for value in decode.graph.output[1:]], past, strict=True))
 
 
 def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
@@ -168,6 +209,31 @@ def _bert_layer(g: GraphBuilder, x: str, additive_mask: str, o: BertOptions) -> 
 
     inner = gelu_erf(g, linear(g, x, o.hidden, o.intermediate))
     return layer_norm(g, g.op("Add", linear(g, inner, o.intermediate, o.hidden), x), o.hidden, epsilon=1e-12)
+
+
+def _gpt2_layer(
+    g: GraphBuilder, x: str, o: Gpt2Options, extend: Callable[[str, str], tuple[str, str, str]]
+) -> str:
+    """A pre-norm layer; `extend` makes of its keys and values those that are attended to, and their mask."""
+    head_size = o.hidden // o.heads
+    normed = layer_norm(g, x, o.hidden)
+    qkv = _conv1d(g, normed, o.hidden, 3 * o.hidden, batch=o.batch, sequence=o.sequence)
+    parts = g.ops("Split", qkv, g.ints([o.hidden] * 3), results=3, axis=2)
+    query, key, value = (
+        split_heads(g, part, batch=o.batch, sequence=o.sequence, heads=o.heads, head_size=head_size)
+        for part in parts
+    )
+    key, value, mask = extend(key, value)
+    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
+    scores = g.op("Add", g.op("Div", scores, g.scalar(math.sqrt(head_size))), mask)
+    context = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
+    context = merge_heads(g, context, batch=o.batch, sequence=o.sequence, hidden=o.hidden)
+    x = g.op("Add", _conv1d(g, context, o.hidden, o.hidden, batch=o.batch, sequence=o.sequence), x)
+
+    normed = layer_norm(g, x, o.hidden)
+    inner = _conv1d(g, normed, o.hidden, 4 * o.hidden, batch=o.batch, sequence=o.sequence)
+    outer = _conv1d(g, gelu_tanh(g, inner), 4 * o.hidden, o.hidden, batch=o.batch, sequence=o.sequence)
+    return g.op("Add", x, outer)
 
 
 def _conv1d(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, batch: int, sequence: int) -> str:

@@ -70,6 +70,12 @@ def _compiling(command: Command) -> Command:
             metavar="SCOPE=FILE",
             help="Parameter archive (.irpa) that MLIR input refers to.",
         ),
+        click.option(
+            "--state",
+            multiple=True,
+            metavar="OUTPUT=INPUT",
+            help="An output that continues an input in place, from call to call.",
+        ),
         common,
     ]
 
@@ -87,6 +93,7 @@ def _compiling(command: Command) -> Command:
         no_tuning: bool,
         entry: str | None,
         parameters: tuple[str, ...],
+        state: tuple[str, ...],
         **keywords: Any,
     ) -> Any:
         if tuning is not None and no_tuning:
@@ -102,6 +109,7 @@ def _compiling(command: Command) -> Command:
             tuning=None if no_tuning else tuning or default_path(),
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
+            state=dict(_continuation(text) for text in state),
         )
         return command(*arguments, options=options, **keywords)
 
@@ -115,6 +123,13 @@ def _parameter(text: str) -> tuple[str, Path]:
     if not equals:
         raise click.BadParameter(f"'{text}' is not of the form SCOPE=FILE", param_hint="--parameters")
     return scope, Path(path)
+
+
+def _continuation(text: str) -> tuple[str, str]:
+    output, equals, continued = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not of the form OUTPUT=INPUT", param_hint="--state")
+    return output, continued
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

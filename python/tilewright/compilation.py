@@ -40,6 +40,7 @@ from tilewright.program import Metadata, Program
 from tilewright.ptxas import KernelResources, assemble, find_ptxas
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
+from tilewright.state import check_in_place, check_state
 from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
@@ -66,6 +67,7 @@ def compile(
     tuning: str | os.PathLike[str] | bool = True,
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
+    state: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model to a program.
@@ -89,6 +91,8 @@ def compile(
             fills, False for none.
         entry: Which function is the program, for MLIR with several.
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
+        state: Outputs that continue inputs, by name (`{"present": "past"}`): they are updated in place, and stay on the
+            device between the calls of `Program.steps`. A model that would copy them is refused.
         progress: Called with the name of every step.
     """
     options = CompileOptions(
@@ -102,6 +106,7 @@ def compile(
         tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
+        state=dict(state or {}),
     )
     return compile_with(options, model, target, progress=progress)
 
@@ -156,6 +161,8 @@ def _compile_in(
         progress("importing the model")
         with _timed(seconds, "import"):
             imported = import_model(model, compiler=iree, directory=folder)
+        if imported.signature is not None:
+            check_state(options.state, imported.signature)
         dump.write("1-input.mlir", (imported.listing or "").encode() or imported.source)
 
         progress("IREE: to the preprocessing phase")
@@ -196,6 +203,11 @@ def _compile_in(
         signature = (
             imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
         )
+        check_state(options.state, signature)
+        if options.state and signature is not None:
+            with _timed(seconds, "state"):
+                stream = _to_stream(iree, imported, front, stitched, used_flags)
+                check_in_place(stream, interface.entry, options.state, signature)
     metadata = Metadata(
         target=narrowest.name if on_gpu else ",".join(target.name for target in targets),
         threads=threads,
@@ -210,6 +222,7 @@ def _compile_in(
             if target is not narrowest
         },
         signature=signature,
+        state=options.state,
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
         iree_flags=tuple(used_flags),
@@ -322,6 +335,16 @@ def _finish(
         empty = replace(stitched, text=front, report=report, plan=None, stored=StoredWeights())
         return module, empty, fewer
     raise first
+
+
+def _to_stream(
+    iree: IreeCompiler, imported: ImportedModel, front: str, stitched: Stitched, flags: Sequence[str]
+) -> str:
+    """What `_finish` compiled, at the phase that has buffers in place of tensors."""
+    if stitched.text == front:
+        return iree.compile_to(imported.source, "stream", flags=flags, name=imported.name)
+    source = stitched.text.encode()
+    return iree.resume(source, "preprocessing", stop="stream", flags=flags, name=imported.name).decode()
 
 
 _IREE_CUDA_TARGETS = {"sm_90": "sm_89"}

@@ -19,7 +19,7 @@ def random_inputs(model: ModelProto, seed: int) -> list[Array]:
     """Inputs in the order of the graph's: floats standard normal within ±4, integers within ±4, masks 0/1.
 
     A mask is an input whose name contains "mask"; its first entry along the last axis is always 1, so that no softmax
-    row is masked out altogether.
+    row is masked out altogether. One whose name contains "position" is of places: integers from 0 to 63.
     """
     rng = np.random.default_rng(seed)
     initialized = {tensor.name for tensor in model.graph.initializer}
@@ -40,6 +40,8 @@ def _random_input(value: onnx.ValueInfoProto, rng: np.random.Generator) -> Array
         return np.asarray(mask).astype(dtype)
     if dtype == np.bool_:
         return np.asarray(rng.random(shape) < 0.5)
+    if "position" in value.name:
+        return np.asarray(rng.integers(0, 64, shape)).astype(dtype)
     if np.issubdtype(dtype, np.integer):
         low = 0 if np.issubdtype(dtype, np.unsignedinteger) else -4
         return np.asarray(rng.integers(low, 5, shape)).astype(dtype)

@@ -24,6 +24,7 @@ def explain_text(metadata: Metadata) -> str:
     lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
     if metadata.variants:
         lines.append(_variants(metadata))
+    lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
     lines += [f"note: {note}" for note in metadata.notes]
     if metadata.seconds:
         steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())

@@ -43,6 +43,9 @@ class CompileOptions:
     parameters: Mapping[str, Path] = field(default_factory=dict)
     """Parameter archives (.irpa) that MLIR input refers to, by scope."""
 
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that continue inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
+
     def __post_init__(self) -> None:
         if self.threads is not None and not 1 <= self.threads <= 64:
             raise CompileError(

@@ -26,6 +26,7 @@ from tilewright.ptxas import KernelResources
 from tilewright.report import Kernel, Report
 from tilewright.runtime import BoundCall, Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
+from tilewright.state import Steps
 
 _FORMAT = 1
 
@@ -49,6 +50,8 @@ class Metadata:
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """Wider targets that every kernel of ours has a variant for, widest first, and what each needs."""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that are the buffers of inputs, updated in place."""
     report: Report = field(default_factory=Report)
     plan: dict[str, Any] | None = None
     iree_flags: tuple[str, ...] = ()
@@ -68,6 +71,7 @@ class Metadata:
             "threads": self.threads,
             "entry": self.entry,
             **(self.signature.to_json() if self.signature else {}),
+            "state": dict(self.state),
             "notes": list(self.notes),
             "seconds": dict(self.seconds),
             "iree": PINNED_IREE,
@@ -88,6 +92,7 @@ class Metadata:
             threads=data["threads"],
             entry=data["entry"],
             signature=Signature.from_json(data) if "inputs" in data else None,
+            state=data.get("state", {}),
             report=Report.from_json(data.get("report", {})),
             plan=data.get("plan"),
             iree_flags=tuple(data.get("iree_flags", ())),
@@ -128,6 +133,15 @@ class Program:
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
         return self.load().bind(checked, signature)
+
+    def steps(self, **state: Any) -> Steps:
+        """Calls with state between them (`compile(..., state=)`), which begins with the arrays that are given by the
+        names of their inputs, else with zeros."""
+        if not self._metadata.state or self.signature is None:
+            raise ProgramError(
+                "it has no state", where=self._metadata.entry, hint="compile it with state={output: input}"
+            )
+        return Steps(self.load(), self.signature, self._metadata.state, state)
 
     def load(self) -> Session:
         """Loads the program into the runtime, which the first call does otherwise."""

@@ -153,14 +153,47 @@ class Session:
             push = arguments.push_float if np.issubdtype(array.dtype, np.floating) else arguments.push_int
             push(array.item())
             return
-        view = self._device.allocator.allocate_buffer_copy(
+        arguments.push_ref(self.place(array))
+
+    def place(self, array: Array) -> Any:
+        """A copy of an array where programs read it: a buffer view of IREE's."""
+        return self._device.allocator.allocate_buffer_copy(
             memory_type=runtime.MemoryType.DEVICE_LOCAL,
             allowed_usage=runtime.BufferUsage.DEFAULT,
             device=self._device,
             buffer=array,
             element_type=runtime.array_interop.map_dtype_to_element_type(array.dtype),
         )
-        arguments.push_ref(view)
+
+    def read(self, view: Any, spec: TensorSpec) -> Array:
+        """What `place` or a call put there."""
+        return _read(view, spec.numpy_dtype, self._device)
+
+    def step(self, inputs: Sequence[Any], outputs: int) -> StepResults:
+        """Runs the program on arrays and on buffers that `place` or an earlier step gave."""
+        arguments = runtime.VmVariantList(len(inputs))
+        for index, value in enumerate(inputs):
+            if isinstance(value, np.ndarray):
+                is_scalar = self.signature is not None and self.signature.inputs[index].is_scalar
+                self._push(arguments, value, is_scalar=is_scalar)
+            else:
+                arguments.push_ref(value)
+        results = runtime.VmVariantList(outputs)
+        self._invoke(arguments, results)
+        return StepResults(results, self._device)
+
+
+class StepResults:
+    """What a call gave: arrays of the caller's own, or the buffers themselves."""
+
+    def __init__(self, results: Any, device: Any) -> None:
+        self._results, self._device = results, device
+
+    def array(self, index: int, spec: TensorSpec) -> Array:
+        return _pull(self._results, index, spec, self._device)
+
+    def buffer(self, index: int) -> Any:
+        return self._results.get_variant(index).deref(runtime.HalBufferView)
 
 
 class BoundCall:
@@ -188,6 +221,10 @@ def _pull(results: Any, index: int, spec: TensorSpec | None, device: Any) -> Arr
         return np.asarray(value, dtype=spec.numpy_dtype if spec else None)
     view = value.deref(runtime.HalBufferView)
     dtype = spec.numpy_dtype if spec else np.dtype(runtime.HalElementType.map_to_dtype(view.element_type))
+    return _read(view, dtype, device)
+
+
+def _read(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
     if 0 in view.shape:
         return np.empty(view.shape, dtype)
     # A copy: the program may go on using the buffer, as it does with a constant that it returns.

@@ -68,7 +68,8 @@ def stitch(
     plan takes where it has some.
     """
     started = time.perf_counter()
-    if plan is None and tuning is not None and targets[0].backend == "cpu":
+    # What was measured on a GPU had barriers of the grid.
+    if plan is None and tuning is not None and (targets[0].backend == "cpu" or grid_sync):
         return _stitch_tuned(
             text,
             worker=worker,

@@ -14,14 +14,14 @@ import tilewright
 from onnx import TensorProto, numpy_helper
 from tilewright.oracle import float64_reference
 
-from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
+from benchmarks.workloads.narrow import to_narrow
 
 
 def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
     """The model with every float32 as `dtype`."""
     if dtype == "bf16":
-        return to_bfloat16(model)
+        return to_narrow(model, "bf16")
     if dtype == "f16":
         for tensor in model.graph.initializer:
             if tensor.data_type == TensorProto.FLOAT:

@@ -10,8 +10,8 @@ import tilewright
 from tilewright.inputs import random_inputs
 from tilewright.oracle import float64_reference, relative_error, tolerance
 
-from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.narrow import to_narrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ def _holds(model: onnx.ModelProto, program: tilewright.Program) -> None:
 def test_convolution_is_right(name: str, dtype: str) -> None:
     model = _CASES[name].model()
     if dtype == "bf16":
-        model = to_bfloat16(model)
+        model = to_narrow(model, "bf16")
     _holds(model, tilewright.compile(model, threads=2))
 
 

@@ -10,8 +10,8 @@ import tilewright
 from tilewright.inputs import random_inputs
 from tilewright.oracle import float64_reference, relative_error, tolerance
 
-from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.narrow import to_narrow
 
 
 def _transposed_operand(rows: int, columns: int) -> onnx.ModelProto:
@@ -65,7 +65,7 @@ def _interleaved(rows: int, columns: int) -> onnx.ModelProto:
 def test_transposes_beside_arithmetic(
     make: Callable[[int, int], onnx.ModelProto], shape: tuple[int, int], dtype: str
 ) -> None:
-    model = make(*shape) if dtype == "f32" else to_bfloat16(make(*shape))
+    model = make(*shape) if dtype == "f32" else to_narrow(make(*shape), "bf16")
     program = tilewright.compile(model, threads=2, strict=True)
     assert len(program.kernels) == 1
     arrays = random_inputs(program.signature, seed=sum(shape))

@@ -30,8 +30,8 @@ from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime import missing_features
 
 from benchmarks.workloads import stitch
-from benchmarks.workloads.bfloat16 import to_bfloat16
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.narrow import to_narrow
 
 TARGETS = ("x86-64-avx512", "x86-64-avx2", "x86-64-v2")
 # IREE's cpu_data.h: SSE3 to SSE4.2; AVX, FMA, F16C, AVX2; AVX-512 F, CD, VL, DQ, BW.
@@ -121,7 +121,7 @@ def test_a_turned_operand_serves_each_variant(tmp_path: Path) -> None:
     scores = g.op("MatMul", g.input("q", q.shape), g.op("Transpose", g.input("k", k.shape), perm=[1, 0]))
     g.output(scores, (70, 43))
     targets = ("x86-64-avx512bf16", "x86-64-avx2", "x86-64-v2")
-    with compiled(to_bfloat16(g.build()), target=",".join(targets)) as result:
+    with compiled(to_narrow(g.build(), "bf16"), target=",".join(targets)) as result:
         kernel = kernel_of(result, tmp_path, targets)
         for target in targets[1:]:
             if missing_features(tilewright.Target.lookup(target).features):

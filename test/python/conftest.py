@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,18 @@ def make_model(
     initializers: dict[str, Array] | None = None,
     *,
     name: str = "graph",
+    opset: int = 20,
 ) -> onnx.ModelProto:
-    """A checked model at opset 20."""
+    """A checked model."""
     constants = [numpy_helper.from_array(value, key) for key, value in (initializers or {}).items()]
     graph = helper.make_graph(nodes, name, inputs, outputs, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     onnx.checker.check_model(model)
     return model
 
 
-def value(name: str, shape: list[int | str], element: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, element, shape)
+def value(name: str, shape: Sequence[int | str], element: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, list(shape))
 
 
 def softmax(x: Array) -> Array:

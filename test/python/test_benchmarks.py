@@ -209,7 +209,7 @@ def test_peer_is_right(peer: str, tmp_path: Path) -> None:
     "peer", [peer for peer in PEERS if peer != "onnxruntime"]
 )  # It has no bfloat16 softmax.
 def test_peer_is_right_in_bfloat16(peer: str, tmp_path: Path) -> None:
-    model = _SOFTMAX.in_bfloat16().build()
+    model = _SOFTMAX.in_type("bf16").build()
     [actual], _ = _prepared(peer, model, 1, tmp_path)
     [wanted] = float64_reference(model, random_inputs(model, 0))
     assert relative_error(actual, wanted) <= model_tolerance(model)

@@ -27,7 +27,12 @@ from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
 
 simulated = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
-NAMES = [("rms-norm-1x4096", "bf16"), ("batch-statistics-129x77", "f32"), ("bert-small", "f32")]
+NAMES = [
+    ("rms-norm-1x4096", "bf16"),
+    ("batch-statistics-129x77", "f32"),
+    ("bert-small", "f32"),
+    ("dense-512x768x2", "f16"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +64,7 @@ def only(manifest: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def test_a_bundle_has_all_that_is_needed_there(folder: Path, manifest: dict[str, Any]) -> None:
     assert [w["workload"] for w in manifest["workloads"]] == [
-        "batch-statistics-129x77", "bert-small", "rms-norm-1x4096",
+        "dense-512x768x2", "batch-statistics-129x77", "bert-small", "rms-norm-1x4096",
     ]  # fmt: skip
     with zipfile.ZipFile(folder / "programs.zip") as archive:
         held = set(archive.namelist())
@@ -82,7 +87,7 @@ def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], t
     assert report["gpu"]["gpu"] == "a simulated GPU"
     assert report["gpu"]["copy_gb_per_s"] > 0
     by_name = {w["workload"]: w for w in report["workloads"]}
-    for name in ("rms-norm-1x4096", "batch-statistics-129x77"):
+    for name in ("rms-norm-1x4096", "batch-statistics-129x77", "dense-512x768x2"):
         assert by_name[name]["status"] == {OURS_BARE: "ok"}
         assert by_name[name]["errors"][OURS_BARE] < 0.1
         launches = len(by_name[name]["kernels"])
@@ -174,6 +179,27 @@ def test_a_wheel_is_for_its_python() -> None:
     assert start._runs_here(older, "abi3")
     assert not start._runs_here(older, older)
     assert not start._runs_here("cp399", "abi3")
+
+
+def test_what_compiles_longest_has_its_turn_last(tmp_path: Path) -> None:
+    entries = [{"workload": "dense", "suite": "gemm"}, {"workload": "bert", "suite": "models"}]
+    check = Check(Options(tmp_path, tmp_path / "result", 1.0, ()), {"workloads": entries}, tmp_path)
+    order = [(name, entry["workload"]) for name, entry in check._order()]
+    assert order[:4] == [("kernels", "dense"), ("kernels", "bert"), ("iree", "dense"), ("iree", "bert")]
+    assert order[-2:] == [("torch-max-autotune", "dense"), ("torch-max-autotune", "bert")]
+    assert [workload for name, workload in order if name == "triton"] == ["dense"]
+    assert len(set(order)) == len(order)
+
+
+def test_contractions_in_f16_count_most() -> None:
+    names = [("softmax", "stitch", "f32"), ("dense", "gemm", "f32"), ("bert", "models", "f32")]
+    names += [("softmax", "stitch", "bf16"), ("dense", "gemm", "f16"), ("bert", "models", "f16")]
+    entries = [{"workload": name, "suite": suite, "dtype": dtype} for name, suite, dtype in names]
+    order = [(entry["workload"], entry["dtype"]) for entry in sorted(entries, key=bundle._urgency)]
+    assert order == [
+        ("bert", "f16"), ("dense", "f16"), ("softmax", "f32"),
+        ("bert", "f32"), ("dense", "f32"), ("softmax", "bf16"),
+    ]  # fmt: skip
 
 
 def test_out_of_time_is_said(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:

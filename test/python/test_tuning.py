@@ -413,6 +413,11 @@ def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 
+def test_a_gpu_is_not_tuned(rows_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(tilewright.TuningError, match="h200 is a GPU, whose kernels are timed where it is"):
+        tilewright.tune(rows_path, "cuda:h200", database=tmp_path / "db")
+
+
 def test_missing_database_is_an_error_only_where_it_was_named(rows_path: Path, tmp_path: Path) -> None:
     with pytest.raises(tilewright.TuningError, match="no such file"):
         _compile(rows_path, database=tmp_path / "none")

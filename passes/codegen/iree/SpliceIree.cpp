@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace tilewright {
@@ -185,6 +186,18 @@ private:
   StringRef objectPath;
 };
 
+/// What a kernel is given for an operand: the same elements in the same order, before reshapes. IREE makes a copy of a
+/// tensor that was updated in place where its reshape has several readers, but none where they read it as it is.
+Value beforeReshapes(Value operand) {
+  auto isStatic = [](Value value) { return cast<RankedTensorType>(value.getType()).hasStaticShape(); };
+  while (Operation *op = operand.getDefiningOp()) {
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) || !isStatic(op->getOperand(0)) || !isStatic(operand))
+      break;
+    operand = op->getOperand(0);
+  }
+  return operand;
+}
+
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
@@ -204,7 +217,9 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   static void dispatch(LaunchOp launch, const Kernel &kernel, ArrayRef<GpuVariant> variants) {
     OpBuilder builder(launch);
     OperationState state(launch.getLoc(), "flow.dispatch");
-    state.addOperands(launch.getInputs());
+    // The type of a tied result is that of its operand.
+    for (auto [number, input] : llvm::enumerate(launch.getInputs()))
+      state.addOperands(llvm::is_contained(kernel.tied, number) ? input : beforeReshapes(input));
     state.addTypes(launch.getResultTypes());
     state.addAttribute("entry_points", entryPoints(builder, kernel, variants));
     int32_t inputs = launch.getInputs().size();

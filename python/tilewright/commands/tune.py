@@ -36,6 +36,11 @@ _DATABASE = click.option(
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes that compile; default: one per core.")
 @click.option("--entry", help="The function to tune, for MLIR with several.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path),
+    help="For a GPU: the folder to fill with what times plans there.",
+)
 @common
 def tune(
     model: str,
@@ -46,6 +51,7 @@ def tune(
     candidates: int,
     jobs: int | None,
     entry: str | None,
+    bundle: Path | None,
 ) -> None:
     """Time plans of MODEL's kernels on this machine, for later compilations to use.
 
@@ -53,6 +59,13 @@ def tune(
     """
     from tilewright.tuning.show import print_tuning, tuning_progress
     from tilewright.tuning.tuner import tune as tune_model
+
+    if bundle is not None:
+        from tilewright.tuning.bundle import make_bundle
+
+        found = make_bundle(model_argument(model), target, bundle, numerics=numerics, candidates=candidates)
+        tell(f"{bundle}: {found} subprograms; where the GPU is, run: python3 run.py")
+        return
 
     with tuning_progress() as progress:
         result = tune_model(
@@ -106,8 +119,15 @@ def export_tuning(file: Path, database: Path | None) -> None:
 @_DATABASE
 @common
 def import_tuning(file: Path, database: Path | None) -> None:
-    """Take over the decisions in FILE; of two for the same subprogram, the later stays."""
+    """Take over the decisions in FILE; of two for the same subprogram, the later stays.
+
+    FILE is a database, or the results (.json) of a bundle for a GPU.
+    """
+    from tilewright.tuning.bundle import take_results
     from tilewright.tuning.database import Database
 
     with Database(database or default_path()) as kept:
+        if file.suffix == ".json":
+            tell(f"{kept.path}: {take_results(file, kept)} decisions")
+            return
         tell(f"{kept.path}: {kept.take_from(file)} decisions taken over")

@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError, OutputError
 from tilewright.frontends import ImportedModel
+from tilewright.frontends.scatters import flatten_scatters
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.signature import Array, Signature, TensorSpec
 
@@ -103,6 +104,7 @@ def _strip(
             # One encoding for all: the importer does not read every one of ONNX's.
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
+    flatten_scatters(stripped)
     return stripped, large
 
 

@@ -111,7 +111,7 @@ def _describe(value: onnx.ValueInfoProto) -> dict[str, Any]:
 
 
 class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
-    """IREE's importer with two repairs: only stubs become parameters, and no two share a key.
+    """IREE's importer with three repairs: only stubs become parameters, no two share a key, rows are scattered as rows.
 
     IREE maps "a:b" and "a_b" to the same key, so that one would silently get the other's weights.
     """
@@ -134,6 +134,33 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
             self._nv_map[extern_name or initializer.name] = value
             return value
         return super().import_initializer(initializer, extern_name)
+
+    def _handle_node_ScatterND(self, node: onnx.NodeProto) -> bool:
+        """Of rows by their numbers, an [n, 1], as torch's index_put; the rest goes the importer's way.
+
+        Both put rows where numbers say, but only this one stays a scatter of rows (see `frontends.scatters`).
+        """
+        if len(node.attribute) or self._shape(node.input[1])[1:] != [1]:
+            return False
+        data, numbers, rows = (self._nv_map[name] for name in node.input)
+
+        def create(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
+            return ir.Operation.create(
+                f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
+            ).result
+
+        last = create("constant.int", "!torch.int", [], value=ir.Attribute.parse("1 : i64"))
+        count = self._shape(node.input[1])[0]
+        flat = create("aten.squeeze.dim", f"!torch.vtensor<[{count}],si64>", [numbers, last])
+        chosen = create("prim.ListConstruct", "!torch.list<optional<vtensor>>", [flat])
+        no = create("constant.bool", "!torch.bool", [], value=ir.BoolAttr.get(False))
+        self._nv_map[node.output[0]] = create("aten.index_put", str(data.type), [data, chosen, rows, no])
+        return True
+
+    def _shape(self, name: str) -> list[int]:
+        """Empty where it is not known."""
+        found = self._gi.find_type_proto_for_name(name)
+        return [dim.dim_value for dim in found.tensor_type.shape.dim] if found else []
 
     def sanitize_name(self, name: str) -> str:
         # Only what needs no quotes in MLIR, and no "$", which names functions that IREE adds.

@@ -6,4 +6,6 @@
 - `database`: what was measured, in SQLite
 - `substitute`: decisions carried into the plan of a whole program
 - `tuner`: all of it in order
+- `deciding`: which plan won
+- `bundle`, `on_gpu`: the same for a GPU somewhere else
 """

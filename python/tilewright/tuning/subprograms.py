@@ -96,7 +96,10 @@ def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Pat
     target = write_target(setting.target, folder)
     options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
     passes = pipeline(
-        pass_text("tilewright-cpu-normalize", {"target": str(target), "numerics": setting.numerics}),
+        pass_text(
+            f"tilewright-{setting.target.backend}-normalize",
+            {"target": str(target), "numerics": setting.numerics},
+        ),
         pass_text("tile-print-subprograms", options),
     )
     run_passes(worker, text, passes, from_iree=True)

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import platform
-import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tilewright.compare import paired_ratio
 from tilewright.compilation import iree_flags as flags_for
 from tilewright.cores import available_cores
 from tilewright.errors import PassError, TuningError
@@ -45,6 +43,7 @@ from tilewright.tuning.database import (
     Measurement,
     open_for_tuning,
 )
+from tilewright.tuning.deciding import decide
 from tilewright.tuning.location import default_path
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import (
@@ -142,6 +141,11 @@ def tune(
     check_iree()
     cores = threads or available_cores()
     targets = resolve_targets(target, threads=cores)
+    if targets[0].backend != "cpu":
+        raise TuningError(
+            f"{targets[0].name} is a GPU, whose kernels are timed where it is",
+            hint="make a bundle for it with --bundle; until its results are imported, plans are as predicted",
+        )
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
@@ -150,7 +154,7 @@ def tune(
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
     with kept, tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
         folder = Path(name)
-        planned, setting = _plan(model, target, targets, threads, numerics, iree_flags, folder)
+        planned, setting = plan_program(model, target, targets, threads, numerics, iree_flags, folder)
         run = _Run(
             database=kept,
             setting=setting,
@@ -168,7 +172,7 @@ def tune(
         )
 
 
-def _plan(
+def plan_program(
     model: Model,
     choice: TargetChoice,
     targets: Sequence[Target],
@@ -317,24 +321,14 @@ class _One:
             self._say("timing the best", turn + 1, _TURNS)
         if unmeasured not in samples:
             return None
-        ratios = {name: paired_ratio(times, samples[unmeasured]) for name, times in samples.items()}
-        sure = [name for name in samples if name != unmeasured and ratios[name].high < 1.0]
-        winner = min(sure, key=lambda name: ratios[name].value, default=unmeasured)
         timed = [name for name in plans if name in known and known[name].seconds is not None]
-        decision = Decision(
+        decision = decide(
+            samples,
+            plans,
+            unmeasured=unmeasured,
             key=self.key,
             name=self._name,
             target=self._run.setting.target.name,
-            plan=plans[winner],
-            seconds=statistics.median(samples[winner]),
-            unmeasured_seconds=statistics.median(samples[unmeasured]),
-            unfused_seconds=min(
-                (statistics.median(samples[name]) for name in samples if len(plans[name].kernels) > 1),
-                default=None,
-            ),
-            ratio=ratios[winner].value,
-            ratio_low=ratios[winner].low,
-            ratio_high=ratios[winner].high,
             candidates=len(timed),
             machine=_machine(),
             measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -1,0 +1,148 @@
+"""The measured mode for GPUs: plans are compiled here, timed where the GPU is, and decided here again.
+
+A bundle has the PTX of the best few plans of every distinct subprogram, and what times them there (`on_gpu`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tilewright
+from tilewright.errors import OutputError, PassError, TuningError
+from tilewright.frontends import Model
+from tilewright.options import NumericsMode
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.plan import Plan
+from tilewright.process import Worker
+from tilewright.targets import TargetChoice, resolve_targets
+from tilewright.tuning.database import Database
+from tilewright.tuning.deciding import decide
+from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
+from tilewright.tuning.service import run_passes
+from tilewright.tuning.subprograms import Setting, list_candidates, write_target
+from tilewright.tuning.tuner import CANDIDATES, plan_hash, plan_program
+
+_RUN = """import os, subprocess, sys
+here = os.path.dirname(os.path.abspath(__file__))
+paths = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+command = [sys.executable, "-m", "tilewright.tuning.on_gpu", here, *sys.argv[1:]]
+sys.exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}).returncode)
+"""
+
+
+def make_bundle(
+    model: Model,
+    target: TargetChoice,
+    folder: Path,
+    *,
+    numerics: NumericsMode = "default",
+    candidates: int = CANDIDATES,
+    iree_flags: Sequence[str] = (),
+) -> int:
+    """Fills an empty folder for a machine with the target's GPU; gives the number of distinct subprograms."""
+    targets = resolve_targets(target, threads=1)
+    if targets[0].backend != "cuda":
+        raise TuningError(
+            f"{targets[0].name} is no GPU, so nothing is to be bundled", hint="tune it where it is"
+        )
+    if folder.exists() and any(folder.iterdir()):
+        raise OutputError("is not empty", where=str(folder), hint="name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
+        work = Path(name)
+        planned, setting = plan_program(model, target, targets, 1, numerics, iree_flags, work)
+        forms = {subprogram.form: subprogram for subprogram in reversed(planned.subprograms)}
+        subprograms = []
+        with zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED) as archive, Worker(work) as worker:
+            for number, (form, first) in enumerate(forms.items()):
+                assert planned.plan is not None
+                plans = _compile(form, setting, candidates, number, archive, worker, work)
+                if plans:
+                    kernel = planned.plan.kernels[first.kernel].name
+                    subprograms.append({"key": setting.key(form), "name": kernel, "plans": plans})
+    manifest = {"format": FORMAT, "target": setting.target.name, "subprograms": subprograms}
+    (folder / MANIFEST).write_text(json.dumps(manifest) + "\n")
+    (folder / "run.py").write_text(_RUN)
+    ignored = shutil.ignore_patterns("__pycache__", "_native*")
+    shutil.copytree(
+        Path(tilewright.__file__).parent, folder / "tilewright", ignore=ignored, ignore_dangling_symlinks=True
+    )
+    return len(subprograms)
+
+
+def _compile(
+    form: str,
+    setting: Setting,
+    count: int,
+    number: int,
+    archive: zipfile.ZipFile,
+    worker: Worker,
+    work: Path,
+) -> list[dict[str, Any]]:
+    """The plans that can be carried out, the unmeasured one first; none if that one cannot."""
+    try:
+        plans = list_candidates(form, setting, count=count, worker=worker, folder=work)
+    except PassError:
+        return []
+    compiled: list[dict[str, Any]] = []
+    for plan in {plan_hash(plan): plan for plan in plans}.values():
+        launches, ptx = work / "launches.json", work / "kernels.ptx"
+        plan.save(work / "plan.json")
+        target = str(write_target(setting.target, work))
+        options = {"target": target, "numerics": setting.numerics, "plan-in": str(work / "plan.json")}
+        passes = pipeline(
+            pass_text("tilewright-cuda-subprogram", options),
+            pass_text("tile-print-launches", {"output": str(launches)}),
+            pass_text("tile-emit-ptx", {"target": target, "path": str(ptx)}),
+        )
+        try:
+            run_passes(worker, form, passes)
+        except PassError:
+            if not compiled:
+                return []
+            continue
+        place = f"{number}/{len(compiled)}"
+        archive.write(ptx, f"{place}/kernels.ptx")
+        flow = json.loads(launches.read_text())
+        kept = {name: flow[name] for name in ("launches", "tensors")}
+        compiled.append({"plan": plan.to_json(), "folder": place, "launches": kept})
+    return compiled
+
+
+def take_results(path: Path, database: Database) -> int:
+    """Decides by what `on_gpu` wrote; gives the number of decisions."""
+    try:
+        results = json.loads(path.read_text())
+        if results["format"] != FORMAT:
+            raise TuningError("of another Tilewright", where=str(path), hint="make the bundle again")
+        taken = 0
+        for subprogram in results["subprograms"]:
+            plans = {str(i): Plan.from_json(p["plan"]) for i, p in enumerate(subprogram["plans"])}
+            samples = {str(i): p["seconds"] for i, p in enumerate(subprogram["plans"]) if p.get("seconds")}
+            if "0" not in samples:
+                continue  # The unmeasured plan does not run, so there is nothing to be faster than.
+            database.keep_decision(
+                decide(
+                    samples,
+                    plans,
+                    unmeasured="0",
+                    key=subprogram["key"],
+                    name=subprogram["name"],
+                    target=results["target"],
+                    candidates=len(samples),
+                    machine=results["machine"],
+                    measured_at=results["measured_at"],
+                )
+            )
+            taken += 1
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TuningError(
+            f"not the results of a tuning bundle: {error!r}", where=str(path), hint="name what run.py wrote"
+        ) from None
+    return taken

@@ -1,0 +1,44 @@
+"""Which plan of a subprogram won, from times that were taken in turns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from tilewright.compare import paired_ratio
+from tilewright.plan import Plan
+from tilewright.tuning.database import Decision
+
+
+def decide(
+    samples: Mapping[str, Sequence[float]],
+    plans: Mapping[str, Plan],
+    *,
+    unmeasured: str,
+    key: str,
+    name: str,
+    target: str,
+    candidates: int,
+    machine: str,
+    measured_at: str,
+) -> Decision:
+    """The plan that is faster than the unmeasured one beyond doubt, and of those the fastest; else the unmeasured."""
+    ratios = {plan: paired_ratio(times, samples[unmeasured]) for plan, times in samples.items()}
+    sure = [plan for plan in samples if plan != unmeasured and ratios[plan].high < 1.0]
+    winner = min(sure, key=lambda plan: ratios[plan].value, default=unmeasured)
+    cut = [statistics.median(samples[plan]) for plan in samples if len(plans[plan].kernels) > 1]
+    return Decision(
+        key=key,
+        name=name,
+        target=target,
+        plan=plans[winner],
+        seconds=statistics.median(samples[winner]),
+        unmeasured_seconds=statistics.median(samples[unmeasured]),
+        unfused_seconds=min(cut, default=None),
+        ratio=ratios[winner].value,
+        ratio_low=ratios[winner].low,
+        ratio_high=ratios[winner].high,
+        candidates=candidates,
+        machine=machine,
+        measured_at=measured_at,
+    )
