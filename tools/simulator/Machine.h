@@ -188,8 +188,8 @@ inline Thread &currentThread() { return *static_cast<Thread *>(stackOwner()); }
 
 inline Moment momentOf(const Thread &thread) {
   const Block &block = *thread.block;
-  return {block.index, thread.index / 32, thread.lane, block.gridBarriers, block.barriers, thread.warp->barriers,
-          thread.clusterArrivals, thread.clusterWaits};
+  return {block.index,           thread.index / 32,      thread.lane,        block.gridBarriers, block.barriers,
+          thread.warp->barriers, thread.clusterArrivals, thread.clusterWaits};
 }
 
 /// Checks an access of the thread, of as many bytes of those of its site, and with `accessMemory` counts it.

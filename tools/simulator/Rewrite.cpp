@@ -341,8 +341,8 @@ void KernelRewriter::visit(Block &block) {
       unsigned space = cast<LLVM::LLVMPointerType>(access->pointer.getType()).getAddressSpace();
       bool local = addressBase(access->pointer).getDefiningOp<LLVM::AllocaOp>() != nullptr;
       kind = space == sharedSpace || space == clusterSpace ? InstructionClass::shared
-             : local                                        ? InstructionClass::local
-                                  : InstructionClass::global;
+             : local                                       ? InstructionClass::local
+                                                           : InstructionClass::global;
     }
     if (!kind)
       continue;
@@ -360,7 +360,8 @@ void KernelRewriter::visit(Block &block) {
 FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &access) {
   Value base = addressBase(access.pointer);
   unsigned space = cast<LLVM::LLVMPointerType>(base.getType()).getAddressSpace();
-  if (base.getDefiningOp<LLVM::AllocaOp>() || (space != genericSpace && space != globalSpace && space != sharedSpace && space != clusterSpace))
+  if (base.getDefiningOp<LLVM::AllocaOp>() ||
+      (space != genericSpace && space != globalSpace && space != sharedSpace && space != clusterSpace))
     return Value(); // the thread's own, or constant
   code.builder.setInsertionPoint(op);
   Value id = code.site(op);

@@ -15,8 +15,8 @@ inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 /// The attribute's blocks; 1 without it.
 int64_t clusterOf(mlir::Operation *op);
 
-/// Emits a copy (TileCopy.h) of a whole binding. The blocks of the cluster have all begun, which a barrier of the cluster
-/// before it makes sure of; behind one after it, every block has all of it.
+/// Emits a copy (TileCopy.h) of a whole binding. The blocks of the cluster have all begun, which a barrier of the
+/// cluster before it makes sure of; behind one after it, every block has all of it.
 void emitClusterCopy(mlir::OpBuilder &builder, tile::ComputeOp copy, const mlir::IRMapping &values, mlir::Value thread,
                      int64_t threads);
 

@@ -97,8 +97,8 @@ private:
     return success();
   }
 
-  /// A barrier of the cluster is in two halves, and threads wait at its sync alone: they arrive when they have begun, or
-  /// written what the others read behind it.
+  /// A barrier of the cluster is in two halves, and threads wait at its sync alone: they arrive when they have begun,
+  /// or written what the others read behind it.
   static void arriveAtCluster(OpBuilder &builder, Location loc, bool hasWritten) {
     if (hasWritten)
       NVVM::ClusterArriveOp::create(builder, loc, builder.getUnitAttr());

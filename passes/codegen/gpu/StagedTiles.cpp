@@ -265,8 +265,8 @@ private:
   /// What several rows of the tile read, or a cluster: the plan has counted its bytes (BlockShapes).
   bool isReadByRows(const StagedTile &tile) {
     return tile.cluster > 1 || (!tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
-      return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
-    }));
+             return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
+           }));
   }
 
   /// Whether half of the warps are still resident, or enough of them to hide latencies.
