@@ -99,7 +99,7 @@ def InsertSyncs : Pass<"tile-insert-syncs", "::tilewright::tile::ProgramOp"> {
     PowerFusion 5.1, inside a tile. Arrives: tile programs for a GPU, whose parts
     may say how many threads a block has (`tile.threads`) and how many share a
     row (`tile.group`), with buffers that have places or do not; with syncs in
-    their tiles, or without. Leaves: a `tile.sync` in front of each op that
+    their tiles, or without; those of a cluster stay. Leaves: a `tile.sync` in front of each op that
     touches what one before it wrote, or writes what one before it touched, if
     none stands between already, of the innermost scope at which those threads
     meet: `thread` where every element is its own thread's, which is no barrier
@@ -329,15 +329,17 @@ def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
   let description = [{
     Arrives: `tile.program`s with allocated buffers; a `tile.parallel` may say how
     many threads a block has (`tile.threads`) and how many share a row
-    (`tile.group`). Leaves: a `func.func` of the same name per program, over its
+    (`tile.group`), and how many blocks a cluster has (`tile.cluster`). Leaves:
+    a `func.func` of the same name per program, over its
     bindings in global memory, the block's shared memory and the block's index.
     Loops are shared out to threads: neighbours take neighbouring vectors of up
     to 16 bytes, reductions end in shuffles and then in shared memory, and loops
     end where the extent does. Between phases is a call of `tile_grid_barrier`,
     which is put into the module with its counter. More bindings than IREE's CUDA
     driver takes, more shared memory or threads than the target has, phases with
-    more blocks than are sure to be resident, and a target that is no GPU, are
-    errors.
+    more blocks than are sure to be resident, clusters that the target does not
+    have or that are not whole, and a target that is no GPU, are errors.
+    See test/codegen/convert-to-gpu.mlir and test/codegen/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
@@ -355,9 +357,12 @@ def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
     that several rows read. Buffers that held such an input before are dropped,
     and an output takes the buffer of an input that is read last at the same
     point. The buffer starts as many bytes past a multiple of 16 as the run does
-    (`tile.aligned_as`), so that the copy is of whole vectors. A missed remark
+    (`tile.aligned_as`), so that the copy is of whole vectors. On targets with
+    clusters, what all blocks read is copied once a cluster, between two
+    `tile.sync <cluster>`, if they would read too much again otherwise
+    (`tile.cluster` on the part: of how many blocks). A missed remark
     where the block's memory does not suffice. On a CPU nothing is staged.
-    See test/codegen/stage-tiles.mlir.
+    See test/codegen/stage-tiles.mlir and test/codegen/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numStaged", "staged", "inputs and outputs that are copied as a whole">,

@@ -23,10 +23,11 @@ struct InsertSyncs : tilewright::impl::InsertSyncsBase<InsertSyncs> {
     Block &tile = part.getWalk().getBody().front();
     SmallVector<Operation *> ops;
     for (Operation &op : llvm::make_early_inc_range(tile)) {
-      if (isa<SyncOp>(op))
-        op.erase();
-      else
+      auto sync = dyn_cast<SyncOp>(op);
+      if (!sync)
         ops.push_back(&op);
+      else if (sync.getScope() <= Scope::block) // what blocks hand to each other is not seen here
+        op.erase();
     }
     OpBuilder builder(&getContext());
     for (const PlacedSync &sync : plan.syncs) {

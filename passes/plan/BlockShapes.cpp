@@ -1,6 +1,7 @@
 #include "passes/plan/BlockShapes.h"
 
 #include "passes/cost/BlockLatency.h"
+#include "passes/cost/Clusters.h"
 #include "passes/cost/WarpPasses.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Work.h"
@@ -18,7 +19,6 @@ constexpr double kClearly = 0.97;           ///< of the time before, for another
 constexpr double kRoughness = 1.25;         ///< predictions are no closer than this: within it fewer bytes decide
 constexpr double kHardlyLonger = 1.03;      ///< of that time, to move fewer bytes but some more than once
 constexpr double kFewer = 0.99;             ///< of the bytes before, for another shape to be taken
-constexpr double kHardlyRepeated = 1.045;   ///< of the bytes, below which larger tiles save nothing
 constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
@@ -160,26 +160,40 @@ private:
     }
   }
 
-  /// Of all blocks, each tensor as often as tiles read the same of it.
-  double movedBytes() const {
+  /// Whether all blocks read the same of it.
+  bool isCommon(const Read &read) const {
+    return llvm::none_of(space.grid, [&](int64_t dim) { return read.along.test(dim); });
+  }
+
+  int64_t cluster() const {
+    double common = 0;
+    for (const Read &read : reads)
+      common += isCommon(read) ? read.bytes : 0;
+    return chooseCluster(target, space.numTiles(), globalBytes, common);
+  }
+
+  /// Of all blocks, each tensor as often as tiles read the same of it, or clusters of so many.
+  double movedBytes(int64_t cluster) const {
     double moved = globalBytes;
     for (const Read &read : reads) {
       double times = 1;
       for (int64_t dim : space.grid)
         times *= read.along.test(dim) ? 1 : llvm::divideCeil(space.extents[dim], space.tiles[dim]);
+      if (isCommon(read))
+        times /= static_cast<double>(cluster);
       moved += (times - 1) * read.bytes;
     }
     return moved * partSectors;
   }
 
-  bool repeats() const { return movedBytes() > kHardlyRepeated * globalBytes; }
+  bool repeats() const { return movedBytes(1) > kHardlyRepeated * globalBytes; }
 
-  /// What several rows of a tile read is copied to shared memory (tile-stage-tiles).
-  int64_t stagedBytes() const {
+  /// What several rows of a tile read, or a cluster, is copied to shared memory (tile-stage-tiles).
+  int64_t stagedBytes(int64_t cluster) const {
     double staged = 0;
     for (const Read &read : reads) {
       double share = read.bytes;
-      bool several = false;
+      bool several = cluster > 1 && isCommon(read);
       for (int64_t dim : space.grid) {
         share *= read.along.test(dim) ? static_cast<double>(space.tiles[dim]) / space.extents[dim] : 1;
         several |= !read.along.test(dim) && space.tiles[dim] > 1;
@@ -231,7 +245,7 @@ private:
   /// Calls `tryTile` with each order of the grid dims and more and more turns, as long as blocks read the same.
   void forEachTile(llvm::function_ref<void(ArrayRef<int64_t> order, int64_t turns)> tryTile) {
     for (ArrayRef<int64_t> order : orders)
-      for (int64_t turns : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+      for (int64_t turns : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32}) {
         tryTile(order, turns);
         if (!repeats())
           break;
@@ -350,7 +364,8 @@ private:
   void consider(Composition composition, llvm::function_ref<Share(const NestPoints &)> shareOf) {
     BlockCandidate now = candidate(composition);
     BlockWork &work = now.work;
-    work.sharedBytes = footprint() + stagedBytes() + scratchBytes();
+    now.cluster = cluster();
+    work.sharedBytes = footprint() + stagedBytes(now.cluster) + scratchBytes();
     if (work.sharedBytes > target.blockBytes)
       return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
                                       " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
@@ -359,7 +374,7 @@ private:
     work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
     work.accessBytes = lanes * widest;
     work.bytes = globalBytes;
-    work.movedBytes = movedBytes();
+    work.movedBytes = movedBytes(now.cluster);
     for (const NestPoints &nest : nests) {
       Share share = shareOf(nest);
       NestWork own{share.turns, nest.globalLoads, nest.sharedLoads};
@@ -375,6 +390,7 @@ private:
       work.nests.push_back(own);
     }
     now.latency = blockLatency(work, target);
+    now.latency.seconds += clusterSeconds(target, now.cluster);
     if (now.latency.residentBlocks == 0)
       now.discarded = "no block of it is resident on an SM";
     candidates.push_back(std::move(now));
@@ -418,6 +434,8 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
   os << stringify(composition) << ", " << work.blocks << " blocks of " << threads << " threads";
   if (group > 0)
     os << ", " << group << " a row";
+  if (cluster > 1)
+    os << ", " << cluster << " a cluster";
   os << ", tiles [";
   llvm::interleaveComma(tiles, os);
   os << "]: ";

@@ -21,6 +21,7 @@ struct BlockCandidate {
   Composition composition = Composition::points;
   int64_t threads = 0, group = 0; ///< as in PartPlan
   std::vector<int64_t> tiles;
+  int64_t cluster = 1; ///< blocks that read together what all blocks read
   BlockWork work;
   BlockLatency latency;
   std::string discarded; ///< why it is none; empty if it is one

@@ -137,6 +137,7 @@ class SimulationReport:
     dram_bytes_written: int
     warp_barriers: int
     block_barriers: int
+    cluster_barriers: int
     grid_barriers: int
     shuffles: int
     """Shuffles, votes and reductions of warps."""
@@ -167,7 +168,7 @@ class SimulationReport:
             f"shared: {self.shared_reads.bytes} bytes read, {self.shared_writes.bytes} written, "
             f"{self.shared_reads.conflicts + self.shared_writes.conflicts} bank conflicts",
             f"barriers: {self.warp_barriers} of warps, {self.block_barriers} of blocks, "
-            f"{self.grid_barriers} of the grid; {self.shuffles} shuffles",
+            f"{self.cluster_barriers} of clusters, {self.grid_barriers} of the grid; {self.shuffles} shuffles",
             f"instructions: {self.warp_instructions} of warps, {self.active_lanes:.0%} of lanes active",
             *(str(fault) for fault in self.faults),
         ]

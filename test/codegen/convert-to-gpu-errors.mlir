@@ -96,3 +96,15 @@ tile.program @too_many_sums outputs 1 {
   }
   }
 }
+
+// -----
+
+tile.program @no_clusters outputs 1 {
+^bb0(%x: !tile.slice<64xf32, global>):
+  // expected-error @below {{clusters of 8 blocks: target 'sm_86' has no clusters}}
+  tile.parallel [64] tiles [8] workgroups 8 attributes {tile.threads = 32 : i64, tile.cluster = 8 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+  }
+  }
+}

@@ -70,9 +70,10 @@ void judge(const Checked &access, const Finding &finding, const std::string &nam
                       access.siteIndex, copy.location);
 }
 
-void checkShared(const Checked &access) {
+/// By a thread of the block or of another one of its cluster.
+void checkShared(const Checked &access, Block &block) {
   const SharedLayout &layout = access.machine.layout;
-  Block &block = *access.thread.block;
+  bool isRemote = &block != access.thread.block;
   int64_t address = access.address - block.shared;
   size_t found = layout.places.size();
   for (size_t index = 0; index < layout.places.size() && found == layout.places.size(); ++index) {
@@ -92,6 +93,13 @@ void checkShared(const Checked &access) {
   Moment moment = momentOf(access.thread);
   for (uint32_t byte = 0; byte < access.bytes; byte += granule) {
     uint64_t piece = (address + byte) / granule;
+    if (isRemote) {
+      judge(access,
+            block.shadow->accessRemotely(piece, moment, access.thread.block->rank, access.siteIndex, access.site.kind,
+                                         block.firstBarrier, block.barriers),
+            "shared @" + name, offset + byte);
+      continue;
+    }
     if (block.unfinished->any() && block.unfinished->siteOf(piece) >= 0)
       unfinished(access, "shared @" + name, offset + byte, block.unfinished->siteOf(piece));
     uint32_t copySite = 0;
@@ -101,6 +109,26 @@ void checkShared(const Checked &access) {
     if (finding.conflict != Conflict::none)
       judge(access, finding, "shared @" + name, offset + byte);
   }
+}
+
+/// In the shared memory of which block of the cluster; that block has begun and has not ended.
+void checkCluster(const Checked &access) {
+  const Block &own = *access.thread.block;
+  for (Block *block : own.cluster) {
+    if (access.address < block->shared || access.address >= block->shared + access.machine.layout.arenaBytes)
+      continue;
+    if (block != &own && access.thread.clusterWaits == 0)
+      access.machine.fail(access.thread, "race",
+                          threadName(access.machine, access.thread) +
+                              " reaches into another block, which may not have begun: wait at a barrier of the cluster",
+                          access.siteIndex);
+    if (block->live == 0)
+      access.machine.fail(access.thread, "out-of-bounds",
+                          words(access) + " of a block that has ended, by " + threadName(access.machine, access.thread),
+                          access.siteIndex);
+    return checkShared(access, *block);
+  }
+  outOfBounds(access, "the cluster's shared memory", access.machine.layout.usedBytes, access.address - own.shared);
 }
 
 void checkGlobal(const Checked &access) {
@@ -165,8 +193,10 @@ void tilewright::simulator::checkMemory(Thread &thread, uint32_t siteIndex, char
                  siteIndex);
   bool shared = site.space == Space::shared ||
                 (site.space == Space::generic && within(address, thread.block->shared, machine.layout.arenaBytes));
-  if (shared)
-    checkShared(access);
+  if (site.space == Space::cluster)
+    checkCluster(access);
+  else if (shared)
+    checkShared(access, *thread.block);
   else
     checkGlobal(access);
 }
@@ -251,7 +281,7 @@ void countGlobal(Machine &machine, Block &block, const Site &site, AccessCounts 
 
 /// 32 banks of 4 bytes. Wide accesses go by half or quarter warps, each of at most 128 bytes; in one pass a bank gives
 /// one word, to as many lanes as want it.
-uint64_t bankConflicts(const Block &block, uint32_t bytes, const Occurrences::Occurrence &occurrence) {
+uint64_t bankConflicts(uint32_t bytes, const Occurrences::Occurrence &occurrence) {
   uint32_t together = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
   uint32_t words = std::max(1u, bytes / 4);
   uint64_t conflicts = 0;
@@ -260,7 +290,7 @@ uint64_t bankConflicts(const Block &block, uint32_t bytes, const Occurrences::Oc
     for (uint32_t lane = begin; lane < begin + together; ++lane) {
       if (!(occurrence.lanes >> lane & 1))
         continue;
-      uint32_t first = (occurrence.addresses[lane] - block.shared) / 4;
+      uint32_t first = reinterpret_cast<uintptr_t>(occurrence.addresses[lane]) / 4; // arenas start at a first bank
       for (uint32_t word = first; word < first + words; ++word) {
         uint32_t bank = word % 32, &count = counts[bank];
         if (std::find(wanted[bank], wanted[bank] + count, word) == wanted[bank] + count && count < 32)
@@ -284,8 +314,8 @@ void tilewright::simulator::countAccess(Machine &machine, Block &block, uint32_t
     addresses[lanes++] = occurrence.addresses[__builtin_ctz(set)];
   ++counts.requests;
   counts.bytes += uint64_t(lanes) * site.bytes;
-  if (within(addresses[0], block.shared, machine.layout.arenaBytes))
-    counts.conflicts += bankConflicts(block, site.bytes, occurrence);
+  if (site.space == Space::cluster || within(addresses[0], block.shared, machine.layout.arenaBytes))
+    counts.conflicts += bankConflicts(site.bytes, occurrence);
   else
     countGlobal(machine, block, site, counts, addresses, lanes);
 }

@@ -149,6 +149,28 @@ void blockBarrier(uint32_t site) {
   machineOf(thread).arriveAtBlock(thread, site);
 }
 
+void clusterArrive(uint32_t site) {
+  Thread &thread = currentThread();
+  machineOf(thread).arriveAtCluster(thread, site);
+}
+
+void clusterWait(uint32_t site) {
+  Thread &thread = currentThread();
+  machineOf(thread).waitForCluster(thread, site);
+}
+
+/// The same place in the shared memory of the cluster's block of the rank.
+char *mapToRank(uint32_t site, char *address, uint32_t rank) {
+  Thread &thread = currentThread();
+  const Block &block = *thread.block;
+  if (rank >= block.cluster.size())
+    machineOf(thread).fail(thread, "out-of-bounds",
+                           "there is no block of rank " + std::to_string(rank) + " in a cluster of " +
+                               std::to_string(block.cluster.size()),
+                           site);
+  return block.cluster[rank]->shared + (address - block.shared);
+}
+
 void gridBarrier(uint32_t site) {
   Thread &thread = currentThread();
   machineOf(thread).arriveAtGrid(thread, site);
@@ -274,6 +296,10 @@ uint32_t readRegister(uint32_t number) {
     return ~((1u << lane) - 1);
   case Register::lanemaskGt:
     return ~((1u << lane) | ((1u << lane) - 1));
+  case Register::clusterRank:
+    return thread.block->rank;
+  case Register::clusterBlocks:
+    return thread.block->cluster.size();
   }
   __builtin_unreachable();
 }
@@ -291,6 +317,9 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::reduce, function(&reduce)},
       {runtime::warpBarrier, function(&warpBarrier)},
       {runtime::blockBarrier, function(&blockBarrier)},
+      {runtime::clusterArrive, function(&clusterArrive)},
+      {runtime::clusterWait, function(&clusterWait)},
+      {runtime::mapToRank, function(&mapToRank)},
       {runtime::gridBarrier, function(&gridBarrier)},
       {runtime::trap, function(&trap)},
       {runtime::divide, function(&divide)},

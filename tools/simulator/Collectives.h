@@ -12,6 +12,9 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *shuffle = "tilewright_simulator_shuffle", *vote = "tilewright_simulator_vote",
                      *reduce = "tilewright_simulator_reduce", *warpBarrier = "tilewright_simulator_warp_barrier",
                      *blockBarrier = "tilewright_simulator_block_barrier",
+                     *clusterArrive = "tilewright_simulator_cluster_arrive",
+                     *clusterWait = "tilewright_simulator_cluster_wait",
+                     *mapToRank = "tilewright_simulator_map_to_rank",
                      *gridBarrier = "tilewright_simulator_grid_barrier", *trap = "tilewright_simulator_trap",
                      *divide = "tilewright_simulator_divide", *startCopy = "tilewright_simulator_start_copy",
                      *commitCopies = "tilewright_simulator_commit_copies",
@@ -47,6 +50,8 @@ enum class Register : uint32_t {
   lanemaskLe,
   lanemaskGe,
   lanemaskGt,
+  clusterRank,
+  clusterBlocks,
 };
 
 // As the NVVM dialect numbers them.

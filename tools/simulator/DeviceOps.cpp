@@ -81,6 +81,22 @@ FailureOr<Value> lowerBlockBarrier(Operation *op, uint32_t, HostCode &code) {
   return Value();
 }
 
+FailureOr<Value> lowerClusterBarrier(Operation *op, uint32_t waits, HostCode &code) {
+  code.call(op->getLoc(), waits ? runtime::clusterWait : runtime::clusterArrive, {}, code.site(op));
+  return Value();
+}
+
+FailureOr<Value> lowerMapToRank(Operation *op, uint32_t, HostCode &code) {
+  auto plain = LLVM::LLVMPointerType::get(op->getContext());
+  Location loc = op->getLoc();
+  Type type = op->getResult(0).getType();
+  if (type == plain)
+    return op->emitOpError("of generic pointers is not simulated");
+  Value own = LLVM::AddrSpaceCastOp::create(code.builder, loc, plain, op->getOperand(0));
+  Value mapped = code.call(loc, runtime::mapToRank, plain, {code.site(op), own, op->getOperand(1)});
+  return LLVM::AddrSpaceCastOp::create(code.builder, loc, type, mapped).getResult();
+}
+
 FailureOr<Value> lowerWarpBarrier(Operation *op, uint32_t, HostCode &code) {
   code.call(op->getLoc(), runtime::warpBarrier, {}, {code.site(op), op->getOperand(0)});
   return Value();
@@ -301,6 +317,12 @@ const DeviceOp table[] = {
     registerOp("nvvm.read.ptx.sreg.lanemask.le", Register::lanemaskLe),
     registerOp("nvvm.read.ptx.sreg.lanemask.ge", Register::lanemaskGe),
     registerOp("nvvm.read.ptx.sreg.lanemask.gt", Register::lanemaskGt),
+    registerOp("nvvm.read.ptx.sreg.cluster.ctarank", Register::clusterRank),
+    registerOp("nvvm.read.ptx.sreg.cluster.nctarank", Register::clusterBlocks),
+    {"nvvm.cluster.arrive", InstructionClass::barrier, lowerClusterBarrier, 0},
+    {"nvvm.cluster.arrive.relaxed", InstructionClass::barrier, lowerClusterBarrier, 0},
+    {"nvvm.cluster.wait", InstructionClass::barrier, lowerClusterBarrier, 1},
+    {"nvvm.mapa", InstructionClass::integer, lowerMapToRank},
     {"nvvm.barrier0", InstructionClass::barrier, lowerBlockBarrier},
     {"nvvm.barrier", InstructionClass::barrier, lowerBlockBarrier},
     {"nvvm.bar.warp.sync", InstructionClass::barrier, lowerWarpBarrier},

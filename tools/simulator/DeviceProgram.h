@@ -13,7 +13,8 @@
 
 namespace tilewright::simulator {
 
-enum class Space { global, shared, generic };
+/// `cluster`: the shared memory of any block of the cluster.
+enum class Space { global, shared, cluster, generic };
 
 constexpr int32_t unknownBase = -1;
 
@@ -49,6 +50,7 @@ struct DeviceProgram {
   std::vector<Variable> shared, global;
   std::array<uint32_t, 3> maxThreads = {0, 0, 0};
   uint32_t minBlocksPerMultiprocessor = 1;
+  uint32_t cluster = 1; ///< blocks of it
   uint32_t numBindings = 0, numConstants = 0;
   bool gridBarrier = false;
 

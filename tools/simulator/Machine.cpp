@@ -71,6 +71,7 @@ void Machine::start(Block &block, uint64_t index) {
   block.arrived = 0;
   block.firstBarrier = ++block.barriers;
   block.gridBarriers = 0;
+  block.clusterArrived = block.clusterPhases = 0;
   block.trace.assign(1, {});
   block.transactions.clear();
   for (Warp &warp : block.warps) {
@@ -84,6 +85,7 @@ void Machine::start(Block &block, uint64_t index) {
     thread.instructions = 0;
     thread.copies = {};
     thread.reached.clear();
+    thread.clusterArrivals = thread.clusterWaits = 0;
     thread.fuel = std::min<int64_t>(fuelSlice, launch.limits.instructionsPerThread);
   }
 }
@@ -170,6 +172,36 @@ void Machine::arriveAtBlock(Thread &thread, uint32_t site) {
   suspend(thread);
 }
 
+/// Whoever is the last lets those go on that wait already.
+void Machine::arriveAtCluster(Thread &thread, uint32_t site) {
+  if (thread.clusterArrivals != thread.clusterWaits)
+    fail(thread, "barrier", describe(thread) + " arrives at the cluster's barrier again before it has waited", site);
+  ++thread.clusterArrivals;
+  Block &first = *thread.block->cluster.front();
+  if (++first.clusterArrived < numThreads * thread.block->cluster.size())
+    return;
+  first.clusterArrived = 0;
+  ++first.clusterPhases;
+  ++thread.block->worker->clusterBarriers;
+  for (Block *block : thread.block->cluster)
+    for (Thread &other : block->threads)
+      if (other.wait == Wait::cluster) {
+        other.wait = Wait::none;
+        other.warp->runnable |= 1u << other.lane;
+      }
+}
+
+void Machine::waitForCluster(Thread &thread, uint32_t site) {
+  if (thread.clusterArrivals == thread.clusterWaits)
+    fail(thread, "barrier", describe(thread) + " waits at the cluster's barrier without having arrived", site);
+  if (thread.block->cluster.front()->clusterPhases < thread.clusterArrivals) {
+    thread.wait = Wait::cluster;
+    thread.site = site;
+    suspend(thread);
+  }
+  ++thread.clusterWaits;
+}
+
 void Machine::arriveAtGrid(Thread &thread, uint32_t site) {
   Block &block = *thread.block;
   if (block.arrived > 0 && block.barrierSite != site)
@@ -195,12 +227,18 @@ std::string Machine::run() {
     worker->sites.resize(program.sites.size());
     worker->visits.resize(program.basicBlocks.size());
     worker->regions.resize(memory.regions.size());
-    uint64_t alive = program.gridBarrier ? (numBlocks - index + count - 1) / count : 1;
+    uint64_t alive = program.gridBarrier ? (numBlocks - index + count - 1) / count : program.cluster;
     for (uint64_t block = 0; block < alive; ++block) {
       worker->blocks.push_back(makeBlock(*worker));
       if (!worker->blocks.back()->stacks->valid())
         return "the host has no memory for the stacks of " + std::to_string(alive * count) + " blocks of " +
                std::to_string(numThreads) + " threads; launch fewer";
+    }
+    uint64_t size = program.gridBarrier ? 1 : program.cluster;
+    for (uint64_t block = 0; block < alive; ++block) {
+      worker->blocks[block]->rank = block % size;
+      for (uint64_t rank = 0; rank < size; ++rank)
+        worker->blocks[block]->cluster.push_back(worker->blocks[block - block % size + rank].get());
     }
     workers.push_back(std::move(worker));
   }
@@ -227,16 +265,35 @@ std::string Machine::run() {
 }
 
 void Machine::runBlocks(Worker &worker) {
-  Block &block = *worker.blocks.front();
   while (!failed) {
-    uint64_t index = nextBlock++;
-    if (index >= numBlocks)
+    uint64_t first = nextBlock.fetch_add(worker.blocks.size());
+    if (first >= numBlocks)
       return;
-    start(block, index);
-    while (block.live > 0 && !block.failed)
-      if (!sweep(block) && !block.failed)
-        diagnose(block);
-    traces[index] = std::move(block.trace);
+    for (std::unique_ptr<Block> &block : worker.blocks)
+      start(*block, first + block->rank);
+    runCluster(worker);
+    for (std::unique_ptr<Block> &block : worker.blocks)
+      traces[block->index] = std::move(block->trace);
+  }
+}
+
+/// Block by block, each until its threads wait, to the end of all. Who waits for another block is not stuck before all
+/// are.
+void Machine::runCluster(Worker &worker) {
+  Block *waiting = worker.blocks.front().get();
+  bool progress = true;
+  while (waiting) {
+    if (!progress)
+      return diagnose(*waiting);
+    waiting = nullptr;
+    progress = false;
+    for (std::unique_ptr<Block> &block : worker.blocks) {
+      progress |= block->live > 0 && sweep(*block);
+      if (block->failed)
+        return;
+      if (block->live > 0)
+        waiting = block.get();
+    }
   }
 }
 
@@ -355,9 +412,16 @@ void Machine::diagnose(Block &block) {
     bool expected = waiting->wait != Wait::warp || (thread.warp == waiting->warp && (waiting->mask >> thread.lane & 1));
     bool arrived = thread.wait == waiting->wait && thread.site == waiting->site &&
                    (thread.wait != Wait::warp || thread.mask == waiting->mask);
+    if (waiting->wait == Wait::cluster)
+      arrived = thread.clusterArrivals >= waiting->clusterArrivals;
     if (!missing && expected && !arrived)
       missing = &thread;
   }
+  if (waiting->wait == Wait::cluster)
+    for (const Block *peer : block.cluster)
+      for (const Thread &thread : peer->threads)
+        if (!missing && thread.clusterArrivals < waiting->clusterArrivals)
+          missing = &thread;
   const Site &site = program.sites[waiting->site];
   std::string message = describe(*waiting) + " waits here for others that never come";
   if (missing)
@@ -446,6 +510,7 @@ void Machine::fill(Report &report) {
     }
     report.warpBarriers += worker->warpBarriers;
     report.blockBarriers += worker->blockBarriers;
+    report.clusterBarriers += worker->clusterBarriers;
     report.gridBarriers += worker->gridBarriers;
     report.shuffles += worker->shuffles;
   }

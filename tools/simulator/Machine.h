@@ -28,7 +28,7 @@ struct Warp;
 struct Worker;
 class Machine;
 
-enum class Wait { none, warp, block, grid, exited };
+enum class Wait { none, warp, block, cluster, grid, exited };
 
 struct Thread {
   Context context;
@@ -38,6 +38,7 @@ struct Thread {
   Wait wait = Wait::none;
   uint32_t site = 0; ///< where it waits
   uint32_t mask = 0; ///< the lanes it waits for
+  uint32_t clusterArrivals = 0, clusterWaits = 0;
   std::array<uint32_t, 3> operands = {};
   uint64_t result = 0;
   void *registers = nullptr;             ///< of the op of the whole warp that it waits in
@@ -91,6 +92,10 @@ struct Block {
   std::unique_ptr<Stacks> stacks;
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
+  std::vector<Block *> cluster; ///< its blocks by rank
+  uint32_t rank = 0;
+  /// Of the block of rank 0: threads of the cluster that have arrived at its barrier, and how often all had.
+  uint32_t clusterArrived = 0, clusterPhases = 0;
   bool atGrid = false, failed = false;
   BlockTrace trace;
 };
@@ -108,7 +113,7 @@ struct Worker {
   std::vector<AccessCounts> sites;
   std::vector<Visits> visits;
   std::vector<BindingReport> regions;
-  uint64_t warpBarriers = 0, blockBarriers = 0, gridBarriers = 0, shuffles = 0;
+  uint64_t warpBarriers = 0, blockBarriers = 0, clusterBarriers = 0, gridBarriers = 0, shuffles = 0;
   uint64_t sweeps = 0;
 };
 
@@ -130,6 +135,8 @@ public:
   void suspend(Thread &thread);
   void giveWay(Thread &thread);
   void arriveAtBlock(Thread &thread, uint32_t site);
+  void arriveAtCluster(Thread &thread, uint32_t site);
+  void waitForCluster(Thread &thread, uint32_t site);
   void arriveAtGrid(Thread &thread, uint32_t site);
   /// The instructions given to a thread are used up: gives it more, or ends it.
   void refuel(Thread &thread, const std::string &location);
@@ -149,6 +156,7 @@ private:
   void start(Block &block, uint64_t index);
   bool sweep(Block &block);
   void runBlocks(Worker &worker);
+  void runCluster(Worker &worker);
   void runTogether(Worker &worker, size_t stride);
   bool meetAtGrid(Worker &worker);
   void wake(Block &block);
@@ -180,7 +188,8 @@ inline Thread &currentThread() { return *static_cast<Thread *>(stackOwner()); }
 
 inline Moment momentOf(const Thread &thread) {
   const Block &block = *thread.block;
-  return {block.index, thread.index / 32, thread.lane, block.gridBarriers, block.barriers, thread.warp->barriers};
+  return {block.index,           thread.index / 32,      thread.lane,        block.gridBarriers, block.barriers,
+          thread.warp->barriers, thread.clusterArrivals, thread.clusterWaits};
 }
 
 /// Checks an access of the thread, of as many bytes of those of its site, and with `accessMemory` counts it.

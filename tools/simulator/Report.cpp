@@ -95,6 +95,7 @@ std::string tilewright::simulator::toJson(const Report &report) {
                       {"dramBytesWritten", report.dramBytesWritten},
                       {"warpBarriers", report.warpBarriers},
                       {"blockBarriers", report.blockBarriers},
+                      {"clusterBarriers", report.clusterBarriers},
                       {"gridBarriers", report.gridBarriers},
                       {"shuffles", report.shuffles},
                       {"sites", toArray(report.sites)},

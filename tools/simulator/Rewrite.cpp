@@ -19,7 +19,7 @@ using namespace tilewright::simulator;
 /// The function whose calls are the grid barrier; its body is for PTX.
 static constexpr llvm::StringLiteral gridBarrierName = "tile_grid_barrier";
 
-static constexpr unsigned genericSpace = 0, globalSpace = 1, sharedSpace = 3;
+static constexpr unsigned genericSpace = 0, globalSpace = 1, sharedSpace = 3, clusterSpace = 7;
 
 //===----------------------------------------------------------------------===//
 // Which kernel, and what belongs to it
@@ -247,6 +247,12 @@ LogicalResult KernelRewriter::readKernel() {
     size = std::max(size, program.maxThreads[0] ? 1u : 0u);
   if (auto blocks = kernel->getAttrOfType<IntegerAttr>(NVVM::NVVMDialect::getMinctasmAttrName()))
     program.minBlocksPerMultiprocessor = blocks.getInt();
+  if (auto cluster = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getClusterDimAttrName())) {
+    if (llvm::any_of(cluster.asArrayRef().drop_front(), [](int32_t size) { return size != 1; }) || cluster[0] < 1 ||
+        cluster[0] > 16)
+      return kernel.emitError("clusters are simulated of at most 16 blocks along x");
+    program.cluster = cluster[0];
+  }
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     bool binding = isa<LLVM::LLVMPointerType>(type);
     if ((binding && program.numConstants > 0) || (!binding && !type.isInteger(32)))
@@ -334,9 +340,9 @@ void KernelRewriter::visit(Block &block) {
     if (auto access = memoryAccess(&op)) {
       unsigned space = cast<LLVM::LLVMPointerType>(access->pointer.getType()).getAddressSpace();
       bool local = addressBase(access->pointer).getDefiningOp<LLVM::AllocaOp>() != nullptr;
-      kind = space == sharedSpace ? InstructionClass::shared
-             : local              ? InstructionClass::local
-                                  : InstructionClass::global;
+      kind = space == sharedSpace || space == clusterSpace ? InstructionClass::shared
+             : local                                       ? InstructionClass::local
+                                                           : InstructionClass::global;
     }
     if (!kind)
       continue;
@@ -354,7 +360,8 @@ void KernelRewriter::visit(Block &block) {
 FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &access) {
   Value base = addressBase(access.pointer);
   unsigned space = cast<LLVM::LLVMPointerType>(base.getType()).getAddressSpace();
-  if (base.getDefiningOp<LLVM::AllocaOp>() || (space != genericSpace && space != globalSpace && space != sharedSpace))
+  if (base.getDefiningOp<LLVM::AllocaOp>() ||
+      (space != genericSpace && space != globalSpace && space != sharedSpace && space != clusterSpace))
     return Value(); // the thread's own, or constant
   code.builder.setInsertionPoint(op);
   Value id = code.site(op);
@@ -375,7 +382,10 @@ FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &acces
       space = globalSpace;
     }
   }
-  site.space = space == globalSpace ? Space::global : space == sharedSpace ? Space::shared : Space::generic;
+  site.space = space == globalSpace    ? Space::global
+               : space == sharedSpace  ? Space::shared
+               : space == clusterSpace ? Space::cluster
+                                       : Space::generic;
   return id;
 }
 

@@ -13,19 +13,26 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
                              uint32_t firstBarrier) {
   Cell &cell = cells[piece];
   uint16_t self = moment.warp * 32 + moment.lane;
-  auto unordered = [&](uint32_t time, uint16_t thread, uint32_t warpTime) {
+  auto unordered = [&](uint32_t time, uint16_t thread, uint32_t warpTime, uint32_t arrivals) {
     bool sameWarp = thread / 32 == moment.warp;
+    if (moment.clusterWaits > arrivals)
+      return false;
     return time == moment.blockBarriers && thread != self && !(sameWarp && warpTime != moment.warpBarriers);
   };
   if (kind.reads && cell.writeTime < firstBarrier)
     return {Conflict::neverWritten};
   bool bothAtomic = kind.atomic && cell.atomicWrite;
-  if (!bothAtomic && !cell.delivered && unordered(cell.writeTime, cell.writer, cell.writeWarpTime))
+  // Barriers of the block say nothing of what other blocks did.
+  if (cell.remoteWrite && cell.writeTime >= firstBarrier && moment.clusterWaits <= cell.writeArrivals)
+    return {Conflict::race, cell.writeSite, true};
+  if (!bothAtomic && !cell.delivered && !cell.remoteWrite &&
+      unordered(cell.writeTime, cell.writer, cell.writeWarpTime, cell.writeArrivals))
     return {Conflict::race, cell.writeSite, true};
   if (kind.writes) {
-    bool others = cell.readTime == moment.blockBarriers &&
+    bool others = cell.readTime == moment.blockBarriers && moment.clusterWaits <= cell.readArrivals &&
                   (cell.otherWarps || (cell.otherLanes && cell.readWarpTime == moment.warpBarriers));
-    if (others || unordered(cell.readTime, cell.reader, cell.readWarpTime))
+    bool remote = cell.remoteRead && cell.readTime >= firstBarrier && moment.clusterWaits <= cell.readArrivals;
+    if (others || remote || unordered(cell.readTime, cell.reader, cell.readWarpTime, cell.readArrivals))
       return {Conflict::race, cell.readSite, false};
   }
   if (kind.writes) {
@@ -34,10 +41,43 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
     cell.writer = self;
     cell.writeSite = site;
     cell.atomicWrite = kind.atomic;
-    cell.delivered = false;
+    cell.delivered = cell.remoteWrite = cell.remoteRead = false;
+    cell.writeArrivals = moment.clusterArrivals;
   } else if (!kind.atomic) { // an atomic load is ordered with what may follow it
+    cell.remoteRead &= cell.readTime >= firstBarrier;
+    cell.readArrivals =
+        cell.readTime >= firstBarrier ? std::max(cell.readArrivals, moment.clusterArrivals) : moment.clusterArrivals;
     noteRead(cell, moment, site);
   }
+  return {};
+}
+
+Finding SharedShadow::accessRemotely(uint64_t piece, const Moment &moment, uint32_t rank, uint16_t site,
+                                     AccessKind kind, uint32_t firstBarrier, uint32_t now) {
+  Cell &cell = cells[piece];
+  uint16_t self = 0x8000 | rank << 10 | (moment.warp * 32 + moment.lane);
+  bool isWritten = cell.writeTime >= firstBarrier, isRead = cell.readTime >= firstBarrier;
+  if (kind.reads && !isWritten)
+    return {Conflict::neverWritten};
+  bool ownWrite = cell.remoteWrite && cell.writer == self, ownRead = cell.remoteRead && cell.reader == self;
+  if (isWritten && !ownWrite && moment.clusterWaits <= cell.writeArrivals)
+    return {Conflict::race, cell.writeSite, true};
+  if (kind.writes && isRead && !ownRead && moment.clusterWaits <= cell.readArrivals)
+    return {Conflict::race, cell.readSite, false};
+  if (kind.writes) {
+    cell.writeTime = now;
+    cell.writer = self;
+    cell.writeSite = site;
+    cell.writeArrivals = moment.clusterArrivals;
+    cell.remoteWrite = true;
+    cell.atomicWrite = cell.delivered = cell.remoteRead = false;
+    return {};
+  }
+  cell.readArrivals = isRead ? std::max(cell.readArrivals, moment.clusterArrivals) : moment.clusterArrivals;
+  cell.readTime = now;
+  cell.reader = self;
+  cell.readSite = site;
+  cell.remoteRead = true;
   return {};
 }
 
@@ -45,6 +85,7 @@ void SharedShadow::deliver(uint64_t piece, const Moment &moment, uint16_t site) 
   Cell &cell = cells[piece];
   cell.writeTime = moment.blockBarriers;
   cell.writeSite = site;
+  cell.remoteWrite = false;
   cell.delivered = true;
 }
 

@@ -19,6 +19,7 @@ struct Moment {
   uint64_t block;
   uint32_t warp, lane; ///< the warp within its block
   uint32_t gridBarriers, blockBarriers, warpBarriers;
+  uint32_t clusterArrivals = 0, clusterWaits = 0; ///< of the thread; a barrier of the cluster has two halves
 };
 
 enum class Conflict { none, neverWritten, race };
@@ -41,6 +42,9 @@ public:
   explicit SharedShadow(uint64_t pieces) : cells(pieces) {}
   /// `firstBarrier`: the count with which the running block began.
   Finding access(uint64_t piece, const Moment &moment, uint16_t site, AccessKind kind, uint32_t firstBarrier);
+  /// By a thread of another block of the cluster, which has that rank. `now`: barriers that the owner has passed.
+  Finding accessRemotely(uint64_t piece, const Moment &moment, uint32_t rank, uint16_t site, AccessKind kind,
+                         uint32_t firstBarrier, uint32_t now);
   /// The piece is written now, by none of the threads: who may read it is known elsewhere.
   void deliver(uint64_t piece, const Moment &moment, uint16_t site);
 
@@ -50,6 +54,8 @@ private:
     uint32_t writeWarpTime = 0, readWarpTime = 0;
     uint16_t writer = 0, reader = 0; ///< warp * 32 + lane
     uint16_t writeSite = 0, readSite = 0;
+    uint32_t writeArrivals = 0, readArrivals = 0; ///< at barriers of the cluster, before the access
+    bool remoteWrite = false, remoteRead = false;
     bool atomicWrite = false, otherLanes = false, otherWarps = false, delivered = false;
   };
   void noteRead(Cell &cell, const Moment &moment, uint16_t site);

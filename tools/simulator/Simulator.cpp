@@ -24,6 +24,10 @@ static std::string refusal(const Launch &launch, const DeviceProgram &program, c
            " constants; given were " + text(launch.bindings.size()) + " and " + text(launch.constants.size());
   if (blocks == 0)
     return "the grid is empty";
+  if (blocks % program.cluster != 0)
+    return "a grid of " + text(blocks) + " blocks is not of whole clusters of " + text(program.cluster);
+  if (program.cluster > 1 && program.gridBarrier)
+    return "a grid barrier in a kernel with clusters is not simulated";
   if (!program.maxThreads[0] && !launch.block[0])
     return "the kernel has no nvvm.maxntid, so the launch must say how many threads a block has";
   uint64_t most = uint64_t(program.maxThreads[0]) * program.maxThreads[1] * program.maxThreads[2];

@@ -95,7 +95,7 @@ struct Report {
   double activeLanes = 1;                                        ///< share of the lanes that the instructions had
   AccessCounts globalReads, globalWrites, globalAtomics, sharedReads, sharedWrites;
   uint64_t dramBytesRead = 0, dramBytesWritten = 0; ///< past the L2
-  uint64_t warpBarriers = 0, blockBarriers = 0, gridBarriers = 0, shuffles = 0;
+  uint64_t warpBarriers = 0, blockBarriers = 0, clusterBarriers = 0, gridBarriers = 0, shuffles = 0;
   std::vector<SiteReport> sites;
   std::vector<BindingReport> bindings;
   std::vector<Fault> faults;

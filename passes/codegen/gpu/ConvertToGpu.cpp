@@ -6,10 +6,12 @@
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/ClusterCopy.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/TileCopy.h"
+#include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/TargetOrError.h"
 
@@ -51,6 +53,8 @@ private:
     Location loc = part.getLoc();
     shape = shapeOf(part);
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+    if (clusterOf(part) > 1)
+      arriveAtCluster(builder, loc, /*hasWritten=*/false);
     int64_t buffers = scratchOffset(program);
     int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
     scratch = Value();
@@ -75,6 +79,13 @@ private:
       emitContraction(builder, compute, *plan, values, thread, threads, scratch);
       return success();
     }
+    if (isTileCopy(compute) && clusterOf(compute) > 1) {
+      emitClusterCopy(builder, compute, values, thread, threads);
+      Operation *next = compute->getNextNode();
+      if (!isa<ComputeOp>(next) || clusterOf(next) == 1)
+        arriveAtCluster(builder, compute.getLoc(), /*hasWritten=*/true);
+      return success();
+    }
     if (isTileCopy(compute)) {
       emitTileCopy(builder, compute, values, thread, threads);
       return success();
@@ -86,10 +97,21 @@ private:
     return success();
   }
 
+  /// A barrier of the cluster is in two halves, and threads wait at its sync alone: they arrive when they have begun,
+  /// or written what the others read behind it.
+  static void arriveAtCluster(OpBuilder &builder, Location loc, bool hasWritten) {
+    if (hasWritten)
+      NVVM::ClusterArriveOp::create(builder, loc, builder.getUnitAttr());
+    else
+      NVVM::ClusterArriveRelaxedOp::create(builder, loc, builder.getUnitAttr());
+  }
+
   /// What stays with its thread needs no barrier.
   void emitSync(OpBuilder &builder, SyncOp sync) override {
     if (sync.getScope() == Scope::warp)
       NVVM::SyncWarpOp::create(builder, sync.getLoc(), arith::ConstantIntOp::create(builder, sync.getLoc(), -1, 32));
+    else if (sync.getScope() == Scope::cluster)
+      NVVM::ClusterWaitOp::create(builder, sync.getLoc(), builder.getUnitAttr());
     else if (sync.getScope() != Scope::thread)
       NVVM::Barrier0Op::create(builder, sync.getLoc());
   }
@@ -134,6 +156,8 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       if (failed(function))
         return signalPassFailure();
       (*function)->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
+      if (Attribute cluster = (*program.getBody().getOps<ParallelOp>().begin())->getAttr(kClusterAttr))
+        (*function)->setAttr(kClusterAttr, cluster);
       if (failed(checkMemory(*function, *known)) || failed(provePresence(program, *function, *known)))
         return signalPassFailure();
       program.erase();
@@ -157,7 +181,26 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
         return part.emitError("blocks of ")
                << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
                << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+      if (failed(checkCluster(program, part, target)))
+        return failure();
     }
+    return success();
+  }
+
+  /// Every block of the grid is in a cluster, begins, and runs its nests once.
+  static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
+    int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
+    if (blocks == 1)
+      return success();
+    if (!llvm::isPowerOf2_64(blocks) || blocks > most)
+      return part.emitError("clusters of ")
+             << blocks << " blocks: target '" << target.name
+             << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
+    bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
+    if (!alone || workgroups % blocks != 0 || workgroups != part.getNumTiles())
+      return part.emitError("clusters of ")
+             << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
+             << " tiles: one a workgroup, all clusters whole, and no other part beside it";
     return success();
   }
 

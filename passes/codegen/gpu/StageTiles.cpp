@@ -4,6 +4,7 @@
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/codegen/gpu/ClusterCopy.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/StagedTiles.h"
 #include "passes/codegen/gpu/TileCopy.h"
@@ -51,10 +52,11 @@ public:
     Value lastInBlock = *llvm::find_if(buffers, [](Value buffer) { return buffer != Value(); });
     builder.setInsertionPointAfter(lastInBlock.getDefiningOp());
     for (auto [tile, buffer] : llvm::zip(tiles, buffers))
-      if (tile.fits && !tile.isOutput) {
+      if (tile.fits && !tile.isOutput && tile.cluster == 1) {
         copy(tile, tile.slice, buffer);
         reads = true;
       }
+    shareCommon(tiles, buffers);
     if (reads)
       SyncOp::create(builder, part.getLoc(), Scope::block);
     builder.setInsertionPointToEnd(&walk);
@@ -67,6 +69,34 @@ public:
   }
 
 private:
+  /// Between two barriers of the cluster: one says that all its blocks have begun, the other, as late as possible, that
+  /// all have written.
+  void shareCommon(ArrayRef<StagedTile> tiles, ArrayRef<Value> buffers) {
+    llvm::SmallPtrSet<Value, 4> common;
+    for (auto [tile, buffer] : llvm::zip(tiles, buffers)) {
+      if (!tile.fits || tile.cluster == 1)
+        continue;
+      if (common.empty()) {
+        part->setAttr(kClusterAttr, builder.getI64IntegerAttr(tile.cluster));
+        SyncOp::create(builder, part.getLoc(), Scope::cluster);
+      }
+      common.insert(buffer);
+      copy(tile, tile.slice, buffer)->setAttr(kClusterAttr, part->getAttr(kClusterAttr));
+    }
+    if (common.empty())
+      return;
+    for (Operation &op : llvm::make_range(builder.getInsertionPoint(), walk.end())) {
+      auto compute = dyn_cast<ComputeOp>(op);
+      if (!compute || llvm::none_of(compute.getBodyBlock().getOps<LoadOp>(),
+                                    [&](LoadOp load) { return common.contains(load.getSlice()); }))
+        continue;
+      OpBuilder before(compute);
+      SyncOp::create(before, part.getLoc(), Scope::cluster);
+      return;
+    }
+    llvm_unreachable("a nest reads what is copied");
+  }
+
   Value allocate(const StagedTile &tile) {
     builder.setInsertionPointToStart(&walk);
     Type element = cast<SliceType>(tile.slice.getType()).getElementType();
@@ -99,7 +129,7 @@ private:
     });
   }
 
-  void copy(const StagedTile &tile, Value source, Value target) {
+  ComputeOp copy(const StagedTile &tile, Value source, Value target) {
     SmallVector<Value> offsets;
     SmallVector<int64_t> dims;
     for (auto [dim, grid] : llvm::enumerate(tile.gridDims))
@@ -107,7 +137,7 @@ private:
         dims.push_back(dim);
         offsets.push_back(walk.getArgument(grid));
       }
-    createTileCopy(builder, part.getLoc(), source, target, offsets, dims);
+    return createTileCopy(builder, part.getLoc(), source, target, offsets, dims);
   }
 
   ParallelOp part;

@@ -6,6 +6,7 @@
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
+#include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -38,6 +39,7 @@ public:
     if (llvm::any_of(walk.getOps<ComputeOp>(), [](ComputeOp compute) { return compute.getMicroKernel().has_value(); }))
       return {};
     collect();
+    cluster = clusterOfPart();
     for (auto &[slice, accesses] : loads)
       if (!stores.contains(slice) && !accumulated.contains(slice))
         consider(slice, accesses, /*isOutput=*/false);
@@ -64,6 +66,28 @@ private:
     bytes += placeBytes(scratch);
   }
 
+  static bool isCommon(const StagedTile &tile) {
+    return !tile.isOutput && llvm::all_of(tile.gridDims, [](int64_t dim) { return dim < 0; });
+  }
+
+  /// Clusters are for kernels whose blocks take one tile each and wait for nobody else.
+  int64_t clusterOfPart() {
+    auto program = part->getParentOfType<ProgramOp>();
+    if (!llvm::hasSingleElement(program.getBody().front()) || part.getWorkgroups() != part.getNumTiles())
+      return 1;
+    double touched = 0, common = 0;
+    for (Value binding : program.getBody().getArguments())
+      touched += static_cast<double>(cast<SliceType>(binding.getType()).getNumBytes());
+    for (auto &[slice, accesses] : loads) {
+      StagedTile tile;
+      auto type = cast<SliceType>(slice.getType());
+      if (!stores.contains(slice) && !accumulated.contains(slice) &&
+          llvm::all_of(accesses, [&](const Access &access) { return place(tile, type, access); }) && isCommon(tile))
+        common += static_cast<double>(type.getNumBytes());
+    }
+    return chooseCluster(target, part.getNumTiles(), touched, common);
+  }
+
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
   static int64_t placeBytes(int64_t bytes) { return llvm::alignTo(bytes, kPlaceBytes); }
 
@@ -80,6 +104,9 @@ private:
     for (const Access &access : accesses)
       tile.directSectors += accessSectors(access.compute, shape, type, access.map);
     tile.stagedSectors = copySectors(tile, type);
+    if (isCommon(tile))
+      tile.cluster = cluster;
+    tile.stagedSectors /= static_cast<double>(tile.cluster);
     if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
       return;
     reuseBuffer(tile, type, accesses);
@@ -235,11 +262,11 @@ private:
     });
   }
 
-  /// What several rows of the tile read: the plan has counted its bytes (BlockShapes).
+  /// What several rows of the tile read, or a cluster: the plan has counted its bytes (BlockShapes).
   bool isReadByRows(const StagedTile &tile) {
-    return !tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
-      return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
-    });
+    return tile.cluster > 1 || (!tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
+             return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
+           }));
   }
 
   /// Whether half of the warps are still resident, or enough of them to hide latencies.
@@ -253,6 +280,7 @@ private:
   ParallelOp part;
   BlockShape shape;
   const Target &target;
+  int64_t cluster = 1;
   int64_t bytes = 0;                                         ///< of all buffers, those that could share a place as well
   llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< of bindings
   llvm::SmallPtrSet<Value, 4> accumulated;
@@ -274,7 +302,7 @@ void StagedTile::print(llvm::raw_ostream &os) const {
   os << (isOutput ? "output" : "input") << " tile [";
   llvm::interleaveComma(sizes, os);
   os << llvm::format("]: %.1f sectors a tile, %.1f by a copy, ", directSectors, stagedSectors);
-  os << bytes << " bytes more of shared memory";
+  os << bytes << " bytes more of shared memory" << (cluster > 1 ? ", once a cluster" : "");
 }
 
 SmallVector<StagedTile> tilewright::chooseStagedTiles(ParallelOp part, int64_t threads, const Target &target) {

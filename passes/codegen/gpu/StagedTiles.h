@@ -16,7 +16,8 @@ struct StagedTile {
   double directSectors = 0, stagedSectors = 0; ///< of a tile, touched by the nests or by a copy
   mlir::Value held;                            ///< of an input: the buffer that the nests kept it in, or null
   int64_t inPlaceOf = -1;                      ///< of an output: the staged input whose buffer it takes, or -1
-  int64_t bytes = 0;                           ///< of shared memory that it adds
+  int64_t cluster = 1; ///< of an input that is the same in all blocks: how many copy it together
+  int64_t bytes = 0;   ///< of shared memory that it adds
   bool fits = true;
 
   void print(llvm::raw_ostream &os) const;

@@ -1,6 +1,7 @@
 // IREE's ABI for CUDA kernels: the bindings as 64-bit pointers, then constants, of which static shapes need none. The
 // driver sizes blocks and dynamic shared memory as the export says (SpliceIree.cpp).
 #include "passes/Passes.h"
+#include "passes/codegen/gpu/ClusterCopy.h"
 #include "passes/codegen/gpu/GridBarrier.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 
@@ -84,6 +85,9 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     auto resident = kernel->getAttrOfType<IntegerAttr>(kResidentBlocksAttr);
     kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     builder.getI32IntegerAttr(resident ? resident.getInt() : 1));
+    if (auto cluster = kernel->getAttrOfType<IntegerAttr>(kClusterAttr))
+      kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                      builder.getDenseI32ArrayAttr({static_cast<int32_t>(cluster.getInt()), 1, 1}));
     if (resident)
       shareOutputs(kernel, bindings);
     kernel.setLinkage(LLVM::Linkage::External);

@@ -1,0 +1,22 @@
+#include "passes/cost/Clusters.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+static constexpr int64_t kPortableBlocks = 8; ///< of a cluster on any device that has them (CUDA programming guide)
+static constexpr double kWayCycles = 180;     ///< between two SMs (Luo et al. 2024); a barrier takes no less
+
+int64_t tilewright::largestCluster(const Target &target) { return target.cpu == "sm_90" ? kPortableBlocks : 1; }
+
+int64_t tilewright::chooseCluster(const Target &target, int64_t blocks, double bytes, double common) {
+  if (bytes + common * static_cast<double>(blocks - 1) <= kHardlyRepeated * bytes)
+    return 1;
+  int64_t cluster = largestCluster(target);
+  while (blocks % cluster != 0)
+    cluster /= 2;
+  return cluster;
+}
+
+double tilewright::clusterSeconds(const Target &target, int64_t blocks) {
+  return blocks > 1 ? 2 * kWayCycles / target.gpu.clockHz : 0; // one barrier before, one behind
+}

@@ -1,0 +1,87 @@
+"""Clusters of blocks on the simulated device: what all rows need is read once a cluster, and the numbers are right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto, helper
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulated import SimulatedRun, simulate_program
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+TYPES = {"f32": (TensorProto.FLOAT, np.float32), "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16)}
+
+
+def layer_norm(rows: int, size: int, element: str) -> onnx.ModelProto:
+    kind, dtype = TYPES[element]
+    draw = np.random.default_rng(size)
+    weights = [
+        onnx.numpy_helper.from_array(draw.standard_normal(size).astype(dtype), name)
+        for name in ("gain", "bias")
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("LayerNormalization", ["x", "gain", "bias"], ["y"])],
+        "layer_norm",
+        [helper.make_tensor_value_info("x", kind, [rows, size])],
+        [helper.make_tensor_value_info("y", kind, [rows, size])],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def run(model: onnx.ModelProto, target: str, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
+    inputs = random_inputs(model, 0)
+    program = tilewright.compile(model, target=target, dump_dir=folder, strict=True, tuning=False)
+    ran = simulate_program(program, folder, inputs)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    assert relative_error(ran.outputs[0], expected) <= model_tolerance(model)
+    return program, ran
+
+
+# Rows of whole vectors; of 641 elements, the last of which are no vector; and of bf16 with eight to a vector.
+@pytest.mark.parametrize("rows, size, element", [(256, 768, "f32"), (160, 641, "f32"), (256, 1024, "bf16")])
+def test_a_cluster_reads_gain_and_bias_once(rows: int, size: int, element: str, tmp_path: Path) -> None:
+    model = layer_norm(rows, size, element)
+    program, ran = run(model, "cuda:h200", tmp_path)
+    (report,) = ran.kernels
+    ptx = (tmp_path / "kernels.ptx").read_text()
+    (blocks,) = map(int, re.findall(r"\.reqnctapercluster (\d+), 1, 1", ptx))
+    assert blocks > 1
+    clusters = report.blocks // blocks
+    assert report.cluster_barriers == 2 * clusters
+    # Of all bindings the smallest are gain and bias; where a part ends inside a sector, two blocks read that.
+    weight = -(-size * np.dtype(TYPES[element][1]).itemsize // 32)
+    read = sorted(binding.sectors_read for binding in report.bindings if binding.sectors_read > 0)
+    assert all(sectors <= clusters * (weight + blocks) for sectors in read[:2])
+    moved = report.global_reads.sectors + report.global_writes.sectors
+    assert moved * 32 <= 1.06 * (inputs_bytes(program) + 2 * weight * 32)
+
+
+def inputs_bytes(program: tilewright.Program) -> int:
+    """Of the input and of the output, which are alike."""
+    assert program.signature is not None
+    (x,) = program.signature.inputs
+    return 2 * int(np.prod(x.shape)) * x.numpy_dtype.itemsize
+
+
+def test_an_older_gpu_has_no_clusters(tmp_path: Path) -> None:
+    _, ran = run(layer_norm(256, 768, "f32"), "cuda:a100", tmp_path)
+    assert ran.kernels[0].cluster_barriers == 0
+    assert ".reqnctapercluster" not in (tmp_path / "kernels.ptx").read_text()
+
+
+def test_kernels_for_an_older_gpu_as_well_have_none(tmp_path: Path) -> None:
+    tilewright.compile(
+        layer_norm(256, 768, "f32"), target="cuda:h200,cuda:a100", dump_dir=tmp_path, strict=True
+    )
+    code = [path.read_text() for path in tmp_path.glob("kernels*.ptx")]
+    assert len(code) == 2
+    assert all(".reqnctapercluster" not in text for text in code)
