@@ -10,6 +10,7 @@
 #include "passes/cost/BlockLatency.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 
 namespace tilewright {
 
@@ -22,6 +23,9 @@ struct GridStage {
   BlockWork work;                             ///< its grid, threads, shared memory and registers among it
   bool walks = true;                          ///< whether a block can take several of its tiles, one after another
   llvm::SmallVector<unsigned> producers = {}; ///< stages whose results it reads
+  /// In which so many of its blocks, `together` of them and others on an SM, compute all its tiles; null: blockLatency
+  /// of its work says it.
+  std::function<double(double blocks, double together)> seconds = nullptr;
 };
 
 /// The blocks that a stage gets in a kernel.

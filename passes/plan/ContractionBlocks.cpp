@@ -65,6 +65,20 @@ public:
     return "";
   }
 
+  std::optional<BlockWork> workWith(int64_t threads) {
+    if (!collect().empty())
+      return std::nullopt;
+    std::optional<Candidate> block = candidate(threads, space.termUnits);
+    return block ? std::optional(block->work) : std::nullopt;
+  }
+
+  double secondsWith(int64_t threads, double blocks, double together) {
+    if (collect().empty())
+      if (std::optional<Candidate> block = candidate(threads, space.termUnits))
+        return secondsOf(*block, blocks, together);
+    return std::numeric_limits<double>::infinity();
+  }
+
 private:
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
@@ -222,49 +236,69 @@ private:
       whyNone = std::move(why);
   }
 
-  void consider(int64_t threads, int64_t termUnits) {
-    if (threads > target.gpu.threadsPerBlock)
-      return;
+  /// A block with the tiles as they are, and how its threads share each contraction.
+  struct Candidate {
     BlockWork work;
-    work.blocks = space.numTiles();
-    work.threads = threads;
     SmallVector<SumTiling> tilings;
+  };
+
+  std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
+    if (threads > target.gpu.threadsPerBlock)
+      return std::nullopt;
+    Candidate block;
+    block.work.blocks = space.numTiles();
+    block.work.threads = threads;
     int64_t scratch = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
       std::string why;
       std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
-      if (!tiling && termUnits > 1)
-        return; // what one alone would need has been said
-      if (!tiling)
-        return refuse(why);
+      if (!tiling) {
+        if (termUnits == 1) // otherwise what one alone would need has been said
+          refuse(why);
+        return std::nullopt;
+      }
       if (tiling->sums > kMostSums)
-        return;
+        return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
-      work.registers = std::max(work.registers, tiling->registers());
-      tilings.push_back(*tiling);
+      block.work.registers = std::max(block.work.registers, tiling->registers());
+      block.tilings.push_back(*tiling);
     }
-    work.registers = std::min(work.registers, target.gpu.registersPerThread);
-    work.sharedBytes = footprint() + scratch;
-    if (work.sharedBytes > target.blockBytes)
-      return refuse("a block's operands and buffers take " + std::to_string(work.sharedBytes) +
-                    " bytes; the target has " + std::to_string(target.blockBytes));
-    int64_t resident = residentBlocks(target.gpu, threads, work.sharedBytes, work.registers);
-    if (resident == 0)
-      return;
-    double slots = static_cast<double>(resident * target.cores), blocks = static_cast<double>(work.blocks);
-    double waves = std::ceil(blocks / slots);
-    double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds = kStartSeconds, bytes = 0, stream = 0;
-    for (auto [product, tiling] : llvm::zip(products, tilings)) {
-      seconds += productSeconds(product, tiling, together, threads);
-      bytes += blocks * bytesOfBlock(product);
-      stream += streamSeconds(product, blocks);
+    block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
+    block.work.sharedBytes = footprint() + scratch;
+    if (block.work.sharedBytes <= target.blockBytes)
+      return block;
+    refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) +
+           " bytes; the target has " + std::to_string(target.blockBytes));
+    return std::nullopt;
+  }
+
+  /// In which so many blocks, `together` of them on an SM, compute all tiles.
+  double secondsOf(const Candidate &block, double blocks, double together) const {
+    double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
+    for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
+      seconds += productSeconds(product, tiling, together, block.work.threads);
+      stream += streamSeconds(product, tiles);
     }
     if (handsOver)
       seconds += together * betweenSeconds();
-    seconds = std::max(seconds * waves, stream);
+    return std::max(seconds * std::ceil(tiles / blocks), stream);
+  }
+
+  void consider(int64_t threads, int64_t termUnits) {
+    std::optional<Candidate> block = candidate(threads, termUnits);
+    if (!block)
+      return;
+    int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
+    if (resident == 0)
+      return;
+    double blocks = static_cast<double>(block->work.blocks), bytes = 0;
+    double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
+    double seconds =
+        secondsOf(*block, std::min(blocks, static_cast<double>(resident * target.cores)), together);
+    for (const Product &product : products)
+      bytes += blocks * bytesOfBlock(product);
     // Of blocks that take as long, those that read least.
     if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
       return;
@@ -273,7 +307,7 @@ private:
     space.threads = threads;
     space.termUnits = termUnits;
     space.latencySeconds = seconds;
-    space.blockWork = work;
+    space.blockWork = block->work;
     best = space;
   }
 
@@ -293,4 +327,15 @@ private:
 std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                                int64_t walked, llvm::function_ref<int64_t()> footprint) {
   return BlockChooser(graph, target, space, walked, footprint).choose();
+}
+
+std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,
+                                                          IndexSpace space, int64_t threads) {
+  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; }).workWith(threads);
+}
+
+double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+                                      double blocks, double together) {
+  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; })
+      .secondsWith(threads, blocks, together);
 }

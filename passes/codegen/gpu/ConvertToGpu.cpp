@@ -51,7 +51,7 @@ private:
     Location loc = part.getLoc();
     shape = shapeOf(part);
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
-    int64_t buffers = scratchOffset(program);
+    int64_t buffers = scratchOffset(part);
     int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
     scratch = Value();
     if (bytes <= 0)
@@ -168,12 +168,15 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       return success();
     auto integer = [&](StringRef name) { return function->getAttrOfType<IntegerAttr>(name).getInt(); };
     int64_t blocks = integer(kWorkgroupsAttr), threads = integer(kThreadsAttr), bytes = integer(kBlockBytesAttr);
-    int64_t resident = residentBlocks(target.gpu, threads, bytes, kUnknownRegisters);
+    int64_t registers = 0;
+    for (auto part : program.getBody().getOps<ParallelOp>())
+      registers = std::max(registers, registersOf(part, threads, target));
+    int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
     int64_t most = coResidentBlocks(target, resident);
     SyncOp sync = *gridSyncsOf(program).begin();
     if (blocks > most)
       return sync.emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                    << " threads and " << bytes
+                                    << " threads, " << registers << " registers a thread and " << bytes
                                     << " bytes of shared memory wait for each other; target '" << target.name
                                     << "' is sure to have " << most
                                     << " resident: plan fewer workgroups, or scope launch";
