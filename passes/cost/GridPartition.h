@@ -68,6 +68,10 @@ GridPartition partitionAtGridSync(llvm::ArrayRef<GridStage> stages, const Target
 /// Blocks that are sure to be resident at once on every device that the target stands for.
 int64_t coResidentBlocks(const Target &target, int64_t residentBlocks);
 
+/// Whether blocks that take so many bytes of shared memory, for copies that begin ahead, are as many on an SM as there
+/// are for it.
+bool hasRoomAhead(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms);
+
 } // namespace tilewright
 
 #endif

@@ -1,5 +1,6 @@
 #include "passes/plan/ContractionBlocks.h"
 
+#include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Work.h"
@@ -17,7 +18,8 @@ constexpr int64_t kMostTermUnits = 8;
 constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
 constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
-constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
+constexpr int64_t kSlotAlignment = 128;
+constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
@@ -170,7 +172,8 @@ private:
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
 
   /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
-  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads) const {
+  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
+                        bool ahead) const {
     double clock = target.gpu.clockHz;
     double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
     double times = timesOf(product);
@@ -188,9 +191,17 @@ private:
     // block reads comes from DRAM in all of them.
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
-    double waits = (target.gpu.dramCycles + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double first = ahead ? 0 : target.gpu.dramCycles;
+    double waits = (first + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
     return std::max(busy, waits) + meets;
+  }
+
+  /// Whether its first steps can be copied while the contraction before it is multiplied.
+  bool beginsAhead(const Product &product) const {
+    if (&product == &products.front() || (product.rowsResident && product.lanesResident))
+      return false;
+    return timesOf(product) == timesOf(*(&product - 1));
   }
 
   /// Whether each block has lanes of its own: one tile has all rows.
@@ -240,6 +251,7 @@ private:
   struct Candidate {
     BlockWork work;
     SmallVector<SumTiling> tilings;
+    bool ahead = false; ///< copies for a contraction begin while the one before it is multiplied
   };
 
   std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
@@ -248,7 +260,7 @@ private:
     Candidate block;
     block.work.blocks = space.numTiles();
     block.work.threads = threads;
-    int64_t scratch = 0;
+    int64_t scratch = 0, scratchAhead = 0, before = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
@@ -262,15 +274,21 @@ private:
       if (tiling->sums > kMostSums)
         return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
+      scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));
+      before = llvm::alignTo(tiling->sharedBytes(), kSlotAlignment);
       block.work.registers = std::max(block.work.registers, tiling->registers());
       block.tilings.push_back(*tiling);
     }
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
-    block.work.sharedBytes = footprint() + scratch;
+    int64_t buffers = footprint();
+    block.work.sharedBytes = buffers + scratch;
+    block.ahead = scratchAhead > scratch && hasRoomAhead(target, block.work, buffers + scratchAhead, target.cores);
+    if (block.ahead)
+      block.work.sharedBytes = buffers + scratchAhead;
     if (block.work.sharedBytes <= target.blockBytes)
       return block;
-    refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) +
-           " bytes; the target has " + std::to_string(target.blockBytes));
+    refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) + " bytes; the target has " +
+           std::to_string(target.blockBytes));
     return std::nullopt;
   }
 
@@ -278,7 +296,8 @@ private:
   double secondsOf(const Candidate &block, double blocks, double together) const {
     double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
-      seconds += productSeconds(product, tiling, together, block.work.threads);
+      bool ahead = block.ahead && beginsAhead(product);
+      seconds += productSeconds(product, tiling, together, block.work.threads, ahead);
       stream += streamSeconds(product, tiles);
     }
     if (handsOver)
@@ -295,8 +314,7 @@ private:
       return;
     double blocks = static_cast<double>(block->work.blocks), bytes = 0;
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds =
-        secondsOf(*block, std::min(blocks, static_cast<double>(resident * target.cores)), together);
+    double seconds = secondsOf(*block, std::min(blocks, static_cast<double>(resident * target.cores)), together);
     for (const Product &product : products)
       bytes += blocks * bytesOfBlock(product);
     // Of blocks that take as long, those that read least.

@@ -98,10 +98,11 @@ private:
     }
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
     if (!stages) {
-      why = {llvm::formatv("scope launch and not grid: a contraction cannot be computed by blocks of {0} threads, which "
-                           "the kernel would have",
-                           threadsOf(both)),
-             "blocks of one size"};
+      why = {
+          llvm::formatv("scope launch and not grid: a contraction cannot be computed by blocks of {0} threads, which "
+                        "the kernel would have",
+                        threadsOf(both)),
+          "blocks of one size"};
       return decline(producers, decisions.kernels[reader], why, /*replacesReason=*/false);
     }
     GridPartition cut = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true});

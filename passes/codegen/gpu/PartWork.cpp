@@ -2,8 +2,8 @@
 
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/analysis/RegisterHandover.h"
-#include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
+#include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/cost/GridPartition.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -29,20 +29,9 @@ int64_t tilewright::scratchOffset(ParallelOp part) {
   return llvm::alignTo(end, kAlignment);
 }
 
-/// What a nest needs besides its buffers: to combine sums of several warps, or for the operands of a contraction.
-static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
-  if (compute.getMicroKernel()) {
-    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
-    return plan ? plan->tiling.sharedBytes() : 0; // otherwise refused when code is generated
-  }
-  BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
-  return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
-}
-
 int64_t tilewright::sharedBytesOf(ParallelOp part, int64_t threads, const Target &target) {
-  int64_t scratch = 0;
-  part.walk([&](ComputeOp compute) { scratch = std::max(scratch, scratchBytesOf(compute, threads, target)); });
-  return scratchOffset(part) + scratch;
+  int64_t scratch = placeScratch(part, threads, target).bytes;
+  return scratch > 0 ? scratchOffset(part) + scratch : 0;
 }
 
 int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {

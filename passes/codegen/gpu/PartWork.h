@@ -15,7 +15,7 @@ int64_t threadsOf(tile::ProgramOp program);
 
 /// Shared memory of a block, which its parts use one after another.
 int64_t sharedBytesOf(tile::ProgramOp program, const Target &target);
-/// Of a part: its buffers, which have places, and from `scratchOffset` on the scratch behind them.
+/// Of a part: its buffers, which have places, and from `scratchOffset` on the scratch behind them; 0 without scratch.
 int64_t sharedBytesOf(tile::ParallelOp part, int64_t threads, const Target &target);
 int64_t scratchOffset(tile::ParallelOp part);
 
