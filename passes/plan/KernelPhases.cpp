@@ -103,7 +103,7 @@ private:
                         "the kernel would have",
                         threadsOf(both)),
           "blocks of one size"};
-      return decline(producers, decisions.kernels[reader], why, /*replacesReason=*/false);
+      return decline(producers, decisions.kernels[reader], why);
     }
     GridPartition cut = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true});
     if (cut.kernels.size() > 1) {
@@ -116,18 +116,23 @@ private:
     return true;
   }
 
-  /// What stands between contractions at block scope says more than why they are not joined at grid scope either.
-  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why,
-               bool replacesReason = true) {
+  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why) {
     for (unsigned a : producers)
       for (unsigned b : readers)
-        if (readsResultsOf(graph, part(b).choice, part(a).choice)) {
-          if (replacesReason)
-            decisions.declined[{a, b}] = why;
-          else
-            decisions.declined.try_emplace({a, b}, why);
-        }
+        if (readsResultsOf(graph, part(b).choice, part(a).choice))
+          note(decisions.declined[{a, b}], why, contracts(part(a)) || contracts(part(b)));
     return false;
+  }
+
+  /// What stands between contractions at block scope is said as well.
+  static void note(Declined &declined, const Declined &why, bool keepsReason) {
+    constexpr llvm::StringLiteral kAlso = "; ";
+    if (!keepsReason || declined.reason.empty()) {
+      declined = why;
+      return;
+    }
+    size_t before = declined.reason.find(kAlso.str() + "scope launch");
+    declined.reason = declined.reason.substr(0, before) + kAlso.str() + why.reason;
   }
 
   /// What the parts of a kernel hand to each other is bound once.

@@ -19,7 +19,6 @@
 // CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
 // CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
-// CODE-NOT: %[[SECOND]]
 // CODE: scf.for
 // CODE:   nvvm.cp.async.wait.group 1
 // CODE:   scf.if
@@ -32,33 +31,6 @@
 // CODE-NOT: nvvm.cp.async.shared.global
 // CODE: nvvm.cp.async.wait.group 1
 // CODE: nvvm.mma.sync
-tile.program @weights_of_the_next
-// CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.loads_ahead
-// CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
-
-// CODE-LABEL: func.func @weights_of_the_next
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
-// CODE-NOT: %[[SECOND]]
-// CODE: scf.for
-// CODE:   nvvm.cp.async.wait.group 1
-// CODE:   scf.if
-// CODE:     nvvm.cp.async.shared.global
-// CODE:   } else {
-// CODE:     extract_aligned_pointer_as_index %[[SECOND]]
-// CODE:     nvvm.cp.async.shared.global
-// CODE:   }
-// CODE:   nvvm.cp.async.commit.group
-// CODE:   nvvm.mma.sync
-// CODE: }
-// CODE-NOT: nvvm.cp.async.wait.group 0
-// CODE-NOT: nvvm.cp.async.commit.group
-// CODE: scf.for
-// CODE:   nvvm.cp.async.wait.group 1
-// CODE:   nvvm.mma.sync
 tile.program @weights_of_the_next outputs 1 {
 ^bb0(%x: !tile.slice<64x96xf16, global>, %a: !tile.slice<96x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
@@ -119,28 +91,6 @@ tile.program @weights_of_the_next outputs 1 {
 // CODE: scf.for
 // CODE:   scf.if
 // CODE:     nvvm.cp.async.shared.global %[[TO]], %[[FROM]], 16
-// CODE:   nvvm.cp.async.wait.group 1
-// CODE:   nvvm.mma.sync
-tile.program @weights_before_the_barrier
-// CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.loads_ahead
-// CHECK: tile.sync <grid>
-// CHECK: tile.loads_ahead = ["lanes"]
-
-// CODE-LABEL: func.func @weights_before_the_barrier
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
-// CODE: nvvm.mma.sync
-// CODE: nvvm.barrier0
-// CODE: extract_aligned_pointer_as_index %[[SECOND]]
-// CODE: nvvm.cp.async.shared.global
-// CODE: nvvm.cp.async.commit.group
-// CODE: llvm.call @tile_grid_barrier
-// CODE: scf.for
-// CODE:   scf.if
-// CODE:     extract_aligned_pointer_as_index %[[SECOND]]
-// CODE:     nvvm.cp.async.shared.global
 // CODE:   nvvm.cp.async.wait.group 1
 // CODE:   nvvm.mma.sync
 tile.program @weights_before_the_barrier outputs 2 {

@@ -58,7 +58,9 @@ def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
 ) -> None:
     model, x = layers_behind_attention(rows, width, hidden, dtype), _input(rows, width, dtype)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
-    contracting = [kernel for kernel in program.kernels if sum(bool(op.micro_kernel) for op in kernel.ops) > 1]
+    contracting = [
+        kernel for kernel in program.kernels if sum(bool(op.micro_kernel) for op in kernel.ops) > 1
+    ]
     phases = [max(part.phase for part in kernel.parts) for kernel in contracting]
     assert max(phases) >= 1
     assert {edge.scope for kernel in contracting for edge in kernel.edges} >= {"grid"}
