@@ -324,6 +324,25 @@ def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
 // codegen/gpu
 //===----------------------------------------------------------------------===//
 
+def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp"> {
+  let summary = "Begin the copies for a contraction while the one before it is multiplied";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers. Leaves: on each contraction
+    behind another one of its block, `tile.loads_ahead`: the operands ("rows",
+    "lanes") whose first steps are copied to shared memory while the last steps
+    of the one before are multiplied (Souffle 6.5); on the first contraction of a
+    phase, before the barrier of the grid in front of it. Those are operands that
+    come by `cp.async` and that nothing in the kernel writes, such as weights. The
+    slots of both are live at once: a missed remark where a block has no room for
+    that, or where fewer blocks would be resident. On a CPU nothing changes.
+    See test/codegen/pipeline-loads.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numPipelined", "pipelined", "contractions whose copies begin ahead">,
+                    Statistic<"numDeclined", "declined", "the same, for which there is no room">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
 def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Convert tile programs to functions that the threads of a block run";
   let description = [{

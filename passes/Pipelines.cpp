@@ -145,6 +145,9 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   partition.byCost = false; // the plan has decided that; what is left is to prove
   manager.addPass(createPartitionAtGridSync(partition));
   auto &kernels = manager.nest<ModuleOp>();
+  PipelineLoadsOptions pipeline;
+  pipeline.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createPipelineLoads(pipeline));
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToGpuOptions convert;
   convert.target = options.target;

@@ -11,6 +11,14 @@ int64_t tilewright::coResidentBlocks(const Target &target, int64_t residentBlock
   return residentBlocks * target.gpu.guaranteedSms;
 }
 
+bool tilewright::hasRoomAhead(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms) {
+  if (sharedBytes > target.blockBytes)
+    return false;
+  int64_t before = residentBlocks(target.gpu, block.threads, block.sharedBytes, block.registers);
+  int64_t after = residentBlocks(target.gpu, block.threads, sharedBytes, block.registers);
+  return after >= std::min<int64_t>(before, divideCeil(block.blocks, sms));
+}
+
 namespace {
 class Partitioner {
 public:
@@ -63,8 +71,18 @@ private:
     if (target.gpu.guaranteedSms == 0)
       return kernel; // no GPU: nothing is predicted
     kernel.residentBlocks = residentBlocks(target.gpu, work.threads, work.sharedBytes, work.registers);
-    kernel.seconds = target.launchSeconds + blockLatency(work, target).seconds;
+    int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
+    kernel.seconds = target.launchSeconds + secondsOf(stages[stage], target, blocks, blocks, 0);
     return kernel;
+  }
+
+  /// Of a stage with so many of the `all` blocks of a phase, `resident` on an SM at most (0: nothing else bounds them).
+  static double secondsOf(const GridStage &stage, const Target &device, int64_t blocks, int64_t all, int64_t resident) {
+    if (stage.seconds)
+      return stage.seconds(blocks, llvm::divideCeil(all, device.cores));
+    BlockWork work = stage.work;
+    work.mostResident = resident;
+    return blockLatency(work, device).seconds;
   }
 
   /// Empty, or why the stage begins another kernel.
@@ -102,6 +120,22 @@ private:
     return kernel;
   }
 
+  /// How many tiles each block of a phase takes one after another, the same in all of its stages that walk.
+  int64_t turnsOf(ArrayRef<GridShare> phase, int64_t slots) const {
+    auto blocksAt = [&](int64_t turns) {
+      int64_t blocks = 0;
+      for (const GridShare &share : phase) {
+        int64_t own = stages[share.stage].work.blocks;
+        blocks += stages[share.stage].walks ? llvm::divideCeil(own, turns) : own;
+      }
+      return blocks;
+    };
+    int64_t turns = 1, least = blocksAt(std::numeric_limits<int64_t>::max());
+    while (blocksAt(turns) > std::max(slots, least))
+      ++turns;
+    return turns;
+  }
+
   /// Gives every stage of every phase its blocks; empty, or why they cannot all be resident.
   std::string shareOut(GridKernel &kernel) const {
     int64_t slots = coResidentBlocks(target, kernel.residentBlocks);
@@ -116,11 +150,14 @@ private:
       int64_t wanted = 0, given = 0;
       for (const GridShare &share : phase)
         wanted += stages[share.stage].work.blocks;
+      int64_t turns = turnsOf(phase, slots);
       for (GridShare &share : phase) {
         const GridStage &stage = stages[share.stage];
         share.blocks = stage.work.blocks;
-        if (wanted > slots && stage.walks)
+        if (wanted > slots && stage.walks && phase.size() == 1)
           share.blocks = std::max<int64_t>(1, static_cast<double>(share.blocks) * slots / wanted);
+        else if (wanted > slots && stage.walks)
+          share.blocks = llvm::divideCeil(share.blocks, turns);
         given += share.blocks;
         if (given > slots)
           return tooMany(stage.name, stage.work.blocks);
@@ -135,16 +172,16 @@ private:
     kernel.seconds = target.launchSeconds + (kernel.phases.size() - 1) * target.gpu.gridBarrierSeconds;
     for (const std::vector<GridShare> &phase : kernel.phases) {
       double slowest = 0, all = 0;
-      int64_t wanted = 0;
+      int64_t wanted = 0, given = 0;
+      for (const GridShare &share : phase)
+        given += share.blocks;
       for (const GridShare &share : phase) {
-        BlockWork work = stages[share.stage].work;
-        work.mostResident = kernel.residentBlocks;
-        double seconds = blockLatency(work, guaranteed).seconds;
+        double seconds = secondsOf(stages[share.stage], guaranteed, share.blocks, given, kernel.residentBlocks);
         slowest = std::max(slowest, seconds);
-        all += seconds;
-        wanted += work.blocks;
+        all += stages[share.stage].seconds ? 0 : seconds; // the others know how many blocks they get
+        wanted += stages[share.stage].work.blocks;
       }
-      kernel.seconds += wanted > coResidentBlocks(target, kernel.residentBlocks) ? all : slowest;
+      kernel.seconds += wanted > coResidentBlocks(target, kernel.residentBlocks) ? std::max(all, slowest) : slowest;
     }
   }
 

@@ -10,6 +10,7 @@
 #include "passes/cost/BlockLatency.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 
 namespace tilewright {
 
@@ -22,6 +23,9 @@ struct GridStage {
   BlockWork work;                             ///< its grid, threads, shared memory and registers among it
   bool walks = true;                          ///< whether a block can take several of its tiles, one after another
   llvm::SmallVector<unsigned> producers = {}; ///< stages whose results it reads
+  /// In which so many of its blocks, `together` of them and others on an SM, compute all its tiles; null: blockLatency
+  /// of its work says it.
+  std::function<double(double blocks, double together)> seconds = nullptr;
 };
 
 /// The blocks that a stage gets in a kernel.
@@ -63,6 +67,10 @@ GridPartition partitionAtGridSync(llvm::ArrayRef<GridStage> stages, const Target
 
 /// Blocks that are sure to be resident at once on every device that the target stands for.
 int64_t coResidentBlocks(const Target &target, int64_t residentBlocks);
+
+/// Whether blocks that take so many bytes of shared memory, for copies that begin ahead, are as many on an SM as there
+/// are for it.
+bool hasRoomAhead(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms);
 
 } // namespace tilewright
 

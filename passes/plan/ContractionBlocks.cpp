@@ -1,5 +1,6 @@
 #include "passes/plan/ContractionBlocks.h"
 
+#include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Work.h"
@@ -17,7 +18,8 @@ constexpr int64_t kMostTermUnits = 8;
 constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
 constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
-constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
+constexpr int64_t kSlotAlignment = 128;
+constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
@@ -63,6 +65,20 @@ public:
       return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
     space = best;
     return "";
+  }
+
+  std::optional<BlockWork> workWith(int64_t threads) {
+    if (!collect().empty())
+      return std::nullopt;
+    std::optional<Candidate> block = candidate(threads, space.termUnits);
+    return block ? std::optional(block->work) : std::nullopt;
+  }
+
+  double secondsWith(int64_t threads, double blocks, double together) {
+    if (collect().empty())
+      if (std::optional<Candidate> block = candidate(threads, space.termUnits))
+        return secondsOf(*block, blocks, together);
+    return std::numeric_limits<double>::infinity();
   }
 
 private:
@@ -156,7 +172,8 @@ private:
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
 
   /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
-  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads) const {
+  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
+                        bool ahead) const {
     double clock = target.gpu.clockHz;
     double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
     double times = timesOf(product);
@@ -174,9 +191,17 @@ private:
     // block reads comes from DRAM in all of them.
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
-    double waits = (target.gpu.dramCycles + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double first = ahead ? 0 : target.gpu.dramCycles;
+    double waits = (first + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
     return std::max(busy, waits) + meets;
+  }
+
+  /// Whether its first steps can be copied while the contraction before it is multiplied.
+  bool beginsAhead(const Product &product) const {
+    if (&product == &products.front() || (product.rowsResident && product.lanesResident))
+      return false;
+    return timesOf(product) == timesOf(*(&product - 1));
   }
 
   /// Whether each block has lanes of its own: one tile has all rows.
@@ -222,49 +247,76 @@ private:
       whyNone = std::move(why);
   }
 
-  void consider(int64_t threads, int64_t termUnits) {
-    if (threads > target.gpu.threadsPerBlock)
-      return;
+  /// A block with the tiles as they are, and how its threads share each contraction.
+  struct Candidate {
     BlockWork work;
-    work.blocks = space.numTiles();
-    work.threads = threads;
     SmallVector<SumTiling> tilings;
-    int64_t scratch = 0;
+    bool ahead = false; ///< copies for a contraction begin while the one before it is multiplied
+  };
+
+  std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
+    if (threads > target.gpu.threadsPerBlock)
+      return std::nullopt;
+    Candidate block;
+    block.work.blocks = space.numTiles();
+    block.work.threads = threads;
+    int64_t scratch = 0, scratchAhead = 0, before = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
       std::string why;
       std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
-      if (!tiling && termUnits > 1)
-        return; // what one alone would need has been said
-      if (!tiling)
-        return refuse(why);
+      if (!tiling) {
+        if (termUnits == 1) // otherwise what one alone would need has been said
+          refuse(why);
+        return std::nullopt;
+      }
       if (tiling->sums > kMostSums)
-        return;
+        return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
-      work.registers = std::max(work.registers, tiling->registers());
-      tilings.push_back(*tiling);
+      scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));
+      before = llvm::alignTo(tiling->sharedBytes(), kSlotAlignment);
+      block.work.registers = std::max(block.work.registers, tiling->registers());
+      block.tilings.push_back(*tiling);
     }
-    work.registers = std::min(work.registers, target.gpu.registersPerThread);
-    work.sharedBytes = footprint() + scratch;
-    if (work.sharedBytes > target.blockBytes)
-      return refuse("a block's operands and buffers take " + std::to_string(work.sharedBytes) +
-                    " bytes; the target has " + std::to_string(target.blockBytes));
-    int64_t resident = residentBlocks(target.gpu, threads, work.sharedBytes, work.registers);
-    if (resident == 0)
-      return;
-    double slots = static_cast<double>(resident * target.cores), blocks = static_cast<double>(work.blocks);
-    double waves = std::ceil(blocks / slots);
-    double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds = kStartSeconds, bytes = 0, stream = 0;
-    for (auto [product, tiling] : llvm::zip(products, tilings)) {
-      seconds += productSeconds(product, tiling, together, threads);
-      bytes += blocks * bytesOfBlock(product);
-      stream += streamSeconds(product, blocks);
+    block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
+    int64_t buffers = footprint();
+    block.work.sharedBytes = buffers + scratch;
+    block.ahead = scratchAhead > scratch && hasRoomAhead(target, block.work, buffers + scratchAhead, target.cores);
+    if (block.ahead)
+      block.work.sharedBytes = buffers + scratchAhead;
+    if (block.work.sharedBytes <= target.blockBytes)
+      return block;
+    refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) + " bytes; the target has " +
+           std::to_string(target.blockBytes));
+    return std::nullopt;
+  }
+
+  /// In which so many blocks, `together` of them on an SM, compute all tiles.
+  double secondsOf(const Candidate &block, double blocks, double together) const {
+    double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
+    for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
+      bool ahead = block.ahead && beginsAhead(product);
+      seconds += productSeconds(product, tiling, together, block.work.threads, ahead);
+      stream += streamSeconds(product, tiles);
     }
     if (handsOver)
       seconds += together * betweenSeconds();
-    seconds = std::max(seconds * waves, stream);
+    return std::max(seconds * std::ceil(tiles / blocks), stream);
+  }
+
+  void consider(int64_t threads, int64_t termUnits) {
+    std::optional<Candidate> block = candidate(threads, termUnits);
+    if (!block)
+      return;
+    int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
+    if (resident == 0)
+      return;
+    double blocks = static_cast<double>(block->work.blocks), bytes = 0;
+    double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
+    double seconds = secondsOf(*block, std::min(blocks, static_cast<double>(resident * target.cores)), together);
+    for (const Product &product : products)
+      bytes += blocks * bytesOfBlock(product);
     // Of blocks that take as long, those that read least.
     if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
       return;
@@ -273,7 +325,7 @@ private:
     space.threads = threads;
     space.termUnits = termUnits;
     space.latencySeconds = seconds;
-    space.blockWork = work;
+    space.blockWork = block->work;
     best = space;
   }
 
@@ -293,4 +345,15 @@ private:
 std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                                int64_t walked, llvm::function_ref<int64_t()> footprint) {
   return BlockChooser(graph, target, space, walked, footprint).choose();
+}
+
+std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,
+                                                          IndexSpace space, int64_t threads) {
+  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; }).workWith(threads);
+}
+
+double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+                                      double blocks, double together) {
+  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; })
+      .secondsWith(threads, blocks, together);
 }

@@ -13,6 +13,15 @@ namespace tilewright {
 std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space, int64_t walked,
                                    llvm::function_ref<int64_t()> footprint);
 
+/// Of a space whose tiles were chosen, what its block is with so many threads and the same tiles; nothing if so many
+/// cannot compute it.
+std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Target &target, IndexSpace space,
+                                              int64_t threads);
+
+/// The seconds in which so many of those blocks, `together` of them on an SM, compute all tiles one after another.
+double contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+                          double blocks, double together);
+
 } // namespace tilewright
 
 #endif

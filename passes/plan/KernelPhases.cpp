@@ -1,6 +1,7 @@
 #include "passes/plan/KernelPhases.h"
 
 #include "passes/cost/GridPartition.h"
+#include "passes/plan/ContractionBlocks.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -87,12 +88,6 @@ private:
     SmallVector<unsigned> producers = decisions.kernels[kernel], both = producers;
     llvm::append_range(both, decisions.kernels[reader]);
     Declined why = {"", "scope grid allowed"};
-    if (llvm::any_of(both, [&](unsigned index) { return contracts(part(index)); })) {
-      why = {"scope launch and not grid: a contraction fills the registers, so that too few blocks are sure to be "
-             "resident",
-             "smaller tiles of the contraction"};
-      return decline(producers, decisions.kernels[reader], why, /*replacesReason=*/false);
-    }
     if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
       return false; // the reason that stands there already says more
     if (countBindings(both) > target.maxBindings) {
@@ -101,29 +96,43 @@ private:
              "a target with more bindings"};
       return decline(producers, decisions.kernels[reader], why);
     }
-    GridPartition cut = partitionAtGridSync(stagesOf(both), target, {allowed, /*byCost=*/true});
+    std::optional<std::vector<GridStage>> stages = stagesOf(both);
+    if (!stages) {
+      why = {
+          llvm::formatv("scope launch and not grid: a contraction cannot be computed by blocks of {0} threads, which "
+                        "the kernel would have",
+                        threadsOf(both)),
+          "blocks of one size"};
+      return decline(producers, decisions.kernels[reader], why);
+    }
+    GridPartition cut = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true});
     if (cut.kernels.size() > 1) {
       if (allowed)
         why.wouldChange = "a launch that costs more, or blocks that take less";
       why.reason = "scope launch and not grid: " + cut.cuts.front().reason;
       return decline(producers, decisions.kernels[reader], why);
     }
-    carryOut(both, cut.kernels.front(), kernel, reader);
+    carryOut(both, *stages, cut.kernels.front(), kernel, reader);
     return true;
   }
 
-  /// What stands between contractions at block scope says more than why they are not joined at grid scope either.
-  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why,
-               bool replacesReason = true) {
+  bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why) {
     for (unsigned a : producers)
       for (unsigned b : readers)
-        if (readsResultsOf(graph, part(b).choice, part(a).choice)) {
-          if (replacesReason)
-            decisions.declined[{a, b}] = why;
-          else
-            decisions.declined.try_emplace({a, b}, why);
-        }
+        if (readsResultsOf(graph, part(b).choice, part(a).choice))
+          note(decisions.declined[{a, b}], why, contracts(part(a)) || contracts(part(b)));
     return false;
+  }
+
+  /// What stands between contractions at block scope is said as well.
+  static void note(Declined &declined, const Declined &why, bool keepsReason) {
+    constexpr llvm::StringLiteral kAlso = "; ";
+    if (!keepsReason || declined.reason.empty()) {
+      declined = why;
+      return;
+    }
+    size_t before = declined.reason.find(kAlso.str() + "scope launch");
+    declined.reason = declined.reason.substr(0, before) + kAlso.str() + why.reason;
   }
 
   /// What the parts of a kernel hand to each other is bound once.
@@ -139,7 +148,17 @@ private:
     return count;
   }
 
-  std::vector<GridStage> stagesOf(ArrayRef<unsigned> parts) const {
+  /// All parts of a kernel run in blocks of one size.
+  int64_t threadsOf(ArrayRef<unsigned> parts) const {
+    int64_t threads = 0;
+    for (unsigned own : parts)
+      threads = std::max(threads, part(own).space.threads);
+    return threads;
+  }
+
+  /// Nothing if a contraction's tile is not for blocks of the size that the parts agree on.
+  std::optional<std::vector<GridStage>> stagesOf(ArrayRef<unsigned> parts) const {
+    int64_t threads = threadsOf(parts);
     std::vector<GridStage> stages;
     for (unsigned own : parts) {
       GridStage &stage = stages.emplace_back();
@@ -148,6 +167,8 @@ private:
       stage.work = part(own).space.blockWork;
       // What the proof counts on (whyNotCoResident), and launch bounds hold the assembler to.
       stage.work.registers = kUnknownRegisters;
+      if (contracts(part(own)) && !describeContraction(part(own).space, threads, stage))
+        return std::nullopt;
       for (auto [i, other] : llvm::enumerate(parts))
         if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
           stage.producers.push_back(i);
@@ -155,20 +176,47 @@ private:
     return stages;
   }
 
-  void carryOut(ArrayRef<unsigned> parts, const GridKernel &joined, size_t kernel, size_t reader) {
+  bool describeContraction(const IndexSpace &space, int64_t threads, GridStage &stage) const {
+    std::optional<BlockWork> work = contractionBlockWork(graph, target, space, threads);
+    if (!work)
+      return false;
+    stage.work = *work;
+    stage.work.registers = std::max(stage.work.registers, kUnknownRegisters);
+    stage.seconds = [this, &space, threads](double blocks, double together) {
+      return contractionSeconds(graph, target, space, threads, blocks, together);
+    };
+    return true;
+  }
+
+  void carryOut(ArrayRef<unsigned> parts, ArrayRef<GridStage> stages, const GridKernel &joined, size_t kernel,
+                size_t reader) {
     partition.merge(groupOf(decisions.kernels[kernel]), groupOf(decisions.kernels[reader]));
     decisions.kernels.erase(decisions.kernels.begin() + reader);
     SmallVector<unsigned> &order = decisions.kernels[kernel];
     order.clear();
-    for (const std::vector<GridShare> &phase : joined.phases)
+    for (const std::vector<GridShare> &phase : joined.phases) {
+      int64_t together = llvm::divideCeil(blocksOf(phase), target.gpu.guaranteedSms);
       for (const GridShare &share : phase) {
         PlannedPart &own = *decisions.parts[parts[share.stage]];
+        const GridStage &stage = stages[share.stage];
         order.push_back(parts[share.stage]);
         own.space.workgroups = own.work.workgroups = share.blocks;
         BlockWork work = own.space.blockWork;
         work.mostResident = joined.residentBlocks;
-        own.work.latencySeconds = blockLatency(work, target).seconds;
+        own.work.latencySeconds =
+            stage.seconds ? stage.seconds(share.blocks, together) : blockLatency(work, target).seconds;
       }
+    }
+    for (unsigned own : parts)
+      if (contracts(part(own)))
+        decisions.parts[own]->space.threads = joined.threads;
+  }
+
+  static int64_t blocksOf(ArrayRef<GridShare> phase) {
+    int64_t blocks = 0;
+    for (const GridShare &share : phase)
+      blocks += share.blocks;
+    return blocks;
   }
 
   const TensorGraph &graph;

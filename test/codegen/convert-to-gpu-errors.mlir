@@ -58,7 +58,7 @@ tile.program @more_than_are_resident outputs 2 {
     }
   }
   }
-  // expected-error @below {{in 'more_than_are_resident' 512 blocks of 256 threads and 0 bytes of shared memory wait for each other; target 'sm_86' is sure to have 40 resident: plan fewer workgroups, or scope launch}}
+  // expected-error @below {{in 'more_than_are_resident' 512 blocks of 256 threads, 64 registers a thread and 0 bytes of shared memory wait for each other; target 'sm_86' is sure to have 40 resident: plan fewer workgroups, or scope launch}}
   tile.sync <grid>
   tile.parallel [524288] tiles [1024] workgroups 512 attributes {tile.threads = 256 : i64} {
   tile.walk {

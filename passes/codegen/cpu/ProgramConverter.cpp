@@ -74,6 +74,8 @@ void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapp
   SmallVector<SyncOp> syncs(gridSyncsOf(program));
   int64_t workgroups = program.getWorkgroups();
   for (auto [i, phase] : llvm::enumerate(phasesOf(program))) {
+    if (i > 0 && phase.size() == 1 && beginsEarly(phase.front()))
+      convertEarly(builder, phase.front(), workgroup, values);
     if (i > 0)
       isConverted &= succeeded(emitGridSync(builder, syncs[i - 1]));
     int64_t own = workgroupsOf(phase);
@@ -126,6 +128,33 @@ static void mapOffsets(OpBuilder &builder, ParallelOp part, Value tile, IRMappin
   }
 }
 
+/// The first of the workgroup's tiles of a part.
+static Value firstTile(OpBuilder &builder, ParallelOp part, Value workgroup) {
+  Location loc = part.getLoc();
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  Value scaled = arith::MulIOp::create(builder, loc, workgroup, constant(part.getNumTiles()));
+  return arith::DivUIOp::create(builder, loc, scaled, constant(part.getWorkgroups()));
+}
+
+void ProgramConverter::convertEarly(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
+  Location loc = part.getLoc();
+  OpBuilder body = builder;
+  if (part.getWorkgroups() < program.getWorkgroups()) {
+    Value own = arith::ConstantIndexOp::create(builder, loc, part.getWorkgroups());
+    Value takesPart = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, workgroup, own);
+    auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/false);
+    body = OpBuilder::atBlockTerminator(branch.thenBlock());
+  }
+  mapOffsets(body, part, firstTile(body, part, workgroup), values);
+  isConverted &= succeeded(emitEarly(body, part, values));
+}
+
+Value ProgramConverter::isLaterTile(OpBuilder &builder, ParallelOp part) const {
+  if (part.getNumTiles() <= part.getWorkgroups())
+    return Value();
+  return arith::CmpIOp::create(builder, part.getLoc(), arith::CmpIPredicate::ne, current.tile, current.first);
+}
+
 void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
   Location loc = part.getLoc();
   beginPart(builder, part);
@@ -133,14 +162,10 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
     convertOp(builder, op, values);
   int64_t tiles = part.getNumTiles(), workgroups = part.getWorkgroups();
   auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
-  auto share = [&](Value index) -> Value {
-    Value scaled = arith::MulIOp::create(builder, loc, index, constant(tiles));
-    return arith::DivUIOp::create(builder, loc, scaled, constant(workgroups));
-  };
   Value low = constant(0), high = constant(tiles);
   if (workgroups > 1) {
-    low = share(workgroup);
-    high = share(arith::AddIOp::create(builder, loc, workgroup, constant(1)));
+    low = firstTile(builder, part, workgroup);
+    high = firstTile(builder, part, arith::AddIOp::create(builder, loc, workgroup, constant(1)));
   }
   OpBuilder body = builder;
   Value tile = low;

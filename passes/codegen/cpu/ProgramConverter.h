@@ -30,6 +30,12 @@ protected:
   /// Before the first op of a part, and after the last op of each of its tiles if there are several.
   virtual void beginPart(mlir::OpBuilder &, tile::ParallelOp) {}
   virtual void endTile(mlir::OpBuilder &, tile::ParallelOp) {}
+  /// Whether something of a part that has a phase for itself begins in front of the barrier before it, and its code, at
+  /// the first tile of the workgroup.
+  virtual bool beginsEarly(tile::ParallelOp) const { return false; }
+  virtual llvm::LogicalResult emitEarly(mlir::OpBuilder &, tile::ParallelOp, mlir::IRMapping &) {
+    return llvm::success();
+  }
   /// After the last op of each block of a walked dim.
   virtual void endBlock(mlir::OpBuilder &, mlir::Location) {}
   virtual void finish(mlir::OpBuilder &) {}
@@ -42,11 +48,15 @@ protected:
   virtual int64_t givenBytes() { return blockBytes(); }
   virtual mlir::Value placeMemory(mlir::OpBuilder &, mlir::Value given) { return given; }
 
+  /// Whether the walk is at another tile than the workgroup's first; null: it has one tile only.
+  mlir::Value isLaterTile(mlir::OpBuilder &builder, tile::ParallelOp part) const;
+
   tile::ProgramOp program;
   mlir::Value memory; ///< block-space memory of the workgroup
 
 private:
   void convertPhases(mlir::OpBuilder &builder, mlir::Value workgroup, mlir::IRMapping &values);
+  void convertEarly(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);
   void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts, mlir::Value workgroup,
                     mlir::IRMapping &values);
   void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);

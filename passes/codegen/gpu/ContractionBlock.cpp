@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/SharedSums.h"
 #include "passes/codegen/gpu/SumEpilogue.h"
 #include "passes/codegen/gpu/SumShare.h"
@@ -37,11 +38,20 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
-static OperandShape rowShape(const ContractionPlan &plan) {
+OperandShape tilewright::rowShape(const ContractionPlan &plan) {
   return {plan.contraction.row, plan.terms, plan.tiling.heldRows, plan.tiling.step};
 }
-static OperandShape laneShape(const ContractionPlan &plan) {
+OperandShape tilewright::laneShape(const ContractionPlan &plan) {
   return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step};
+}
+
+int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {
+  return llvm::divideCeil(compute.getSizes()[plan.terms], plan.tiling.step);
+}
+
+bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
+  auto isLoop = [&](int64_t dim) { return dim != plan.terms && compute.getSizes()[dim] > 1; };
+  return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
 }
 
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
@@ -87,25 +97,58 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
 //===----------------------------------------------------------------------===//
 
 namespace {
-class BlockEmitter {
-public:
-  BlockEmitter(OpBuilder &builder, ComputeOp compute, const ContractionPlan &plan, const IRMapping &values,
-               Value thread, int64_t threads, Value scratch)
-      : frame(builder, compute, values, thread, threads, scratch), builder(builder), compute(compute), plan(plan),
-        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()),
-        rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)) {}
-
-  void emit() {
+/// Both operands of a contraction on their way through shared memory, step by step.
+struct StepOperands {
+  StepOperands(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values, Value thread,
+               int64_t threads)
+      : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
+        rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)),
+        ahead(loadsAheadOf(contraction.compute)) {
     const SumTiling &tiling = plan.tiling;
     rows.place(0, tiling.rowSlotBytes, tiling.stages);
     lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
+    for (ContractionOperand *operand : {&rows, &lanes})
+      if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())
+        operand->spreadForWords();
+  }
+
+  void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
+  /// What the contraction before this one copies for it, and what is left to it.
+  void copyAhead(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
+  void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
+  bool restIsAsync() { return (rows.isAsync() && !ahead.rows) || (lanes.isAsync() && !ahead.lanes); }
+
+  const ContractionPlan &plan;
+  ContractionFrame frame;
+  ContractionOperand rows, lanes;
+  LoadsAhead ahead;
+
+private:
+  void copy(Value slot, Value step, bool ofRows, bool ofLanes) {
+    Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
+    if (ofRows)
+      rows.copy(slot, first);
+    if (ofLanes)
+      lanes.copy(slot, first);
+  }
+};
+
+class BlockEmitter {
+public:
+  BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
+               const IRMapping &values, Value thread, int64_t threads)
+      : operands(builder, contraction, values, thread, threads), again(contraction.again), frame(operands.frame),
+        builder(builder), compute(contraction.compute), plan(contraction.plan), loc(compute.getLoc()),
+        sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows), lanes(operands.lanes) {
+    if (next)
+      this->next.emplace(builder, *next, values, thread, threads);
+  }
+
+  void emit() {
+    const SumTiling &tiling = plan.tiling;
     ShareInputs inputs{
         frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
-    bool isWarp = plan.kernel.unit == StepUnit::warp;
-    for (ContractionOperand *operand : {&rows, &lanes})
-      if (isWarp && !operand->liesAlongTerms())
-        operand->spreadForWords();
-    share = isWarp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+    share = plan.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
@@ -155,46 +198,74 @@ private:
     });
   }
 
-  /// While a step is multiplied, the copies of those behind it are on their way. A slot is filled anew only after a
-  /// barrier at which all threads have read it.
+  /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
+  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it.
   SmallVector<Value> reduceSteps(ValueRange sums) {
-    int64_t stages = plan.tiling.stages, steps = llvm::divideCeil(compute.getSizes()[plan.terms], plan.tiling.step);
+    int64_t stages = plan.tiling.stages, steps = stepsOf(compute, plan);
     for (int64_t step = 0; step < stages - 1; ++step) {
       if (step < steps)
-        copy(frame.constant(step), frame.constant(step));
-      commit();
+        copyFirst(frame.constant(step));
+      if (operands.restIsAsync() || again)
+        commit();
     }
     SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
       wait(stages - 2);
       NVVM::Barrier0Op::create(builder, loc);
-      Value next = frame.add(step, stages - 1);
-      auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(next, frame.constant(steps)),
-                                       /*withElseRegion=*/false);
-      {
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(isThere.thenBlock());
-        copy(frame.modulo(next, stages), next);
-      }
-      commit();
+      copyBehind(frame.add(step, stages - 1), steps);
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
       rows.enter(first);
       lanes.enter(first);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });
-    wait(0);
+    if (!next) // otherwise no copies are on their way but those for the next one
+      wait(0);
     NVVM::Barrier0Op::create(builder, loc);
     return done;
   }
 
-  void copy(Value slot, Value step) {
-    Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
-    rows.copy(slot, first);
-    lanes.copy(slot, first);
+  /// What of the first steps has not been copied ahead.
+  void copyFirst(Value step) {
+    operands.copyRest(step, step);
+    if (!again)
+      return;
+    auto anew = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(anew.thenBlock());
+    operands.copyAhead(step, step);
+  }
+
+  /// Step `step` of this contraction, or if there are no more the next one's that takes its turn.
+  void copyBehind(Value step, int64_t steps) {
+    int64_t stages = plan.tiling.stages;
+    auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(steps)),
+                                     /*withElseRegion=*/next.has_value());
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(isThere.thenBlock());
+      operands.copy(frame.modulo(step, stages), step);
+      if (next) {
+        builder.setInsertionPointToStart(isThere.elseBlock());
+        copyAhead(arith::SubIOp::create(builder, loc, step, frame.constant(steps)));
+      }
+    }
+    commit();
+  }
+
+  /// The slots of the next one that are filled before it begins, one less than it has.
+  void copyAhead(Value step) {
+    int64_t slots = std::min(next->plan.tiling.stages - 1, stepsOf(next->frame.compute, next->plan));
+    OpBuilder::InsertionGuard guard(builder);
+    if (slots < plan.tiling.stages - 1) {
+      auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(slots)),
+                                       /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(isThere.thenBlock());
+    }
+    next->copyAhead(step, step);
   }
 
   bool isAsync() { return rows.isAsync() || lanes.isAsync(); }
   void commit() {
-    if (isAsync())
+    if (isAsync() || next)
       NVVM::CpAsyncCommitGroupOp::create(builder, loc);
   }
   void wait(int64_t groups) {
@@ -273,19 +344,35 @@ private:
     store.setAlignment(count * elementBytes(stored));
   }
 
-  ContractionFrame frame;
+  StepOperands operands;
+  std::optional<StepOperands> next; ///< whose first steps are copied ahead
+  Value again;
+  ContractionFrame &frame;
   OpBuilder &builder;
   ComputeOp compute;
   const ContractionPlan &plan;
   Location loc;
   Type sum;
-  ContractionOperand rows, lanes;
+  ContractionOperand &rows, &lanes;
   std::unique_ptr<SumShare> share;
   std::optional<SumEpilogue> epilogue;
 };
 } // namespace
 
-void tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const ContractionPlan &plan,
-                                 const IRMapping &values, Value thread, int64_t threads, Value scratch) {
-  BlockEmitter(builder, compute, plan, values, thread, threads, scratch).emit();
+void tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
+                                 const PlacedContraction *next, const IRMapping &values, Value thread,
+                                 int64_t threads) {
+  BlockEmitter(builder, contraction, next, values, thread, threads).emit();
+}
+
+void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
+                                 Value thread, int64_t threads) {
+  StepOperands operands(builder, contraction, values, thread, threads);
+  int64_t steps = stepsOf(contraction.compute, contraction.plan);
+  for (int64_t step = 0; step < contraction.plan.tiling.stages - 1; ++step) {
+    Value place = operands.frame.constant(step);
+    if (step < steps)
+      operands.copyAhead(place, place);
+    NVVM::CpAsyncCommitGroupOp::create(builder, operands.frame.loc);
+  }
 }

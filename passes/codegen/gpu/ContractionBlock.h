@@ -5,6 +5,7 @@
 #define TILEWRIGHT_CODEGEN_GPU_CONTRACTIONBLOCK_H
 
 #include "passes/codegen/cpu/MatchContraction.h"
+#include "passes/codegen/gpu/ContractionOperand.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/target/Target.h"
 
@@ -24,9 +25,29 @@ struct ContractionPlan {
 std::optional<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target,
                                                std::string *reason = nullptr);
 
-/// `thread` is the index of the thread in its block, an i32; `scratch` has the tiling's shared bytes.
-void emitContraction(mlir::OpBuilder &builder, tile::ComputeOp compute, const ContractionPlan &plan,
-                     const mlir::IRMapping &values, mlir::Value thread, int64_t threads, mlir::Value scratch);
+/// What a step's slots hold of either operand.
+OperandShape rowShape(const ContractionPlan &plan);
+OperandShape laneShape(const ContractionPlan &plan);
+/// Steps of the terms, and whether they are the only loop around the sums.
+int64_t stepsOf(tile::ComputeOp compute, const ContractionPlan &plan);
+bool hasOneLoop(tile::ComputeOp compute, const ContractionPlan &plan);
+
+/// A contraction and where its block keeps the steps of its operands.
+struct PlacedContraction {
+  tile::ComputeOp compute;
+  ContractionPlan plan;
+  mlir::Value scratch;    ///< the tiling's shared bytes
+  mlir::Value again = {}; ///< whether nobody copied ahead for this tile; null: somebody did, if its attribute says so
+};
+
+/// `thread` is the index of the thread in its block, an i32. While the last steps are multiplied, the first of `next`
+/// are copied, of those operands that its attribute says (LoadsAhead).
+void emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
+                     const mlir::IRMapping &values, mlir::Value thread, int64_t threads);
+
+/// The copies that begin before a barrier of the grid.
+void emitFirstCopies(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
+                     mlir::Value thread, int64_t threads);
 
 } // namespace tilewright
 

@@ -16,20 +16,24 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
-    : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
-      bytes(elementBytes(type)), alongTerms(true) {
-  alongTerms = shape.dim < 0 || isAlong(shape.terms) || !isAlong(shape.dim);
-  granule = chooseGranule();
-  resident = isResident(frame.compute, load, shape);
-}
+static constexpr int64_t kLeastAsyncBytes = 4;
 
 /// Whether neighbours along the dim of the nest are neighbours in memory.
 static bool liesAlong(LoadOp load, int64_t dim) {
   return strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
 }
 
-bool ContractionOperand::isAlong(int64_t dim) { return liesAlong(load, dim); }
+static bool liesByTerms(LoadOp load, OperandShape shape) {
+  return shape.dim < 0 || liesAlong(load, shape.terms) || !liesAlong(load, shape.dim);
+}
+
+ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
+    : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
+      bytes(elementBytes(type)), alongTerms(true) {
+  alongTerms = liesByTerms(load, shape);
+  granule = tilewright::copyGranule(frame.compute, load, shape);
+  resident = isResident(frame.compute, load, shape);
+}
 
 bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
@@ -42,14 +46,22 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
          isWhole(compute, shape.terms, shape.step) && alignedRun(compute, type, load.getMap(), inner, atom) == atom;
 }
 
-/// As many elements as lie together and are aligned wherever the block is.
-int64_t ContractionOperand::chooseGranule() {
+int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape shape) {
+  SliceType type = load.getSlice().getType();
+  int64_t bytes = elementBytes(type.getElementType());
+  bool alongTerms = liesByTerms(load, shape);
   int64_t inner = alongTerms ? shape.terms : shape.dim;
-  if (!isAlong(inner) || isShared())
+  if (!liesAlong(load, inner) || type.getSpace() == Space::block)
     return 1;
-  int64_t most = std::min(kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
-  most = frame.alignedRun(load.getSlice().getType(), load.getMap(), inner, most);
+  int64_t most = std::min(ContractionOperand::kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
+  most = alignedRun(compute, type, load.getMap(), inner, most);
   return most * bytes >= kLeastAsyncBytes ? most : 1;
+}
+
+bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
+  SliceType type = load.getSlice().getType();
+  return type.getSpace() != Space::block &&
+         copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes;
 }
 
 void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {

@@ -19,6 +19,12 @@ struct OperandShape {
 /// beyond the tile, so the tile has to be whole, and what is read at once lies together.
 bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
+/// Elements that are copied at once on the way to shared memory: as many as lie together and are aligned wherever the
+/// block is, and 1 where those are fewer than cp.async takes.
+int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+/// Whether it comes from global memory by cp.async.
+bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+
 class ContractionOperand {
 public:
   static constexpr int64_t kAtomBytes = 16;
@@ -28,7 +34,7 @@ public:
   /// Whether its terms lie innermost, in global memory and so in shared memory.
   bool liesAlongTerms() const { return alongTerms; }
   /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
-  bool isAsync() { return !isShared() && granule * bytes >= kLeastAsyncBytes; }
+  bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
   /// Bytes that are copied at once.
   int64_t copyBytes() const { return granule * bytes; }
   mlir::Type element() const { return type; }
@@ -48,11 +54,6 @@ public:
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
-  static constexpr int64_t kLeastAsyncBytes = 4;
-
-  bool isAlong(int64_t dim);
-  bool isShared() { return load.getSlice().getType().getSpace() == tile::Space::block; }
-  int64_t chooseGranule();
   llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
   int64_t pitch() const { return alongTerms ? shape.step : std::max(shape.points, atom()); }
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);

@@ -9,7 +9,9 @@
 #include "passes/codegen/gpu/ClusterCopy.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/GridBarrier.h"
+#include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/PartWork.h"
+#include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
@@ -55,14 +57,58 @@ private:
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
     if (clusterOf(part) > 1)
       arriveAtCluster(builder, loc, /*hasWritten=*/false);
-    int64_t buffers = scratchOffset(program);
-    int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - buffers;
-    scratch = Value();
-    if (bytes <= 0)
-      return;
-    Value start = arith::ConstantIndexOp::create(builder, loc, buffers);
+    places = placeScratch(part, threads, target);
+    firstScratch = scratchOffset(part);
+  }
+
+  /// The nest's place in shared memory; null: it needs none.
+  Value scratchOf(OpBuilder &builder, ComputeOp compute) {
+    auto place = places.offsets.find(compute);
+    if (place == places.offsets.end())
+      return Value();
+    Location loc = compute.getLoc();
+    int64_t begin = firstScratch + place->second;
+    Value start = arith::ConstantIndexOp::create(builder, loc, begin);
+    int64_t bytes = cast<MemRefType>(memory.getType()).getNumElements() - begin;
     auto type = MemRefType::get({bytes}, builder.getI8Type(), MemRefLayoutAttrInterface(), blockSpace());
-    scratch = memref::ViewOp::create(builder, loc, type, memory, start, ValueRange());
+    return memref::ViewOp::create(builder, loc, type, memory, start, ValueRange());
+  }
+
+  std::optional<PlacedContraction> place(OpBuilder &builder, ComputeOp compute, std::string *why) {
+    std::optional<ContractionPlan> plan = planContraction(compute, threads, target, why);
+    if (!plan)
+      return std::nullopt;
+    return PlacedContraction{compute, *plan, scratchOf(builder, compute)};
+  }
+
+  LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
+    std::string why;
+    std::optional<PlacedContraction> own = place(builder, compute, &why), next;
+    ComputeOp behind = contractionAheadOf(compute);
+    if (own && behind)
+      next = place(builder, behind, &why);
+    auto part = compute->getParentOfType<ParallelOp>();
+    if (own && contractionBegunBefore(part) == compute)
+      own->again = isLaterTile(builder, part);
+    if (!own || (behind && !next))
+      return compute.emitError("the contraction has no code generation on GPUs: ") << why;
+    emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+    return success();
+  }
+
+  bool beginsEarly(ParallelOp part) const override { return contractionBegunBefore(part) != nullptr; }
+
+  /// Slower threads may still read what the phase before left in shared memory.
+  LogicalResult emitEarly(OpBuilder &builder, ParallelOp part, IRMapping &values) override {
+    ComputeOp contraction = contractionBegunBefore(part);
+    beginPart(builder, part);
+    std::string why;
+    std::optional<PlacedContraction> placed = place(builder, contraction, &why);
+    if (!placed)
+      return contraction.emitError("the contraction has no code generation on GPUs: ") << why;
+    NVVM::Barrier0Op::create(builder, part.getLoc());
+    emitFirstCopies(builder, *placed, values, thread, threads);
+    return success();
   }
 
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
@@ -71,14 +117,8 @@ private:
       return success();
     if (ComputeOp contraction = contractionHandedTo(compute))
       compute = contraction;
-    if (compute.getMicroKernel()) {
-      std::string why;
-      std::optional<ContractionPlan> plan = planContraction(compute, threads, target, &why);
-      if (!plan)
-        return compute.emitError("the contraction has no code generation on GPUs: ") << why;
-      emitContraction(builder, compute, *plan, values, thread, threads, scratch);
-      return success();
-    }
+    if (compute.getMicroKernel())
+      return emitProduct(builder, compute, values);
     if (isTileCopy(compute) && clusterOf(compute) > 1) {
       emitClusterCopy(builder, compute, values, thread, threads);
       Operation *next = compute->getNextNode();
@@ -92,7 +132,7 @@ private:
     }
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
-    BlockThreads sharing(compute, mapping, thread, scratch);
+    BlockThreads sharing(compute, mapping, thread, scratchOf(builder, compute));
     emitNest(builder, compute, values, VectorShape(), &sharing);
     return success();
   }
@@ -135,7 +175,9 @@ private:
   const Target &target;
   int64_t threads;
   BlockShape shape; ///< of the current part
-  Value thread, scratch;
+  Value thread;
+  ScratchPlaces places;     ///< of the current part
+  int64_t firstScratch = 0; ///< behind its buffers
 };
 
 struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
@@ -211,12 +253,15 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       return success();
     auto integer = [&](StringRef name) { return function->getAttrOfType<IntegerAttr>(name).getInt(); };
     int64_t blocks = integer(kWorkgroupsAttr), threads = integer(kThreadsAttr), bytes = integer(kBlockBytesAttr);
-    int64_t resident = residentBlocks(target.gpu, threads, bytes, kUnknownRegisters);
+    int64_t registers = 0;
+    for (auto part : program.getBody().getOps<ParallelOp>())
+      registers = std::max(registers, registersOf(part, threads, target));
+    int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
     int64_t most = coResidentBlocks(target, resident);
     SyncOp sync = *gridSyncsOf(program).begin();
     if (blocks > most)
       return sync.emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                    << " threads and " << bytes
+                                    << " threads, " << registers << " registers a thread and " << bytes
                                     << " bytes of shared memory wait for each other; target '" << target.name
                                     << "' is sure to have " << most
                                     << " resident: plan fewer workgroups, or scope launch";

@@ -1,7 +1,9 @@
 #include "passes/codegen/gpu/PartWork.h"
 
-#include "passes/codegen/gpu/BlockThreads.h"
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
+#include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/cost/GridPartition.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -18,22 +20,36 @@ int64_t tilewright::threadsOf(ProgramOp program) {
   return threads;
 }
 
-int64_t tilewright::scratchOffset(ProgramOp program) { return llvm::alignTo(program.getBlockBytes(), kAlignment); }
+int64_t tilewright::scratchOffset(ParallelOp part) {
+  int64_t end = 0;
+  part.walk([&](AllocOp alloc) {
+    if (alloc.getOffset() && !staysInRegisters(alloc))
+      end = std::max(end, static_cast<int64_t>(*alloc.getOffset()) + bufferBytes(alloc));
+  });
+  return llvm::alignTo(end, kAlignment);
+}
 
-/// What a nest needs besides its buffers: to combine sums of several warps, or for the operands of a contraction.
-static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
-  if (compute.getMicroKernel()) {
-    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
-    return plan ? plan->tiling.sharedBytes() : 0; // otherwise refused when code is generated
-  }
-  BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
-  return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
+int64_t tilewright::sharedBytesOf(ParallelOp part, int64_t threads, const Target &target) {
+  int64_t scratch = placeScratch(part, threads, target).bytes;
+  return scratch > 0 ? scratchOffset(part) + scratch : 0;
 }
 
 int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
-  int64_t threads = threadsOf(program), scratch = 0;
-  program.walk([&](ComputeOp compute) { scratch = std::max(scratch, scratchBytesOf(compute, threads, target)); });
-  return scratch > 0 ? scratchOffset(program) + scratch : program.getBlockBytes();
+  int64_t threads = threadsOf(program), bytes = program.getBlockBytes();
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    bytes = std::max(bytes, sharedBytesOf(part, threads, target));
+  return bytes;
+}
+
+int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &target) {
+  int64_t registers = kUnknownRegisters;
+  part.walk([&](ComputeOp compute) {
+    if (!compute.getMicroKernel())
+      return;
+    if (std::optional<ContractionPlan> plan = planContraction(compute, threads, target))
+      registers = std::max(registers, plan->tiling.registers());
+  });
+  return std::min(registers, target.gpu.registersPerThread);
 }
 
 static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
@@ -63,7 +79,8 @@ BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
   work.threads = shape.threads;
   work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
   auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
-  work.registers = registers ? registers.getInt() : kUnknownRegisters;
+  work.registers =
+      registers ? registers.getInt() : registersOf(part, threadsOf(part->getParentOfType<ProgramOp>()), target);
   work.warpPrivate = llvm::none_of(part.getWalk().getBody().getOps<SyncOp>(),
                                    [](SyncOp sync) { return sync.getScope() >= Scope::block; });
   work.accessBytes = 1;
@@ -77,6 +94,8 @@ BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
       work.bytes += static_cast<double>(type.getNumBytes());
   };
   part.walk([&](ComputeOp compute) {
+    if (compute.getMicroKernel())
+      return; // what those take is for the plan to say
     work.nests.push_back(nestWorkOf(compute, shape));
     int64_t lanes = mapNest(compute, shape).lanes;
     compute.walk([&](LoadOp load) { touch(load.getSlice(), lanes); });

@@ -13,9 +13,14 @@ inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
 /// Parts of one program run in blocks of one size.
 int64_t threadsOf(tile::ProgramOp program);
 
-/// Shared memory of a block: the buffers, which have places, and from `scratchOffset` on the scratch behind them.
+/// Shared memory of a block, which its parts use one after another.
 int64_t sharedBytesOf(tile::ProgramOp program, const Target &target);
-int64_t scratchOffset(tile::ProgramOp program);
+/// Of a part: its buffers, which have places, and from `scratchOffset` on the scratch behind them; 0 without scratch.
+int64_t sharedBytesOf(tile::ParallelOp part, int64_t threads, const Target &target);
+int64_t scratchOffset(tile::ParallelOp part);
+
+/// Of a thread, estimated: what contractions keep in registers, and where there is none kUnknownRegisters.
+int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);
 
 /// For blocks that the part alone would have; its shared memory is the program's.
 BlockWork blockWorkOf(tile::ParallelOp part, const Target &target);

@@ -1,0 +1,96 @@
+#include "passes/codegen/gpu/LoadsAhead.h"
+
+#include "dialects/tile/Phases.h"
+#include "passes/codegen/gpu/ContractionBlock.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static constexpr llvm::StringLiteral kRows = "rows", kLanes = "lanes";
+
+LoadsAhead tilewright::loadsAheadOf(ComputeOp contraction) {
+  LoadsAhead loads;
+  if (auto names = contraction->getAttrOfType<ArrayAttr>(kLoadsAheadAttr))
+    for (auto name : names.getAsRange<StringAttr>()) {
+      loads.rows |= name.getValue() == kRows;
+      loads.lanes |= name.getValue() == kLanes;
+    }
+  return loads;
+}
+
+void tilewright::setLoadsAhead(ComputeOp contraction, LoadsAhead loads) {
+  SmallVector<StringRef> names;
+  if (loads.rows)
+    names.push_back(kRows);
+  if (loads.lanes)
+    names.push_back(kLanes);
+  if (names.empty())
+    contraction->removeAttr(kLoadsAheadAttr);
+  else
+    contraction->setAttr(kLoadsAheadAttr, Builder(contraction.getContext()).getStrArrayAttr(names));
+}
+
+ComputeOp tilewright::contractionBefore(ComputeOp contraction) {
+  for (Operation *op = contraction->getPrevNode(); op; op = op->getPrevNode())
+    if (auto compute = dyn_cast<ComputeOp>(op); compute && compute.getMicroKernel())
+      return compute;
+  return nullptr;
+}
+
+ComputeOp tilewright::contractionAheadOf(ComputeOp contraction) {
+  for (Operation *op = contraction->getNextNode(); op; op = op->getNextNode())
+    if (auto compute = dyn_cast<ComputeOp>(op); compute && compute.getMicroKernel())
+      return loadsAheadOf(compute).any() ? compute : nullptr;
+  return nullptr;
+}
+
+/// Whether nothing in the program writes the tensor: it is there before the kernel starts.
+static bool isGiven(LoadOp load) {
+  auto slice = dyn_cast<BlockArgument>(load.getSlice());
+  auto program = load->getParentOfType<ProgramOp>();
+  if (!slice || slice.getOwner()->getParentOp() != program)
+    return false;
+  int64_t number = slice.getArgNumber(), inputs = program.getBody().getNumArguments() - program.getOutputs();
+  auto isTied = [&](DenseI64ArrayAttr tied) { return llvm::is_contained(tied.asArrayRef(), number); };
+  return number < inputs &&
+         (!program.getInPlace() || llvm::none_of(program.getInPlaceAttr().getAsRange<DenseI64ArrayAttr>(), isTied));
+}
+
+/// Whether it is the first contraction of a part that has a phase behind a barrier for itself.
+static bool standsBehindBarrier(ComputeOp contraction) {
+  auto walk = dyn_cast<WalkOp>(contraction->getParentOp());
+  if (!walk || contractionBefore(contraction))
+    return false;
+  auto phases = phasesOf(contraction->getParentOfType<ProgramOp>());
+  auto part = contraction->getParentOfType<ParallelOp>();
+  return llvm::any_of(llvm::drop_begin(phases),
+                      [&](ArrayRef<ParallelOp> phase) { return phase.size() == 1 && phase.front() == part; });
+}
+
+ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
+  for (auto compute : part.getWalk().getBody().getOps<ComputeOp>())
+    if (compute.getMicroKernel())
+      return loadsAheadOf(compute).any() ? compute : nullptr;
+  return nullptr;
+}
+
+/// Whether the loop of the one before has a turn for each of the first steps.
+static bool hasTurnsFor(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> own = planContraction(before, threads, target);
+  return own && hasOneLoop(before, *own) && own->tiling.stages >= plan.tiling.stages &&
+         stepsOf(before, *own) >= own->tiling.stages - 1;
+}
+
+LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  if (!plan || !hasOneLoop(contraction, *plan))
+    return {};
+  ComputeOp before = contractionBefore(contraction);
+  if (before ? !hasTurnsFor(before, *plan, threads, target) : !standsBehindBarrier(contraction))
+    return {};
+  auto canStart = [&](LoadOp load, OperandShape shape) {
+    return isGiven(load) && isCopiedAsync(contraction, load, shape);
+  };
+  return {canStart(plan->contraction.rows, rowShape(*plan)), canStart(plan->contraction.lanes, laneShape(*plan))};
+}

@@ -1,0 +1,75 @@
+#include "passes/codegen/gpu/ScratchPlaces.h"
+
+#include "passes/analysis/RegisterHandover.h"
+#include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/ContractionBlock.h"
+#include "passes/codegen/gpu/LoadsAhead.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kAlignment = 128;
+
+/// What a nest needs, from one nest of the part to another.
+struct Scratch {
+  Operation *op;
+  int64_t bytes;
+  unsigned first, last;
+  int64_t offset = 0;
+};
+} // namespace
+
+/// To combine sums of several warps, or for the operands of a contraction.
+static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
+  if (compute.getMicroKernel()) {
+    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
+    return plan ? plan->tiling.sharedBytes() : 0; // otherwise refused when code is generated
+  }
+  BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
+  return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
+}
+
+/// The lowest place beside those that are in use at the same time.
+static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed) {
+  int64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Scratch &other : placed) {
+      bool together = other.first <= own.last && own.first <= other.last;
+      if (together && offset < other.offset + other.bytes && other.offset < offset + own.bytes) {
+        offset = llvm::alignTo(other.offset + other.bytes, kAlignment);
+        moved = true;
+      }
+    }
+  }
+  return offset;
+}
+
+ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const Target &target) {
+  DenseMap<Operation *, unsigned> position;
+  SmallVector<ComputeOp> nests;
+  part.walk<WalkOrder::PreOrder>([&](ComputeOp compute) {
+    position[compute] = nests.size();
+    nests.push_back(compute);
+  });
+  SmallVector<Scratch> placed;
+  ScratchPlaces places;
+  for (ComputeOp compute : nests) {
+    Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
+    if (own.bytes == 0)
+      continue;
+    if (loadsAheadOf(compute).any())
+      own.first = position.lookup(contractionBefore(compute)); // 0 where the loads begin before the part
+    // A contraction whose sums stay in registers is computed with the nest that takes them.
+    if (compute.getMicroKernel())
+      if (std::optional<RegisterHandover> handover = registerHandover(compute))
+        own.last = position[handover->reader];
+    own.offset = lowestPlace(own, placed);
+    places.offsets[compute] = own.offset;
+    places.bytes = std::max(places.bytes, own.offset + own.bytes);
+    placed.push_back(own);
+  }
+  return places;
+}

@@ -1,0 +1,132 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs,tile-pipeline-loads{target=sm_80}))' --mlir-print-local-scope --split-input-file | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs,tile-pipeline-loads{target=sm_80}),tile-convert-to-gpu{target=sm_80},canonicalize,cse)' --split-input-file | FileCheck %s --check-prefix=CODE
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#held = affine_map<(m, n, k)[s0] -> (m - s0, k)>
+#acc = affine_map<(m, n, k)[s0] -> (m - s0, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+// The second contraction reads what the first made, but its weights are there before the kernel starts: their first
+// steps are copied while the last steps of the first one are multiplied, to slots of their own.
+// CHECK-LABEL: tile.program @weights_of_the_next
+// CHECK: micro_kernel = "mma_sync-16x8"
+// CHECK-NOT: tile.loads_ahead
+// CHECK: tile.sync <block>
+// CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
+
+// CODE-LABEL: func.func @weights_of_the_next
+// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
+// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
+// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
+// CODE: scf.for
+// CODE:   nvvm.cp.async.wait.group 1
+// CODE:   scf.if
+// CODE:     nvvm.cp.async.shared.global
+// CODE:   } else {
+// CODE:     builtin.unrealized_conversion_cast %[[SECOND]]
+// CODE:     nvvm.cp.async.shared.global
+// CODE:   nvvm.cp.async.commit.group
+// CODE:   nvvm.mma.sync
+// CODE-NOT: nvvm.cp.async.shared.global
+// CODE: nvvm.cp.async.wait.group 1
+// CODE: nvvm.mma.sync
+tile.program @weights_of_the_next outputs 1 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %a: !tile.slice<96x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
+     %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    %t = tile.alloc : !tile.slice<32x32xf16, block>
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%t : !tile.slice<32x32xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+    tile.compute [64, 64, 32] sizes [32, 64, 32] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %t at #held : !tile.slice<32x32xf16, block> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+// Behind a barrier of the grid the rows are what the other blocks made, and wait; the weights do not. The second tile of
+// a block copies them itself.
+// CHECK-LABEL: tile.program @weights_before_the_barrier
+// CHECK: micro_kernel = "mma_sync-16x8"
+// CHECK-NOT: tile.loads_ahead
+// CHECK: tile.sync <grid>
+// CHECK: tile.loads_ahead = ["lanes"]
+
+// CODE-LABEL: func.func @weights_before_the_barrier
+// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
+// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
+// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
+// CODE: nvvm.mma.sync
+// CODE: nvvm.barrier0
+// CODE: builtin.unrealized_conversion_cast %[[SECOND]]
+// CODE: nvvm.cp.async.shared.global %[[TO:.*]], %[[FROM:.*]], 16
+// CODE: nvvm.cp.async.commit.group
+// CODE: llvm.call @tile_grid_barrier
+// CODE: scf.for
+// CODE:   scf.if
+// CODE:     nvvm.cp.async.shared.global %[[TO]], %[[FROM]], 16
+// CODE:   nvvm.cp.async.wait.group 1
+// CODE:   nvvm.mma.sync
+tile.program @weights_before_the_barrier outputs 2 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %a: !tile.slice<96x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
+     %t: !tile.slice<64x32xf16, global>, %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%t : !tile.slice<64x32xf16, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+  tile.sync <grid>
+  tile.parallel [64] tiles [16] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [64, 64, 32] sizes [16, 64, 32] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %t at #rows : !tile.slice<64x32xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

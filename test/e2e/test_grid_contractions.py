@@ -1,0 +1,82 @@
+"""Contractions as phases of kernels with barriers of the grid, on the simulated device: numbers, safety, resources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto
+from tilewright.oracle import float64_reference
+from tilewright.signature import Array
+from tilewright.simulated import simulate_program
+
+from benchmarks.workloads.builder import GraphBuilder
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+
+def layers_behind_attention(rows: int, width: int, hidden: int, dtype: int) -> onnx.ModelProto:
+    """What stands behind an attention: a projection, and a hidden layer, each with a sum and a norm of whole rows."""
+    g = GraphBuilder("behind")
+    numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+
+    def constant(*shape: int, mean: float = 0.0) -> str:
+        values = mean + g.rng.standard_normal(shape) / np.sqrt(shape[0])
+        return g.constant(values.astype(numpy_type))
+
+    def project(value: str, fan_in: int, fan_out: int) -> str:
+        return g.op("Add", g.op("MatMul", value, constant(fan_in, fan_out)), constant(fan_out))
+
+    def norm(value: str) -> str:
+        return g.op("LayerNormalization", value, constant(width, mean=1.0), constant(width), axis=-1)
+
+    x = g.input("x", (rows, width), dtype)
+    first = norm(g.op("Add", x, project(x, width, width)))
+    inner = g.op("Relu", project(first, width, hidden))
+    g.output(norm(g.op("Add", first, project(inner, hidden, width))), (rows, width), dtype)
+    return g.build()
+
+
+def _input(rows: int, width: int, dtype: int) -> Array:
+    values = np.random.default_rng(5).standard_normal((rows, width))
+    return values.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "hidden", "dtype", "steps"),
+    [
+        (32, 128, 512, TensorProto.FLOAT, 2e-5),
+        (48, 256, 512, TensorProto.FLOAT16, 2e-2),
+    ],
+    ids=["f32", "f16"],
+)
+def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
+    rows: int, width: int, hidden: int, dtype: int, steps: float, tmp_path: Path
+) -> None:
+    model, x = layers_behind_attention(rows, width, hidden, dtype), _input(rows, width, dtype)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    contracting = [
+        kernel for kernel in program.kernels if sum(bool(op.micro_kernel) for op in kernel.ops) > 1
+    ]
+    phases = [max(part.phase for part in kernel.parts) for kernel in contracting]
+    assert max(phases) >= 1
+    assert {edge.scope for kernel in contracting for edge in kernel.edges} >= {"grid"}
+    ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
+    assert sum(report.grid_barriers for report in ran.kernels) >= max(phases)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, [x])
+    error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
+    assert np.abs(error).max() <= steps * np.abs(expected).mean()
+
+
+def test_forbidding_barriers_takes_more_kernels_and_more_time() -> None:
+    model = layers_behind_attention(48, 256, 512, TensorProto.FLOAT16)
+    joined = tilewright.compile(model, "cuda:h200", tuning=False)
+    apart = tilewright.compile(model, "cuda:h200", tuning=False, grid_sync=False)
+    assert len(joined.kernels) < len(apart.kernels)
+    assert sum(own.predicted_seconds for own in joined.kernels) < sum(
+        own.predicted_seconds for own in apart.kernels
+    )
