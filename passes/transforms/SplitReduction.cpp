@@ -1,5 +1,6 @@
 #include "passes/transforms/SplitReduction.h"
 
+#include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/PlanNumerics.h"
@@ -36,7 +37,8 @@ std::string tilewright::whyNotSplittable(linalg::GenericOp op) {
   if (failed(expr))
     return "it is no static tensor expression";
   if (expr->kind == ExprKind::contraction)
-    return "it is a contraction";
+    if (std::string why = whyNoSumOfProducts(*expr); !why.empty())
+      return why;
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     std::optional<vector::CombiningKind> kind =
         combiningKind(accumulatorOf(op, i), op.getBody()->getTerminator()->getOperand(i));
@@ -336,6 +338,8 @@ TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduc
 
 namespace {
 constexpr int64_t kFewestParts = 16, kMostParts = 16384;
+/// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
+constexpr int64_t kFewestOfProducts = 2, kLeastTerms = 128;
 constexpr double kClearly = 0.8; ///< of the time of one phase
 
 /// The reduction alone, in a function of its own, where cuts are tried.
@@ -414,18 +418,21 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
   ReductionSplit best;
   if (best.reason = whyNotSplittable(op); !best.reason.empty())
     return best;
+  bool multiplies = describe(op)->kind == ExprKind::contraction;
+  gridSync &= !multiplies; // no kernel has a contraction and a barrier of the grid
   Trial trial(op, target, gridSync);
   best.oneSeconds = best.twoSeconds = trial.oneSeconds();
-  double least = 2 * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
+  double least = (multiplies ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
   if (best.oneSeconds < target.launchSeconds + least) {
     best.reason = "it takes too little time";
     return best;
   }
+  int64_t fewest = multiplies ? kFewestOfProducts : kFewestParts, leastTerms = multiplies ? kLeastTerms : 1;
   SmallVector<int64_t> extents = trial.reduction.getStaticLoopRanges();
   SmallVector<SplitDim> outer;
   int64_t count = 1;
   auto consider = [&](ArrayRef<SplitDim> dims, int64_t parts) {
-    if (parts < kFewestParts || parts > kMostParts)
+    if (parts < fewest || parts > kMostParts)
       return;
     std::optional<double> seconds = trial.twoSeconds(dims);
     if (seconds && *seconds < std::min(best.twoSeconds, kClearly * best.oneSeconds)) {
@@ -439,7 +446,7 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     SmallVector<SplitDim> dims(outer);
     dims.push_back({dim, 0});
     if (isCuttable(op, dim))
-      for (int64_t parts : partCounts(extents[dim], kMostParts / count)) {
+      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastTerms))) {
         dims.back().parts = parts;
         consider(dims, count * parts);
       }
