@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 
@@ -21,38 +22,53 @@ public:
   using SplitReductionsBase::SplitReductionsBase;
 
 private:
-  using Domain = std::vector<int64_t>; ///< extents, those of reduced dims negative
+  /// What reductions have in common that are cut alike: the domain; of contractions also what is multiplied, and how
+  /// it lies, and then they are predicted once.
+  static std::string kindOf(linalg::GenericOp op) {
+    std::string kind;
+    llvm::raw_string_ostream os(kind);
+    for (auto [extent, iterator] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+      os << (iterator == utils::IteratorType::reduction ? "-" : "+") << extent;
+    if (multiplies(op)) {
+      os << op.getIndexingMaps();
+      llvm::interleaveComma(op->getOperandTypes(), os);
+    }
+    return kind;
+  }
 
-  static Domain domainOf(linalg::GenericOp op) {
-    Domain domain;
-    for (auto [extent, kind] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-      domain.push_back(kind == utils::IteratorType::reduction ? -extent : extent);
-    return domain;
+  /// The op, or what a named one says at length, beside it.
+  static linalg::GenericOp genericOf(linalg::LinalgOp op) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+      return generic;
+    IRRewriter rewriter(op);
+    auto copy = cast<linalg::LinalgOp>(rewriter.clone(*op));
+    return *linalg::generalizeNamedOp(rewriter, copy);
   }
 
   ReductionSplit decide(linalg::GenericOp op, const Target &machine) {
     ReductionSplit split;
     if (split.reason = whyNotSplittable(op); !split.reason.empty())
       return split;
-    auto known = decided.find(domainOf(op));
+    std::string kind = kindOf(op);
+    auto known = decided.find(kind);
     if (known != decided.end() && canCut(op, known->second.dims))
       return known->second;
     split = decideSplit(op, machine, gridSync);
-    if (!split.dims.empty())
-      decided[domainOf(op)] = split;
+    if (!split.dims.empty() || multiplies(op))
+      decided[kind] = split;
     return split;
   }
 
-  void explain(linalg::GenericOp op, const ReductionSplit &split) {
+  void explain(Operation *op, const ReductionSplit &split) {
     std::string text = "tile: ";
     llvm::raw_string_ostream os(text);
     split.print(os);
     auto options = remark::RemarkOpts::name("two-phase").category("tile-split-reductions");
     if (split.dims.empty()) {
-      remark::missed(op.getLoc(), options) << text;
+      remark::missed(op->getLoc(), options) << text;
       ++numDeclined;
     } else {
-      remark::passed(op.getLoc(), options) << text;
+      remark::passed(op->getLoc(), options) << text;
       ++numSplit;
     }
   }
@@ -64,24 +80,31 @@ private:
       return signalPassFailure();
     if (machine->backend != Backend::cuda)
       return;
-    SmallVector<linalg::GenericOp> reductions;
-    getOperation().walk([&](linalg::GenericOp op) {
-      if (op.getNumReductionLoops() > 0 && op.hasPureTensorSemantics())
+    SmallVector<linalg::LinalgOp> reductions;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) &&
+          op.getNumReductionLoops() > 0 && op.hasPureTensorSemantics())
         reductions.push_back(op);
     });
     SplitViews views;
-    for (linalg::GenericOp op : reductions) {
+    SmallVector<Operation *> toErase;
+    for (linalg::LinalgOp named : reductions) {
+      linalg::GenericOp op = genericOf(named);
       ReductionSplit split = decide(op, *machine);
-      explain(op, split);
+      explain(named, split);
+      if (op != named)
+        toErase.push_back(op);
       if (split.dims.empty())
         continue;
       OpBuilder builder(op);
-      op->replaceAllUsesWith(buildTwoPhases(builder, op, split.dims, views).results);
-      op.erase();
+      named->replaceAllUsesWith(buildTwoPhases(builder, op, split, views).results);
+      toErase.push_back(named);
     }
+    for (Operation *op : toErase)
+      op->erase();
   }
 
-  std::map<Domain, ReductionSplit> decided;
+  std::map<std::string, ReductionSplit> decided;
 };
 } // namespace
 } // namespace tilewright
