@@ -124,13 +124,20 @@ private:
     return sizes;
   }
 
-  /// How often a tile computes what the product has of it: once for each block of a dim that the product does not sum.
+  /// How often a tile computes what the product has of it: for each point of its other dims, and once for each block of
+  /// a dim that the product does not sum.
   double timesOf(const Product &product) const {
     const TensorExpr &expr = graph.exprs()[product.root->expr];
-    for (auto [dim, place] : llvm::enumerate(product.root->dims))
-      if (walked >= 0 && place == walked && !llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
-        return static_cast<double>(space.blocksPerTile());
-    return 1;
+    double times = 1;
+    for (auto [dim, place] : llvm::enumerate(product.root->dims)) {
+      if (place < 0 || llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
+        continue;
+      if (place != product.row && place != product.lane)
+        times *= static_cast<double>(space.tiles[place]);
+      if (place == walked)
+        times *= static_cast<double>(space.blocksPerTile());
+    }
+    return times;
   }
 
   SmallVector<int64_t> sizesOf(int64_t place, int64_t least) const {
