@@ -1,7 +1,9 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
 // SplitReduction.h's; reductions of one domain are cut alike, so that those of one tensor still share a kernel.
 #include "passes/Passes.h"
+#include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
+#include "passes/transforms/SplitKeys.h"
 #include "passes/transforms/SplitReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,18 +61,38 @@ private:
     return split;
   }
 
-  void explain(Operation *op, const ReductionSplit &split) {
+  template <typename Split> void explain(Operation *op, bool isSplit, const Split &split) {
     std::string text = "tile: ";
     llvm::raw_string_ostream os(text);
     split.print(os);
     auto options = remark::RemarkOpts::name("two-phase").category("tile-split-reductions");
-    if (split.dims.empty()) {
+    if (!isSplit) {
       remark::missed(op->getLoc(), options) << text;
       ++numDeclined;
     } else {
       remark::passed(op->getLoc(), options) << text;
       ++numSplit;
     }
+  }
+
+  /// Of each maximum along a dim, one after another: a cut makes other ops.
+  void splitAlongKeys(Block &block, const Target &machine) {
+    SmallVector<Operation *> maxima;
+    TensorGraph before = TensorGraph::build(block);
+    for (const TensorExpr &expr : before.exprs())
+      if (isRowMaximum(expr, /*least=*/0) && isa<linalg::LinalgOp>(expr.op))
+        maxima.push_back(expr.op);
+    for (Operation *maximum : maxima) {
+      TensorGraph graph = TensorGraph::build(block);
+      KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
+      KeySplit split = decideKeySplit(graph, group, machine, gridSync);
+      explain(maximum, split.parts > 1, split);
+      if (split.parts > 1)
+        splitKeys(graph, group, split.parts, split.form());
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
   }
 
   void runOnOperation() override {
@@ -80,6 +102,8 @@ private:
       return signalPassFailure();
     if (machine->backend != Backend::cuda)
       return;
+    for (Block &block : getOperation().getBody())
+      splitAlongKeys(block, *machine);
     SmallVector<linalg::LinalgOp> reductions;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) &&
@@ -91,7 +115,7 @@ private:
     for (linalg::LinalgOp named : reductions) {
       linalg::GenericOp op = genericOf(named);
       ReductionSplit split = decide(op, *machine);
-      explain(named, split);
+      explain(named, !split.dims.empty(), split);
       if (op != named)
         toErase.push_back(op);
       if (split.dims.empty())
