@@ -550,8 +550,11 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
     the phases (`grid-sync`) or else a launch; of contractions, a launch. Left
     alone are contractions that no micro kernel computes, reductions whose body is
     not a sum, product, extremum or bit operation per result, inits that are no
-    constants, and targets that are no GPUs; a missed remark says why.
-    See test/passes/split-reductions.mlir.
+    constants, and targets that are no GPUs; a missed remark says why. Sums of
+    exponentials relative to a maximum along the same dim (a softmax and what it
+    is multiplied with) are cut together with the maximum, and with what their
+    exponents are computed from: each part is relative to a maximum of its own.
+    See test/passes/split-reductions.mlir and split-keys.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];

@@ -229,6 +229,21 @@ KeyGroup tilewright::findKeyGroup(const TensorGraph &graph, unsigned maximum) {
   return GroupFinder(graph, maximum).find();
 }
 
+std::string tilewright::kindOfGroup(const TensorGraph &graph, const KeyGroup &group) {
+  std::string kind = group.reason;
+  llvm::raw_string_ostream os(kind);
+  for (const KeyMember &member : group.members) {
+    auto op = cast<linalg::LinalgOp>(graph.exprs()[member.expr].op);
+    os << op->getName() << op.getIndexingMaps();
+    llvm::interleaveComma(op->getOperandTypes(), os);
+    for (const TensorAccess &read : member.reads) // behind transposes
+      os << read.map;
+    for (Operation &inner : *op.getBlock())
+      os << inner.getName();
+  }
+  return kind;
+}
+
 //===----------------------------------------------------------------------===//
 // The rewrite
 //===----------------------------------------------------------------------===//

@@ -35,6 +35,9 @@ struct KeyGroup {
 /// The group of a maximum along one dim.
 KeyGroup findKeyGroup(const TensorGraph &graph, unsigned maximum);
 
+/// The same for groups that are predicted alike, as in repeated layers.
+std::string kindOfGroup(const TensorGraph &graph, const KeyGroup &group);
+
 /// Cuts the group into parts. The ops that it stood for are left without uses.
 void splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts, llvm::StringRef form);
 

@@ -1,5 +1,6 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
-// SplitReduction.h's; reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's; reductions
+// of one domain are cut alike, so that those of one tensor still share a kernel.
 #include "passes/Passes.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
@@ -85,7 +86,10 @@ private:
     for (Operation *maximum : maxima) {
       TensorGraph graph = TensorGraph::build(block);
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
-      KeySplit split = decideKeySplit(graph, group, machine, gridSync);
+      auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
+      if (isNew)
+        known->second = decideKeySplit(graph, group, machine, gridSync);
+      const KeySplit &split = known->second;
       explain(maximum, split.parts > 1, split);
       if (split.parts > 1)
         splitKeys(graph, group, split.parts, split.form());
@@ -97,6 +101,7 @@ private:
 
   void runOnOperation() override {
     decided.clear();
+    decidedKeys.clear();
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
@@ -129,6 +134,7 @@ private:
   }
 
   std::map<std::string, ReductionSplit> decided;
+  std::map<std::string, KeySplit> decidedKeys;
 };
 } // namespace
 } // namespace tilewright

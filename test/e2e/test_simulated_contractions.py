@@ -204,7 +204,9 @@ def test_blocks_share_long_sums(
     assert ran.kernels[0].dram_bytes_read <= 1.05 * operands
     if find_ptxas():
         assert not any(own.spill_bytes for own in program.metadata.resources.values())
-    said = re.search(r"two-phase reduction \(([\d.]+) us predicted, one phase ([\d.]+) us\)", program.explain())
+    said = re.search(
+        r"two-phase reduction \(([\d.]+) us predicted, one phase ([\d.]+) us\)", program.explain()
+    )
     assert said
     assert float(said[1]) < float(said[2])
 

@@ -63,7 +63,8 @@ def test_few_results_choose_grid_scope_and_forbidding_it_costs_time(name: str) -
 def test_the_form_is_declared() -> None:
     text = tilewright.compile(one_long_row(), target=TARGET).explain()
     assert re.search(
-        r"two-phase reduction \([\d.]+ us predicted, one phase [\d.]+ us\) instead of the model's algebra", text
+        r"two-phase reduction \([\d.]+ us predicted, one phase [\d.]+ us\) instead of the model's algebra",
+        text,
     )
     assert "at grid" in text
 
