@@ -20,7 +20,7 @@ llvm::StringRef stringify(Composition composition);
 struct BlockCandidate {
   Composition composition = Composition::points;
   int64_t threads = 0, group = 0; ///< as in PartPlan
-  int64_t termUnits = 1; ///< of contractions: threads or warps that share the terms
+  int64_t termUnits = 1;          ///< of contractions: threads or warps that share the terms
   std::vector<int64_t> tiles;
   BlockWork work;
   BlockLatency latency;

@@ -1,6 +1,7 @@
 // Fused candidates: every choice of scopes that differs from the planner's in one value (kept or computed again), each
 // with the product of a few sizes for every dim that tiles cut, or on a GPU with every block of threads; all are
-// predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into what IREE would launch.
+// predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into
+// what IREE would launch.
 #include "passes/plan/Candidates.h"
 
 #include "passes/plan/Eligibility.h"

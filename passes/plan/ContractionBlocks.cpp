@@ -15,8 +15,8 @@ constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its s
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
 constexpr double kRunBytes = 64;       ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8;
-constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
+constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
 constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
@@ -337,9 +337,8 @@ private:
     };
     llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
     BlockCandidate chosen = found[pick()];
-    llvm::stable_sort(found, [](const BlockCandidate &a, const BlockCandidate &b) {
-      return a.latency.seconds < b.latency.seconds;
-    });
+    llvm::stable_sort(
+        found, [](const BlockCandidate &a, const BlockCandidate &b) { return a.latency.seconds < b.latency.seconds; });
     auto isChosen = [&](const BlockCandidate &block) { return order(block) == order(chosen); };
     std::rotate(found.begin(), llvm::find_if(found, isChosen), std::next(llvm::find_if(found, isChosen)));
     return std::move(found);

@@ -77,7 +77,8 @@ private:
       ArrayRef<int64_t> domain = exprs[id].domain;
       AffineMap map = composeInDomain(exprs[producer].pointOf(0), access.map, domain);
       map = composeInDomain(exprs[producer].inputs[0].map, map, domain);
-      if (llvm::any_of(map.getResults(), [](AffineExpr index) { return !isa<AffineDimExpr, AffineConstantExpr>(index); }))
+      if (llvm::any_of(map.getResults(),
+                       [](AffineExpr index) { return !isa<AffineDimExpr, AffineConstantExpr>(index); }))
         return access;
       access.tensor = exprs[producer].inputs[0].tensor;
       access.map = map;
@@ -122,10 +123,11 @@ private:
   /// Arithmetic that the group alone reads.
   bool isTakenWhole(unsigned id) const {
     const TensorExpr &expr = exprs[id];
-    bool computes = expr.kind == ExprKind::elementwise ||
-                    (expr.kind == ExprKind::contraction && whyNoSumOfProducts(expr).empty());
+    bool computes =
+        expr.kind == ExprKind::elementwise || (expr.kind == ExprKind::contraction && whyNoSumOfProducts(expr).empty());
     return computes && isa<linalg::LinalgOp>(expr.op) && expr.op->getNumResults() == 1 && !graph.escapes(id) &&
-           llvm::all_of(graph.outEdges(id), [&](unsigned edge) { return included.contains(graph.edges()[edge].consumer); });
+           llvm::all_of(graph.outEdges(id),
+                        [&](unsigned edge) { return included.contains(graph.edges()[edge].consumer); });
   }
 
   void addMember(unsigned id) {
@@ -139,6 +141,10 @@ private:
       TensorAccess access = behindViews(id, input);
       if (access.guard != IntegerSet())
         return refuse("one of its ops reads under a guard");
+      if (int64_t producer = graph.indexOf(access.tensor.getDefiningOp());
+          producer >= 0 && (relations[producer] == Relation::sum ||
+                            (!included.contains(producer) && relations[producer] != Relation::independent)))
+        return refuse("one of its ops reads another one's result in a way that parts have not");
       member.reads.push_back(access);
       if (auto known = keyPlace.find(access.tensor); known != keyPlace.end() && !dims.contains(id))
         if (auto dim = dyn_cast<AffineDimExpr>(access.map.getResult(known->second)))
@@ -325,8 +331,8 @@ private:
     SmallVector<Value> inputs;
     SmallVector<AffineMap> maps;
     for (OpOperand *input : copy.getDpsInputOperands()) {
-      auto [tensor, map] = readInParts(member, input->getOperandNumber(), copy.getMatchingIndexingMap(input),
-                                       input->get());
+      auto [tensor, map] =
+          readInParts(member, input->getOperandNumber(), copy.getMatchingIndexingMap(input), input->get());
       inputs.push_back(tensor);
       maps.push_back(map);
     }
@@ -345,10 +351,9 @@ private:
     }
     SmallVector<utils::IteratorType> iterators = {utils::IteratorType::parallel};
     llvm::append_range(iterators, copy.getIteratorTypesArray());
-    auto op = linalg::GenericOp::create(builder, loc, init.getType(), inputs, init, maps, iterators,
-                                        [&](OpBuilder &at, Location, ValueRange values) {
-                                          cloneBody(at, *copy.getBlock(), member, values);
-                                        });
+    auto op = linalg::GenericOp::create(
+        builder, loc, init.getType(), inputs, init, maps, iterators,
+        [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, *copy.getBlock(), member, values); });
     if (Attribute before = expr.op->getAttr(kFormAttr))
       op->setAttr(kFormAttr, before);
     else if (!expr.oneReliesOnOne() && (member.sums || member.expr == group.maximum))

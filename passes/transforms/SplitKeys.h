@@ -18,8 +18,8 @@ inline constexpr llvm::StringLiteral kPartsOfRowsForm = "sums relative to maxima
 /// An op of the group that is cut.
 struct KeyMember {
   unsigned expr;
-  int64_t dim;              ///< the one that is cut
-  mlir::AffineMap maximum;  ///< of a sum: index of its maximum, over the indices of its result
+  int64_t dim;             ///< the one that is cut
+  mlir::AffineMap maximum; ///< of a sum: index of its maximum, over the indices of its result
   bool sums = false;
   llvm::SmallVector<TensorAccess> reads; ///< behind views, by input of the expression
 };

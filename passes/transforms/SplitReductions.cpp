@@ -1,6 +1,6 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
-// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's; reductions
-// of one domain are cut alike, so that those of one tensor still share a kernel.
+// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's;
+// reductions of one domain are cut alike, so that those of one tensor still share a kernel.
 #include "passes/Passes.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
@@ -111,8 +111,8 @@ private:
       splitAlongKeys(block, *machine);
     SmallVector<linalg::LinalgOp> reductions;
     getOperation().walk([&](linalg::LinalgOp op) {
-      if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) &&
-          op.getNumReductionLoops() > 0 && op.hasPureTensorSemantics())
+      if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) && op.getNumReductionLoops() > 0 &&
+          op.hasPureTensorSemantics())
         reductions.push_back(op);
     });
     SplitViews views;

@@ -39,7 +39,8 @@ Outcome search(const Bowl &bowl, std::vector<size_t> counts, size_t most) {
   Outcome outcome{};
   outcome.quickest = std::numeric_limits<double>::infinity();
   outcome.visited = growTiles(
-      counts, most, [](TilePlace place) { return -2.0 * static_cast<double>(place[0]) - static_cast<double>(place[1]); },
+      counts, most,
+      [](TilePlace place) { return -2.0 * static_cast<double>(place[0]) - static_cast<double>(place[1]); },
       [&](TilePlace place) {
         outcome.order.push_back(place.vec());
         double seconds = bowl.secondsOf(place);
