@@ -572,14 +572,18 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
     Arrives: any function. A reduction of few results keeps few blocks busy.
     Leaves: where two phases are predicted to take clearly less time, a reduction
     of parts of the reduced elements into partial results, from a neutral start,
-    and one of those into the results. Both have the form `two-phase reduction`;
-    sums are regrouped by it, and those of f16 and bf16 keep partial results in
-    f32. Which dims are cut into how many parts is predicted as the planner
-    predicts kernels, with a barrier of the grid between the phases (`grid-sync`)
-    or else a launch. Left alone are contractions, reductions whose body is not a
-    sum, product, extremum or bit operation per result, inits that are no
-    constants, and targets that are no GPUs; a missed remark says why.
-    See test/passes/split-reductions.mlir.
+    and one of those into the results. Both have the form `two-phase reduction`,
+    with both predictions; sums are regrouped by it, and those of f16 and bf16
+    keep partial results in f32. Which dims are cut into how many parts is
+    predicted as the planner predicts kernels, with a barrier of the grid between
+    the phases (`grid-sync`) or else a launch; of contractions, a launch. Left
+    alone are contractions that no micro kernel computes, reductions whose body is
+    not a sum, product, extremum or bit operation per result, inits that are no
+    constants, and targets that are no GPUs; a missed remark says why. Sums of
+    exponentials relative to a maximum along the same dim (a softmax and what it
+    is multiplied with) are cut together with the maximum, and with what their
+    exponents are computed from: each part is relative to a maximum of its own.
+    See test/passes/split-reductions.mlir and split-keys.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];

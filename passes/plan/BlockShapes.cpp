@@ -426,6 +426,8 @@ StringRef tilewright::stringify(Composition composition) {
     return "columns";
   case Composition::points:
     return "points";
+  case Composition::sums:
+    return "sums";
   }
   llvm_unreachable("a composition");
 }
@@ -436,6 +438,8 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
     os << ", " << group << " a row";
   if (cluster > 1)
     os << ", " << cluster << " a cluster";
+  if (termUnits > 1)
+    os << ", " << termUnits << " share the terms";
   os << ", tiles [";
   llvm::interleaveComma(tiles, os);
   os << "]: ";
@@ -443,11 +447,32 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
     os << "discarded, " << discarded;
     return;
   }
+  auto resident = [&] {
+    os << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
+       << " bytes of shared memory, ";
+  };
+  if (composition == Composition::sums) {
+    os << llvm::format("%.2f us, %.0f waves, ", latency.seconds * 1e6, latency.waves);
+    resident();
+    os << llvm::format("%.3g MB of operands read", work.movedBytes / 1e6);
+    return;
+  }
   os << llvm::format("%.2f us, %.0f waves x %.0f cycles a warp, ", latency.seconds * 1e6, latency.waves,
-                     latency.warpCycles)
-     << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
-     << " bytes of shared memory, " << llvm::format("%.0f%% of the bandwidth, ", 100 * latency.inFlight)
+                     latency.warpCycles);
+  resident();
+  os << llvm::format("%.0f%% of the bandwidth, ", 100 * latency.inFlight)
      << llvm::format("%.3g MB moved", work.movedBytes / 1e6);
+}
+
+void BlockCandidate::applyTo(IndexSpace &space) const {
+  space.tiles = tiles;
+  space.threads = threads;
+  space.group = group;
+  space.termUnits = termUnits;
+  if (!discarded.empty())
+    return;
+  space.latencySeconds = latency.seconds;
+  space.blockWork = work;
 }
 
 std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
@@ -465,6 +490,8 @@ static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
 }
 
 int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
+  if (!candidates.empty() && candidates.front().composition == Composition::sums)
+    return 0;
   int64_t best = quickestBlock(candidates);
   if (best < 0)
     return best;
@@ -493,11 +520,5 @@ void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target
   const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
     return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);
   });
-  space.tiles = chosen.tiles;
-  space.threads = chosen.threads;
-  space.group = chosen.group;
-  if (best < 0)
-    return;
-  space.latencySeconds = chosen.latency.seconds;
-  space.blockWork = chosen.work;
+  chosen.applyTo(space);
 }

@@ -11,8 +11,8 @@ namespace tilewright {
 /// Who shares a row, a point of the grid dims: nobody (what is handed over stays in registers of a thread), lanes of a
 /// warp (by shuffles), or warps of a block (by shared memory); `columns` where the reduced dim is not the vector dim,
 /// so that neighbours take neighbouring results, `points` where nothing is reduced and neighbours take neighbouring
-/// vectors.
-enum class Composition { thread, warp, block, columns, points };
+/// vectors; `sums` of contractions (ContractionBlocks.h).
+enum class Composition { thread, warp, block, columns, points, sums };
 
 llvm::StringRef stringify(Composition composition);
 
@@ -20,11 +20,14 @@ llvm::StringRef stringify(Composition composition);
 struct BlockCandidate {
   Composition composition = Composition::points;
   int64_t threads = 0, group = 0; ///< as in PartPlan
+  int64_t termUnits = 1;          ///< of contractions: threads or warps that share the terms
   std::vector<int64_t> tiles;
   int64_t cluster = 1; ///< blocks that read together what all blocks read
   BlockWork work;
   BlockLatency latency;
   std::string discarded; ///< why it is none; empty if it is one
+
+  void applyTo(IndexSpace &space) const;
 
   void print(llvm::raw_ostream &os) const;
 };
@@ -36,7 +39,7 @@ std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Targ
 
 /// The quickest that is not discarded, an earlier one where a later one is not clearly quicker. Where its blocks read
 /// the same, the quickest that hardly does so instead, if its kernel takes no longer than predictions are exact.
-/// -1: none.
+/// -1: none. Of contractions it is the first.
 int64_t bestBlock(llvm::ArrayRef<BlockCandidate> candidates, const Target &target);
 
 /// Sets tiles, threads and group of the space to those of the quickest.

@@ -1,6 +1,7 @@
 // Fused candidates: every choice of scopes that differs from the planner's in one value (kept or computed again), each
-// with the product of a few sizes for every dim that tiles cut; all are predicted, and of the quickest those listed
-// that differ. Cut candidates: in two anywhere in program order, and into what IREE would launch.
+// with the product of a few sizes for every dim that tiles cut, or on a GPU with every block of threads; all are
+// predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into
+// what IREE would launch.
 #include "passes/plan/Candidates.h"
 
 #include "passes/plan/Eligibility.h"
@@ -112,7 +113,22 @@ private:
     return turned ? std::optional(std::move(edges)) : std::nullopt;
   }
 
+  /// On a GPU, its blocks of threads.
+  std::vector<PlannedPart> blocks(const PlannedPart &part) const {
+    std::vector<PlannedPart> parts;
+    for (const BlockCandidate &block : blockCandidates(graph, part.choice, target, part.space)) {
+      PlannedPart shaped = part;
+      if (!block.discarded.empty() || !takeBlock(graph, shaped.choice, target, shaped.space, block).empty())
+        continue;
+      predict(shaped);
+      parts.push_back(std::move(shaped));
+    }
+    return parts;
+  }
+
   std::vector<PlannedPart> tilings(const PlannedPart &part) const {
+    if (isGpu())
+      return blocks(part);
     std::vector<std::vector<int64_t>> found = {part.space.tiles};
     for (int64_t dim : llvm::reverse(part.space.grid)) {
       std::vector<std::vector<int64_t>> wider;
@@ -157,7 +173,7 @@ private:
   /// The tiling as it is, and shared out to one workgroup for each core.
   std::vector<PlannedPart> sharings(const PlannedPart &part) const {
     std::vector<PlannedPart> found = {part};
-    if (part.space.workgroups > target.cores) {
+    if (!isGpu() && part.space.workgroups > target.cores) {
       found.push_back(part);
       found.back().space.workgroups = target.cores;
       predict(found.back());
@@ -170,7 +186,11 @@ private:
     part.predicted = predictKernel(part.work, target);
   }
 
+  bool isGpu() const { return target.backend == Backend::cuda; }
+
   double secondsOf(const PlannedPart &part) const {
+    if (isGpu())
+      return part.predicted.seconds;
     return part.predicted.seconds + kTileSeconds * part.space.numTiles() / target.cores;
   }
 

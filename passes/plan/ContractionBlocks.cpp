@@ -3,6 +3,7 @@
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/TileGrowth.h"
 #include "passes/plan/Work.h"
 
 using namespace mlir;
@@ -15,11 +16,13 @@ constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its s
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
 constexpr double kRunBytes = 64;       ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8;
-constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
+constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
+constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
 constexpr int64_t kSlotAlignment = 128;
 constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
+constexpr size_t kMostTiles = 96;    ///< that are predicted
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
@@ -41,30 +44,34 @@ public:
                llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), walked(walked), footprint(footprint) {}
 
-  std::string choose() {
-    if (std::string why = collect(); !why.empty())
-      return why;
+  std::vector<BlockCandidate> search(std::string &why) {
+    if (why = collect(); !why.empty())
+      return {};
     const Product &first = products.front();
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
     space.group = 0;
-    for (int64_t blocks : walkedSizes())
-      for (int64_t threads : {256, 128, 64, 512})
-        for (int64_t rows : sizesOf(first.row, leastRows()))
-          for (int64_t lanes : sizesOf(first.lane, kLeastLanes)) {
-            if (threads > kMostThreads && !handsOver)
-              continue; // a tile of its own can be smaller instead
-            setTile(first.row, rows);
-            setTile(first.lane, lanes);
-            if (walked >= 0)
-              space.tiles[walked] = blocks;
-            for (int64_t termUnits = 1; termUnits <= mostTermUnits(); termUnits *= 2)
-              consider(threads, termUnits);
-          }
-    if (quickest == std::numeric_limits<double>::infinity())
-      return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
-    space = best;
-    return "";
+    SmallVector<int64_t> blocks = walkedSizes(), rows = sizesOf(first.row, leastRows()),
+                         lanes = sizesOf(first.lane, kLeastLanes);
+    auto setTiles = [&](TilePlace place) {
+      if (walked >= 0)
+        space.tiles[walked] = blocks[place[0]];
+      setTile(first.row, rows[place[1]]);
+      setTile(first.lane, lanes[place[2]]);
+    };
+    growTiles(
+        {blocks.size(), rows.size(), lanes.size()}, kMostTiles,
+        [&](TilePlace place) {
+          setTiles(place);
+          return bytesOfBlocks();
+        },
+        [&](TilePlace place) {
+          setTiles(place);
+          return considerTile();
+        });
+    if (found.empty())
+      why = whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
+    return ranked();
   }
 
   std::optional<BlockWork> workWith(int64_t threads) {
@@ -129,24 +136,32 @@ private:
     return kernel.unit == StepUnit::warp ? kernel.block.rows : 1;
   }
 
-  /// Of the walked dim: whole, or blocks that leave no rest if some do.
+  /// Of the walked dim: blocks, or whole.
   SmallVector<int64_t> walkedSizes() const {
     if (walked < 0)
       return {1};
-    SmallVector<int64_t> sizes = {space.extents[walked]};
-    for (int64_t size : {128, 64, 32})
+    SmallVector<int64_t> sizes;
+    for (int64_t size : {32, 64, 128})
       if (size < space.extents[walked])
         sizes.push_back(size);
+    sizes.push_back(space.extents[walked]);
     return sizes;
   }
 
-  /// How often a tile computes what the product has of it: once for each block of a dim that the product does not sum.
+  /// How often a tile computes what the product has of it: for each point of its other dims, and once for each block of
+  /// a dim that the product does not sum.
   double timesOf(const Product &product) const {
     const TensorExpr &expr = graph.exprs()[product.root->expr];
-    for (auto [dim, place] : llvm::enumerate(product.root->dims))
-      if (walked >= 0 && place == walked && !llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
-        return static_cast<double>(space.blocksPerTile());
-    return 1;
+    double times = 1;
+    for (auto [dim, place] : llvm::enumerate(product.root->dims)) {
+      if (place < 0 || llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
+        continue;
+      if (place != product.row && place != product.lane)
+        times *= static_cast<double>(space.tiles[place]);
+      if (place == walked)
+        times *= static_cast<double>(space.blocksPerTile());
+    }
+    return times;
   }
 
   SmallVector<int64_t> sizesOf(int64_t place, int64_t least) const {
@@ -305,6 +320,20 @@ private:
     return std::max(seconds * std::ceil(tiles / blocks), stream);
   }
 
+  /// With all numbers of threads that may compute it. Larger tiles have more sums, and take more shared memory.
+  VisitedTile considerTile() {
+    VisitedTile tile{false, std::numeric_limits<double>::infinity()};
+    for (int64_t threads : kThreads)
+      for (int64_t termUnits = 1; termUnits <= mostTermUnits(); termUnits *= 2) {
+        size_t before = found.size();
+        if (threads <= kMostThreads || handsOver) // otherwise a tile of its own can be smaller instead
+          consider(threads, termUnits);
+        for (const BlockCandidate &block : ArrayRef(found).drop_front(before))
+          tile = {true, std::min(tile.seconds, block.latency.seconds)};
+      }
+    return tile;
+  }
+
   void consider(int64_t threads, int64_t termUnits) {
     std::optional<Candidate> block = candidate(threads, termUnits);
     if (!block)
@@ -312,21 +341,57 @@ private:
     int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
     if (resident == 0)
       return;
-    double blocks = static_cast<double>(block->work.blocks), bytes = 0;
+    double blocks = static_cast<double>(block->work.blocks), slots = static_cast<double>(resident * target.cores);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
-    double seconds = secondsOf(*block, std::min(blocks, static_cast<double>(resident * target.cores)), together);
+    BlockCandidate &considered = found.emplace_back();
+    considered.composition = Composition::sums;
+    considered.threads = threads;
+    considered.termUnits = termUnits;
+    considered.tiles = space.tiles;
+    considered.work = block->work;
+    considered.work.movedBytes = bytesOfBlocks();
+    considered.latency.residentBlocks = resident;
+    considered.latency.waves = std::ceil(blocks / slots);
+    considered.latency.seconds = secondsOf(*block, std::min(blocks, slots), together);
+  }
+
+  /// Of the operands, past L1, in all blocks.
+  double bytesOfBlocks() const {
+    double bytes = 0;
     for (const Product &product : products)
-      bytes += blocks * bytesOfBlock(product);
-    // Of blocks that take as long, those that read least.
-    if (seconds > kWorthwhile * quickest && (seconds > quickest || bytes >= leastBytes))
-      return;
-    quickest = seconds;
-    leastBytes = bytes;
-    space.threads = threads;
-    space.termUnits = termUnits;
-    space.latencySeconds = seconds;
-    space.blockWork = block->work;
-    best = space;
+      bytes += static_cast<double>(space.numTiles()) * bytesOfBlock(product);
+    return bytes;
+  }
+
+  /// The quickest, an earlier one where a later one is not clearly quicker; of those that take as long the one that
+  /// reads least. Blocks of the usual size come first, with whole dims, small tiles.
+  size_t pick() const {
+    size_t best = 0;
+    for (size_t i = 1; i < found.size(); ++i) {
+      double seconds = found[i].latency.seconds, quickest = found[best].latency.seconds;
+      bool readsLess = found[i].work.movedBytes < found[best].work.movedBytes;
+      if (seconds <= kWorthwhile * quickest || (seconds <= quickest && readsLess))
+        best = i;
+    }
+    return best;
+  }
+
+  std::vector<BlockCandidate> ranked() {
+    if (found.empty())
+      return {};
+    auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
+    auto order = [&](const BlockCandidate &block) {
+      const Product &first = products.front();
+      return std::tuple(-size(block, walked), llvm::find(kThreads, block.threads) - std::begin(kThreads),
+                        size(block, first.row), size(block, first.lane), block.termUnits);
+    };
+    llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
+    BlockCandidate chosen = found[pick()];
+    llvm::stable_sort(
+        found, [](const BlockCandidate &a, const BlockCandidate &b) { return a.latency.seconds < b.latency.seconds; });
+    auto isChosen = [&](const BlockCandidate &block) { return order(block) == order(chosen); };
+    std::rotate(found.begin(), llvm::find_if(found, isChosen), std::next(llvm::find_if(found, isChosen)));
+    return std::move(found);
   }
 
   const TensorGraph &graph;
@@ -336,15 +401,24 @@ private:
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
   bool handsOver = false; ///< a contraction or a reduction reads what another nest leaves in shared memory
-  double quickest = std::numeric_limits<double>::infinity(), leastBytes = 0;
+  std::vector<BlockCandidate> found;
   std::string whyNone;
-  IndexSpace best;
 };
 } // namespace
 
+std::vector<BlockCandidate> tilewright::contractionBlocks(const TensorGraph &graph, const Target &target,
+                                                          IndexSpace &space, int64_t walked,
+                                                          llvm::function_ref<int64_t()> footprint, std::string &why) {
+  return BlockChooser(graph, target, space, walked, footprint).search(why);
+}
+
 std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                                int64_t walked, llvm::function_ref<int64_t()> footprint) {
-  return BlockChooser(graph, target, space, walked, footprint).choose();
+  std::string why;
+  std::vector<BlockCandidate> blocks = contractionBlocks(graph, target, space, walked, footprint, why);
+  if (why.empty())
+    blocks.front().applyTo(space);
+  return why;
 }
 
 std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,

@@ -60,12 +60,20 @@ public:
   }
 
   std::vector<BlockCandidate> blocks() {
+    std::string why;
+    if (contracts())
+      return contractionBlocks(graph, target, space, walkableDim(graph, part, space), [&] { return footprint(); }, why);
     return enumerateBlocks(graph, target, space, [&] { return footprint(); });
   }
 
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
     space.counted = countedAlong(graph, part, space.roots, walkedDim(space.extents, space.tiles, space.grid));
+    return finish();
+  }
+
+  std::string take(const BlockCandidate &block) {
+    block.applyTo(space);
     return finish();
   }
 
@@ -473,6 +481,11 @@ std::string tilewright::chooseTiles(const TensorGraph &graph, const PartChoice &
 std::string tilewright::takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                   IndexSpace &space, ArrayRef<int64_t> tiles) {
   return TileChooser(graph, part, target, space).take(tiles);
+}
+
+std::string tilewright::takeBlock(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                  IndexSpace &space, const BlockCandidate &block) {
+  return TileChooser(graph, part, target, space).take(block);
 }
 
 std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const PartChoice &part,

@@ -17,6 +17,10 @@ std::string chooseTiles(const TensorGraph &graph, const PartChoice &part, const 
 std::string takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space,
                       llvm::ArrayRef<int64_t> tiles);
 
+/// The same on a GPU, with the block of a candidate in place of the space's.
+std::string takeBlock(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space,
+                      const BlockCandidate &block);
+
 /// The ways in which blocks of a GPU could compute the part, whose space chooseTiles has filled.
 std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                             IndexSpace space);

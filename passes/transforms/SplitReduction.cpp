@@ -1,5 +1,6 @@
 #include "passes/transforms/SplitReduction.h"
 
+#include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/PlanNumerics.h"
@@ -31,12 +32,18 @@ static BlockArgument accumulatorOf(linalg::GenericOp op, unsigned i) {
   return op.getBody()->getArgument(op.getNumDpsInputs() + i);
 }
 
+bool tilewright::multiplies(linalg::GenericOp op) {
+  FailureOr<TensorExpr> expr = describe(op);
+  return succeeded(expr) && expr->kind == ExprKind::contraction;
+}
+
 std::string tilewright::whyNotSplittable(linalg::GenericOp op) {
   FailureOr<TensorExpr> expr = describe(op);
   if (failed(expr))
     return "it is no static tensor expression";
   if (expr->kind == ExprKind::contraction)
-    return "it is a contraction";
+    if (std::string why = whyNoSumOfProducts(*expr); !why.empty())
+      return why;
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     std::optional<vector::CombiningKind> kind =
         combiningKind(accumulatorOf(op, i), op.getBody()->getTerminator()->getOperand(i));
@@ -76,10 +83,11 @@ bool tilewright::canCut(linalg::GenericOp op, ArrayRef<SplitDim> dims) {
 namespace {
 class TwoPhaseBuilder {
 public:
-  TwoPhaseBuilder(OpBuilder &builder, linalg::GenericOp op, ArrayRef<SplitDim> dims, SplitViews &views)
-      : builder(builder), op(op), loc(op.getLoc()), views(views), extents(op.getStaticLoopRanges()) {
+  TwoPhaseBuilder(OpBuilder &builder, linalg::GenericOp op, const ReductionSplit &split, SplitViews &views)
+      : builder(builder), op(op), loc(op.getLoc()), views(views), form(split.form()),
+        extents(op.getStaticLoopRanges()) {
     parts.resize(extents.size(), 1);
-    for (const SplitDim &dim : dims)
+    for (const SplitDim &dim : split.dims)
       parts[dim.dim] = dim.parts;
     placeDims();
     for (unsigned i = 0; i < op.getNumResults(); ++i)
@@ -216,8 +224,8 @@ private:
     auto partial =
         linalg::GenericOp::create(builder, loc, TypeRange(ValueRange(inits)), inputs, inits, maps, iterators,
                                   [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, values); });
-    Attribute form = op->getAttr(kFormAttr); // algebra that came before says more
-    partial->setAttr(kFormAttr, form ? form : builder.getStringAttr(kTwoPhaseForm));
+    Attribute before = op->getAttr(kFormAttr); // algebra that came before says more
+    partial->setAttr(kFormAttr, before ? before : builder.getStringAttr(form));
     return partial;
   }
 
@@ -291,7 +299,7 @@ private:
                                                 }
                                                 linalg::YieldOp::create(at, loc, yields);
                                               });
-    combined->setAttr(kFormAttr, builder.getStringAttr(kTwoPhaseForm));
+    combined->setAttr(kFormAttr, builder.getStringAttr(form));
     return combined;
   }
 
@@ -317,6 +325,7 @@ private:
   linalg::GenericOp op;
   Location loc;
   SplitViews &views;
+  std::string form;
   SmallVector<int64_t> extents, parts; ///< by dim of the reduction
   SmallVector<unsigned> place;         ///< of its dims among those of the first phase
   SmallVector<unsigned> partDims;      ///< dims of the first phase that count parts
@@ -325,9 +334,9 @@ private:
 };
 } // namespace
 
-TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduction, ArrayRef<SplitDim> dims,
+TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduction, const ReductionSplit &split,
                                      SplitViews &views) {
-  return TwoPhaseBuilder(builder, reduction, dims, views).build();
+  return TwoPhaseBuilder(builder, reduction, split, views).build();
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,6 +345,8 @@ TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduc
 
 namespace {
 constexpr int64_t kFewestParts = 16, kMostParts = 16384;
+/// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
+constexpr int64_t kFewestOfProducts = 2, kLeastTerms = 128;
 constexpr double kClearly = 0.8; ///< of the time of one phase
 
 /// The reduction alone, in a function of its own, where cuts are tried.
@@ -368,7 +379,9 @@ public:
   std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
     OpBuilder builder(reduction);
     SplitViews views;
-    TwoPhases phases = buildTwoPhases(builder, reduction, dims, views);
+    ReductionSplit split;
+    split.dims.assign(dims.begin(), dims.end());
+    TwoPhases phases = buildTwoPhases(builder, reduction, split, views);
     std::optional<double> first = secondsOf(phases.partial), second = secondsOf(phases.final);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front())))
       if (op.isBeforeInBlock(reduction) && op.use_empty())
@@ -414,18 +427,21 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
   ReductionSplit best;
   if (best.reason = whyNotSplittable(op); !best.reason.empty())
     return best;
+  bool products = multiplies(op);
+  gridSync &= !products;
   Trial trial(op, target, gridSync);
   best.oneSeconds = best.twoSeconds = trial.oneSeconds();
-  double least = 2 * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
+  double least = (products ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
   if (best.oneSeconds < target.launchSeconds + least) {
     best.reason = "it takes too little time";
     return best;
   }
+  int64_t fewest = products ? kFewestOfProducts : kFewestParts, leastTerms = products ? kLeastTerms : 1;
   SmallVector<int64_t> extents = trial.reduction.getStaticLoopRanges();
   SmallVector<SplitDim> outer;
   int64_t count = 1;
   auto consider = [&](ArrayRef<SplitDim> dims, int64_t parts) {
-    if (parts < kFewestParts || parts > kMostParts)
+    if (parts < fewest || parts > kMostParts)
       return;
     std::optional<double> seconds = trial.twoSeconds(dims);
     if (seconds && *seconds < std::min(best.twoSeconds, kClearly * best.oneSeconds)) {
@@ -439,7 +455,7 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     SmallVector<SplitDim> dims(outer);
     dims.push_back({dim, 0});
     if (isCuttable(op, dim))
-      for (int64_t parts : partCounts(extents[dim], kMostParts / count)) {
+      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastTerms))) {
         dims.back().parts = parts;
         consider(dims, count * parts);
       }
@@ -463,6 +479,11 @@ std::string ReductionSplit::verify(ArrayRef<int64_t> domain) const {
       return llvm::formatv("{0} parts do not divide dim {1} of {2} elements", own.parts, own.dim, domain[own.dim]);
   }
   return "";
+}
+
+std::string ReductionSplit::form() const {
+  return llvm::formatv("{0} ({1:f1} us predicted, one phase {2:f1} us)", kTwoPhaseForm, twoSeconds * 1e6,
+                       oneSeconds * 1e6);
 }
 
 void ReductionSplit::print(llvm::raw_ostream &os) const {

@@ -24,10 +24,16 @@ struct ReductionSplit {
   double oneSeconds = 0, twoSeconds = 0;
   std::string reason; ///< for one phase
 
+  /// What plans say of both phases.
+  std::string form() const;
+
   /// Empty, or what is wrong for a reduction of the domain.
   std::string verify(llvm::ArrayRef<int64_t> domain) const;
   void print(llvm::raw_ostream &os) const;
 };
+
+/// Whether it is a contraction, which no kernel has beside a barrier of the grid: its phases are two launches.
+bool multiplies(mlir::linalg::GenericOp reduction);
 
 /// Why the reduction cannot be cut into two phases at all; empty if it can.
 std::string whyNotSplittable(mlir::linalg::GenericOp reduction);
@@ -46,7 +52,7 @@ struct TwoPhases {
   mlir::linalg::GenericOp partial, final;
   llvm::SmallVector<mlir::Value> results;
 };
-TwoPhases buildTwoPhases(mlir::OpBuilder &builder, mlir::linalg::GenericOp reduction, llvm::ArrayRef<SplitDim> dims,
+TwoPhases buildTwoPhases(mlir::OpBuilder &builder, mlir::linalg::GenericOp reduction, const ReductionSplit &split,
                          SplitViews &views);
 
 } // namespace tilewright

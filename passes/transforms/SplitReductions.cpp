@@ -1,11 +1,15 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
-// SplitReduction.h's; reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's;
+// reductions of one domain are cut alike, so that those of one tensor still share a kernel.
 #include "passes/Passes.h"
+#include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
+#include "passes/transforms/SplitKeys.h"
 #include "passes/transforms/SplitReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 
@@ -21,67 +25,116 @@ public:
   using SplitReductionsBase::SplitReductionsBase;
 
 private:
-  using Domain = std::vector<int64_t>; ///< extents, those of reduced dims negative
+  /// What reductions have in common that are cut alike: the domain; of contractions also what is multiplied, and how
+  /// it lies, and then they are predicted once.
+  static std::string kindOf(linalg::GenericOp op) {
+    std::string kind;
+    llvm::raw_string_ostream os(kind);
+    for (auto [extent, iterator] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+      os << (iterator == utils::IteratorType::reduction ? "-" : "+") << extent;
+    if (multiplies(op)) {
+      os << op.getIndexingMaps();
+      llvm::interleaveComma(op->getOperandTypes(), os);
+    }
+    return kind;
+  }
 
-  static Domain domainOf(linalg::GenericOp op) {
-    Domain domain;
-    for (auto [extent, kind] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-      domain.push_back(kind == utils::IteratorType::reduction ? -extent : extent);
-    return domain;
+  /// The op, or what a named one says at length, beside it.
+  static linalg::GenericOp genericOf(linalg::LinalgOp op) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+      return generic;
+    IRRewriter rewriter(op);
+    auto copy = cast<linalg::LinalgOp>(rewriter.clone(*op));
+    return *linalg::generalizeNamedOp(rewriter, copy);
   }
 
   ReductionSplit decide(linalg::GenericOp op, const Target &machine) {
     ReductionSplit split;
     if (split.reason = whyNotSplittable(op); !split.reason.empty())
       return split;
-    auto known = decided.find(domainOf(op));
+    std::string kind = kindOf(op);
+    auto known = decided.find(kind);
     if (known != decided.end() && canCut(op, known->second.dims))
       return known->second;
     split = decideSplit(op, machine, gridSync);
-    if (!split.dims.empty())
-      decided[domainOf(op)] = split;
+    if (!split.dims.empty() || multiplies(op))
+      decided[kind] = split;
     return split;
   }
 
-  void explain(linalg::GenericOp op, const ReductionSplit &split) {
+  template <typename Split> void explain(Operation *op, bool isSplit, const Split &split) {
     std::string text = "tile: ";
     llvm::raw_string_ostream os(text);
     split.print(os);
     auto options = remark::RemarkOpts::name("two-phase").category("tile-split-reductions");
-    if (split.dims.empty()) {
-      remark::missed(op.getLoc(), options) << text;
+    if (!isSplit) {
+      remark::missed(op->getLoc(), options) << text;
       ++numDeclined;
     } else {
-      remark::passed(op.getLoc(), options) << text;
+      remark::passed(op->getLoc(), options) << text;
       ++numSplit;
     }
   }
 
+  /// Of each maximum along a dim, one after another: a cut makes other ops.
+  void splitAlongKeys(Block &block, const Target &machine) {
+    SmallVector<Operation *> maxima;
+    TensorGraph before = TensorGraph::build(block);
+    for (const TensorExpr &expr : before.exprs())
+      if (isRowMaximum(expr, /*least=*/0) && isa<linalg::LinalgOp>(expr.op))
+        maxima.push_back(expr.op);
+    for (Operation *maximum : maxima) {
+      TensorGraph graph = TensorGraph::build(block);
+      KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
+      auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
+      if (isNew)
+        known->second = decideKeySplit(graph, group, machine, gridSync);
+      const KeySplit &split = known->second;
+      explain(maximum, split.parts > 1, split);
+      if (split.parts > 1)
+        splitKeys(graph, group, split.parts, split.form());
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
   void runOnOperation() override {
     decided.clear();
+    decidedKeys.clear();
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
     if (machine->backend != Backend::cuda)
       return;
-    SmallVector<linalg::GenericOp> reductions;
-    getOperation().walk([&](linalg::GenericOp op) {
-      if (op.getNumReductionLoops() > 0 && op.hasPureTensorSemantics())
+    for (Block &block : getOperation().getBody())
+      splitAlongKeys(block, *machine);
+    SmallVector<linalg::LinalgOp> reductions;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) && op.getNumReductionLoops() > 0 &&
+          op.hasPureTensorSemantics())
         reductions.push_back(op);
     });
     SplitViews views;
-    for (linalg::GenericOp op : reductions) {
+    SmallVector<Operation *> toErase;
+    for (linalg::LinalgOp named : reductions) {
+      linalg::GenericOp op = genericOf(named);
       ReductionSplit split = decide(op, *machine);
-      explain(op, split);
+      explain(named, !split.dims.empty(), split);
+      if (op != named)
+        toErase.push_back(op);
       if (split.dims.empty())
         continue;
       OpBuilder builder(op);
-      op->replaceAllUsesWith(buildTwoPhases(builder, op, split.dims, views).results);
-      op.erase();
+      named->replaceAllUsesWith(buildTwoPhases(builder, op, split, views).results);
+      toErase.push_back(named);
     }
+    for (Operation *op : toErase)
+      op->erase();
   }
 
-  std::map<Domain, ReductionSplit> decided;
+  std::map<std::string, ReductionSplit> decided;
+  std::map<std::string, KeySplit> decidedKeys;
 };
 } // namespace
 } // namespace tilewright

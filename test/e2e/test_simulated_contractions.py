@@ -165,6 +165,60 @@ def test_few_rows_share_the_terms(
     assert outcome.report.dram_bytes_read <= 1.05 * operands
 
 
+@pytest.mark.parametrize(
+    ("left", "columns", "transposed", "element", "then"),
+    [
+        ((1, 16384), 24, "neither", "f32", ""),
+        ((5, 8192), 40, "right", "f16", "gelu"),
+        ((16, 10240), 33, "neither", "bf16", "relu"),
+        ((64, 8192), 64, "left", "f16", ""),
+    ],
+    ids=["1 f32", "5 f16 transposed, gelu", "16 bf16 odd, relu", "64 f16 left transposed"],
+)
+def test_blocks_share_long_sums(
+    left: tuple[int, int], columns: int, transposed: str, element: str, then: str, tmp_path: Path
+) -> None:
+    """Few tiles of many terms: blocks take parts of them, and a second kernel adds up, with what follows."""
+    turned = transposed == "right"
+    product = Product(
+        left=left[::-1] if transposed == "left" else left,
+        right=(columns, left[1]) if turned else (left[1], columns),
+        element=element,
+        transpose_left=transposed == "left",
+        transpose_right=turned,
+        then=then,
+    )
+    model, inputs = product.build(), product.inputs()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    assert len(program.kernels) == 2
+    assert program.kernels[0].workgroups >= 64
+    ran = simulate_program(program, tmp_path, inputs)  # raises if a kernel has a bug
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    tolerance = 4 * _TOLERANCE[element] if element == "f32" else _TOLERANCE[element]
+    np.testing.assert_allclose(
+        ran.outputs[0].astype(np.float64), expected, rtol=tolerance, atol=tolerance * np.abs(expected).mean()
+    )
+    # Operands are read once; what is handed over is 128 times as small.
+    operands = (left[0] + columns) * left[1] * _DTYPES[element].itemsize
+    assert ran.kernels[0].dram_bytes_read <= 1.05 * operands
+    if find_ptxas():
+        assert not any(own.spill_bytes for own in program.metadata.resources.values())
+    said = re.search(
+        r"two-phase reduction \(([\d.]+) us predicted, one phase ([\d.]+) us\)", program.explain()
+    )
+    assert said
+    assert float(said[1]) < float(said[2])
+
+
+def test_strict_numerics_leave_long_sums_whole() -> None:
+    program = tilewright.compile(
+        Product(left=(1, 16384), right=(16384, 24)).build(), "cuda:h200", numerics="strict"
+    )
+    assert len(program.kernels) == 1
+    assert "two-phase" not in program.explain()
+
+
 _BYTES: dict[str, tuple[int, type]] = {"s": (TensorProto.INT8, np.int8), "u": (TensorProto.UINT8, np.uint8)}
 
 

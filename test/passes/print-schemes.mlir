@@ -82,3 +82,23 @@ func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256x
   } -> tensor<12x512xf32>
   return %s : tensor<12x512xf32>
 }
+
+// Tiles of a contraction's sums, with every number of threads: the one that is chosen is the quickest, or reads less.
+// CHECK: remark: chosen: sums, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB of operands read
+func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512x3072xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x3072xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<512x3072xf32>) -> tensor<512x3072xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<512x768xf16>, tensor<768x3072xf16>) outs(%z : tensor<512x3072xf32>) -> tensor<512x3072xf32>
+  return %s : tensor<512x3072xf32>
+}
+
+// Few rows: lanes are cut small, so that there are blocks enough, and warps share the terms.
+// CHECK: remark: chosen: sums, {{[1-9][0-9][0-9]}} blocks of {{.*}} share the terms, tiles [4096, {{16|32}}]
+func.func @few_rows(%x: tensor<1x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<1x4096xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4096xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1x4096xf32>) -> tensor<1x4096xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<1x4096xf16>, tensor<4096x4096xf16>) outs(%z : tensor<1x4096xf32>) -> tensor<1x4096xf32>
+  return %s : tensor<1x4096xf32>
+}

@@ -12,7 +12,7 @@
 // CHECK-LABEL: func @one_long_row
 // CHECK: %[[PARTS:.*]] = tensor.expand_shape %{{.*}} {{\[\[}}0], [1, 2]] output_shape [1, [[P:[0-9]+]], {{[0-9]+}}]
 // CHECK: %[[PARTIAL:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[PARTS]]
-// CHECK-SAME: outs(%{{.*}} : tensor<[[P]]x1xf32>) attrs = {tile.form = "two-phase reduction"}
+// CHECK-SAME: outs(%{{.*}} : tensor<[[P]]x1xf32>) attrs = {tile.form = "two-phase reduction ({{.*}} us predicted, one phase {{.*}} us)"}
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%[[PARTIAL]]
 // CHECK-SAME: outs(%{{.*}} : tensor<1xf32>)
 // CHECK: return %[[SUM]]
@@ -139,4 +139,45 @@ func.func @unknown_combination(%x: tensor<1x8388608xf32>) -> tensor<1xf32> {
     linalg.yield %n : f32
   } -> tensor<1xf32>
   return %s : tensor<1xf32>
+}
+
+// So are the terms of a contraction with few results: a batch of contractions of parts, in two launches. Named ops too.
+// CHECK-LABEL: func @few_rows_of_many_terms
+// CHECK-DAG: %[[ROWS:.*]] = tensor.expand_shape %arg0 {{\[\[}}0], [1, 2]] output_shape [8, [[P:[0-9]+]], {{[0-9]+}}]
+// CHECK-DAG: %[[LANES:.*]] = tensor.expand_shape %arg1 {{\[\[}}0, 1], [2]] output_shape {{\[}}[[P:[0-9]+]], {{[0-9]+}}, 96]
+// CHECK: %[[PARTIAL:.*]] = linalg.generic {{.*}}["parallel", "parallel", "parallel", "reduction"]} ins(%[[ROWS]], %[[LANES]]
+// CHECK-SAME: outs(%{{.*}} : tensor<[[P]]x8x96xf32>)
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}["reduction", "parallel", "parallel"]} ins(%[[PARTIAL]]
+// CHECK: return %[[SUM]]
+func.func @few_rows_of_many_terms(%x: tensor<8x16384xf32>, %w: tensor<16384x96xf32>) -> tensor<8x96xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x96xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<8x96xf32>) -> tensor<8x96xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<8x16384xf32>, tensor<16384x96xf32>) outs(%z : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %s : tensor<8x96xf32>
+}
+
+// Tiles that fill the device stay whole, and the named op stays what it is.
+// CHECK-LABEL: func @many_tiles
+// CHECK: linalg.matmul
+// CHECK-NOT: linalg.generic
+// WHY: remark: {{.*}}one phase: no cut of its dims is predicted to take clearly less time
+func.func @many_tiles(%x: tensor<2048x2048xf32>, %w: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2048x2048xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<2048x2048xf32>, tensor<2048x2048xf32>) outs(%z : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  return %s : tensor<2048x2048xf32>
+}
+
+// Sums in f16 are no register block's: every one of them is rounded.
+// CHECK-LABEL: func @narrow_sums_of_products
+// CHECK-NOT: two-phase
+// WHY: remark: {{.*}}one phase: it accumulates in a type of less than 32 bits
+func.func @narrow_sums_of_products(%x: tensor<8x16384xf16>, %w: tensor<16384x96xf16>) -> tensor<8x96xf16> {
+  %c0 = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<8x96xf16>
+  %z = linalg.fill ins(%c0 : f16) outs(%e : tensor<8x96xf16>) -> tensor<8x96xf16>
+  %s = linalg.matmul ins(%x, %w : tensor<8x16384xf16>, tensor<16384x96xf16>) outs(%z : tensor<8x96xf16>) -> tensor<8x96xf16>
+  return %s : tensor<8x96xf16>
 }
