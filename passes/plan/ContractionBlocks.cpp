@@ -3,6 +3,7 @@
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Work.h"
+#include "passes/target/Warpgroups.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -17,12 +18,16 @@ constexpr int64_t kMostTermUnits = 8;
 constexpr double kReadOnce = 0.5;     ///< of what threads read from it, the rest is broadcast
 constexpr double kSpecialLanes = 16;  ///< special functions of an SM in a cycle
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
+constexpr int64_t kDescribedAlignment = 1024; ///< of what wgmma reads, behind buffers
+// mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
+constexpr double kSingleWarpShare = 0.63;
 constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
   const PartRoot *root = nullptr;
   MicroKernel kernel;
+  std::optional<MicroKernel> groupKernel; ///< of warpgroups
   int64_t row = -1, lane = -1; ///< places; -1: none
   double terms = 1;            ///< of a sum
   int64_t longest = 1;         ///< the reduced dim that is walked in steps
@@ -42,10 +47,33 @@ public:
   std::string choose() {
     if (std::string why = collect(); !why.empty())
       return why;
+    space.group = 0;
+    tryBlocks();
+    if (takeWarpgroups())
+      tryBlocks();
+    if (quickest == std::numeric_limits<double>::infinity())
+      return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
+    space = best;
+    return "";
+  }
+
+private:
+  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+
+  /// Whether all contractions can be theirs: they read no buffers, whose lines lie otherwise.
+  bool takeWarpgroups() {
+    for (Product &product : products) {
+      if (!product.groupKernel || product.rowsResident || product.lanesResident)
+        return false;
+      product.kernel = *product.groupKernel;
+    }
+    return true;
+  }
+
+  void tryBlocks() {
     const Product &first = products.front();
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
-    space.group = 0;
     for (int64_t blocks : walkedSizes())
       for (int64_t threads : {256, 128, 64, 512})
         for (int64_t rows : sizesOf(first.row, leastRows()))
@@ -59,14 +87,7 @@ public:
             for (int64_t termUnits = 1; termUnits <= mostTermUnits(); termUnits *= 2)
               consider(threads, termUnits);
           }
-    if (quickest == std::numeric_limits<double>::infinity())
-      return whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
-    space = best;
-    return "";
   }
-
-private:
-  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   std::string collect() {
     for (const PartRoot &root : space.roots) {
@@ -83,6 +104,7 @@ private:
       Product product;
       product.root = &root;
       product.kernel = *kernel;
+      product.groupKernel = warpgroupKernelFor(graph, root, target);
       product.row = roles->row < 0 ? -1 : root.dims[roles->row];
       product.lane = root.dims[roles->lane];
       for (int64_t dim : expr.reductions) {
@@ -105,12 +127,12 @@ private:
   }
 
   /// Terms are shared where the sums of a block are all there is: other nests would wait.
-  int64_t mostTermUnits() const { return handsOver ? 1 : kMostTermUnits; }
+  int64_t mostTermUnits() const { return handsOver || isOfWarpgroup(space.block) ? 1 : kMostTermUnits; }
 
-  /// Of a row dim: a warp multiplies as many rows either way.
+  /// Of a row dim: warps multiply as many rows either way.
   int64_t leastRows() const {
     const MicroKernel &kernel = products.front().kernel;
-    return kernel.unit == StepUnit::warp ? kernel.block.rows : 1;
+    return kernel.unit == StepUnit::thread ? 1 : kernel.block.rows;
   }
 
   /// Of the walked dim: whole, or blocks that leave no rest if some do.
@@ -155,14 +177,22 @@ private:
 
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
 
+  /// Of the tensor cores' rate, what instructions of single warps reach where there are others.
+  double tensorShare(const MicroKernel &kernel) const {
+    return kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature) ? kSingleWarpShare : 1;
+  }
+
   /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
   double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads) const {
     double clock = target.gpu.clockHz;
-    double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
+    double speed = product.kernel.speed * (tensorShare(product.kernel));
+    double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
     double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
     double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
-    double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
+    double units = product.kernel.unit == StepUnit::thread
+                       ? static_cast<double>(threads) * kReadOnce
+                       : static_cast<double>(threads / threadsOfStep(product.kernel));
     double read = times * units * product.terms *
                   static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
                   static_cast<double>(tiling.termUnits);
@@ -246,7 +276,7 @@ private:
       tilings.push_back(*tiling);
     }
     work.registers = std::min(work.registers, target.gpu.registersPerThread);
-    work.sharedBytes = footprint() + scratch;
+    work.sharedBytes = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kDescribedAlignment : 1) + scratch;
     if (work.sharedBytes > target.blockBytes)
       return refuse("a block's operands and buffers take " + std::to_string(work.sharedBytes) +
                     " bytes; the target has " + std::to_string(target.blockBytes));

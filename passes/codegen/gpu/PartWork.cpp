@@ -3,13 +3,15 @@
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kAlignment = 64; ///< of the scratch
+/// Of the scratch: with descriptors, after which the widest swizzle repeats.
+static constexpr int64_t kAlignment = 64, kDescribedAlignment = 1024;
 
 int64_t tilewright::threadsOf(ProgramOp program) {
   int64_t threads = 1;
@@ -18,7 +20,19 @@ int64_t tilewright::threadsOf(ProgramOp program) {
   return threads;
 }
 
-int64_t tilewright::scratchOffset(ProgramOp program) { return llvm::alignTo(program.getBlockBytes(), kAlignment); }
+/// Also where the target has no wgmma in the end, and another micro kernel takes its place.
+static bool isDescribed(ProgramOp program) {
+  return program
+      ->walk([](ComputeOp compute) {
+        std::optional<StringRef> kernel = compute.getMicroKernel();
+        return kernel && kernel->starts_with(kWarpgroupKernel) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t tilewright::scratchOffset(ProgramOp program) {
+  return llvm::alignTo(program.getBlockBytes(), isDescribed(program) ? kDescribedAlignment : kAlignment);
+}
 
 /// What a nest needs besides its buffers: to combine sums of several warps, or for the operands of a contraction.
 static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {

@@ -216,5 +216,8 @@ private:
 } // namespace
 
 std::unique_ptr<SumShare> tilewright::makeWarpShare(const ShareInputs &inputs) {
+  for (ContractionOperand *operand : {&inputs.rows, &inputs.lanes})
+    if (!operand->liesAlongTerms())
+      operand->spreadForWords();
   return std::make_unique<WarpShare>(inputs);
 }
