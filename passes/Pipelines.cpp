@@ -159,6 +159,7 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
 /// Tile programs to PTX.
 void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   buildCudaKernels(manager, options);
+  manager.nest<ModuleOp>().addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass()); // what LLVM has only as PTX
   EmitPtxOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;
@@ -312,9 +313,9 @@ void tilewright::registerAllPassesAndPipelines() {
       "tilewright-cuda-kernels", "Fuse an IREE module into CUDA kernels at the NVVM dialect", buildCudaSimulated);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-normalize", "Prepare an IREE module for planning on a GPU",
                                           buildCudaNormalized);
-  PassPipelineRegistration<KernelOptions>(
-      "tilewright-cuda-subprogram", "Compile a function of tile-print-subprograms to the NVVM dialect",
-      buildCudaSubprogram);
+  PassPipelineRegistration<KernelOptions>("tilewright-cuda-subprogram",
+                                          "Compile a function of tile-print-subprograms to the NVVM dialect",
+                                          buildCudaSubprogram);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
                                           buildCudaCodegen);
 }

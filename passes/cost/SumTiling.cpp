@@ -1,30 +1,33 @@
 #include "passes/cost/SumTiling.h"
 
+#include "passes/target/Warpgroups.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kWarpLanes = 32;
-constexpr int64_t kAtomBytes = 16;  ///< what is loaded from shared memory at once
-constexpr int64_t kStepBytes = 64;  ///< of a row of an operand in a step
-constexpr int64_t kThreadSums = 64; ///< that leave registers for the operands
-constexpr int64_t kWarpSums = 128;  ///< the same where a warp's step keeps operands packed
+constexpr int64_t kAtomBytes = 16;   ///< what is loaded from shared memory at once
+constexpr int64_t kStepBytes = 64;   ///< of a row of an operand in a step
+constexpr int64_t kPanelBytes = 128; ///< the same for a warpgroup: lines of the widest swizzle
+constexpr int64_t kThreadSums = 64;  ///< that leave registers for the operands
+constexpr int64_t kWarpSums = 128;   ///< the same where a warp's step keeps operands packed
 constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kSlotAlignment = 128;
+constexpr int64_t kPanelAlignment = 1024; ///< after which the widest swizzle repeats
+constexpr int64_t kPanelStages = 4;
 constexpr int64_t kMostSlotBytes = 96 * 1024; ///< of all steps together, so that whole rows leave room for buffers
 constexpr int64_t kMostStages = 5;
 constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
 
-int64_t slotBytes(int64_t points, int64_t step, int64_t bytes, bool alongTerms) {
+int64_t slotBytes(int64_t points, int64_t step, int64_t bytes, bool alongTerms, int64_t alignment) {
   // Of an operand whose terms are not innermost a row has an atom at least.
   int64_t padded = alongTerms ? points : std::max(points, kAtomBytes / bytes);
-  return llvm::alignTo(padded * step * bytes, kSlotAlignment);
+  return llvm::alignTo(padded * step * bytes, alignment);
 }
 } // namespace
 
-int64_t SumTiling::registers() const { return sums + kOtherRegisters + 2 * (ownRows + ownLanes); }
+int64_t SumTiling::registers() const { return sums + kOtherRegisters + (loadsFactors ? 2 * (ownRows + ownLanes) : 0); }
 
 void SumTiling::print(llvm::raw_ostream &os) const {
   os << rows << "x" << lanes << " sums by " << rowUnits << "x" << laneUnits << " of " << ownRows << "x" << ownLanes
@@ -41,20 +44,28 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   };
   if (termUnits < 1 || !llvm::isPowerOf2_64(termUnits))
     return refuse("a sum's terms are shared by a power of two, and not by " + std::to_string(termUnits));
-  bool isWarp = kernel.unit == StepUnit::warp;
+  bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
   int64_t leastRows = isWarp ? kernel.block.rows : 1, leastLanes = isWarp ? 2 * kernel.block.vectors : 1;
-  int64_t units = (isWarp ? threads / kWarpLanes : threads) / termUnits, lanesOfUnit = isWarp ? kWarpLanes : 1;
+  int64_t lanesOfUnit = threadsOfStep(kernel), units = threads / lanesOfUnit / termUnits;
+  if (isGroup && (termUnits > 1 || threads % lanesOfUnit != 0))
+    return refuse("warpgroups of 128 threads do not share the terms of a sum, by " + std::to_string(termUnits) +
+                  " in blocks of " + std::to_string(threads));
   if (units == 0)
     return refuse(std::to_string(threads) + " threads are too few to share the terms by " + std::to_string(termUnits));
   SumTiling best;
   best.rows = llvm::PowerOf2Ceil(std::max(tile.rows, leastRows));
   best.lanes = llvm::PowerOf2Ceil(std::max(tile.lanes, leastLanes));
-  // Fewest sums a thread, then nearest to a square: least is loaded for each product.
-  auto rank = [](const SumTiling &tiling) { return std::pair(tiling.sums, tiling.ownRows + tiling.ownLanes); };
+  // Warpgroups share panels, and do not cut them.
+  int64_t ownLanes = isGroup ? std::max(leastLanes, std::min(best.lanes, kPanelBytes / tile.laneBytes)) : leastLanes;
+  // Fewest sums a thread, then nearest to a square: least is loaded for each product. An instruction of a warpgroup
+  // has 64 rows, and takes all of its lanes at once.
+  auto rank = [&](const SumTiling &tiling) {
+    return std::pair(tiling.sums, tiling.ownRows + (isGroup ? 0 : tiling.ownLanes));
+  };
   for (int64_t rowUnits = 1; rowUnits <= std::min(units, best.rows / leastRows); rowUnits *= 2) {
     SumTiling tiling = best;
     tiling.rowUnits = rowUnits;
-    tiling.laneUnits = std::min(units / rowUnits, best.lanes / leastLanes);
+    tiling.laneUnits = std::min(units / rowUnits, best.lanes / ownLanes);
     tiling.ownRows = best.rows / rowUnits;
     tiling.ownLanes = best.lanes / tiling.laneUnits;
     tiling.sums = tiling.ownRows * tiling.ownLanes / lanesOfUnit;
@@ -66,27 +77,34 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
     return refuse("a tile of " + std::to_string(tile.rows) + "x" + std::to_string(tile.lanes) + " sums is " +
                   std::to_string(best.sums) + " for each of " + std::to_string(threads) + " threads, which hold " +
                   std::to_string(most));
-  if (termUnits > 1 && best.rowUnits * best.laneUnits != units)
+  if ((isGroup || termUnits > 1) && best.rowUnits * best.laneUnits != units)
     return refuse("a tile of " + std::to_string(tile.rows) + "x" + std::to_string(tile.lanes) +
-                  " sums leaves threads idle that share the terms by " + std::to_string(termUnits));
+                  " sums leaves threads idle that " +
+                  (isGroup ? "stand in warpgroups" : "share the terms by " + std::to_string(termUnits)));
   int64_t wide = std::max(tile.rowBytes, tile.laneBytes), narrow = std::min(tile.rowBytes, tile.laneBytes);
   int64_t least = std::max(kAtomBytes / narrow, isWarp ? kernel.depth : 1);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.terms, 1));
   best.termUnits = termUnits;
-  best.step = std::max(least, std::min(termUnits * kStepBytes / wide, needed));
+  best.step = std::max(least, std::min(termUnits * (isGroup ? kPanelBytes : kStepBytes) / wide, needed));
   if (best.step < termUnits * least)
     return refuse(std::to_string(tile.terms) + " terms are too few to be shared by " + std::to_string(termUnits));
   best.heldRows = std::min(best.rows, std::max<int64_t>(llvm::PowerOf2Ceil(tile.rows),
                                                         tile.rowsAlongTerms ? 1 : kAtomBytes / tile.rowBytes));
+  if (isGroup)
+    best.heldRows = best.rows; // the instruction finds them by itself
+  best.loadsFactors = !isGroup;
   best.stages = isWarp ? 3 : 2;
   auto setSlots = [&] {
-    best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms);
-    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes, /*alongTerms=*/false);
+    int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
+    best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms, alignment);
+    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes, /*alongTerms=*/false, alignment);
   };
   for (setSlots(); best.sharedBytes() > kMostSlotBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
   if (termUnits > 1)
     best.stages = std::clamp(kStreamBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kMostStages);
+  if (isGroup)
+    best.stages = std::clamp(kMostSlotBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kPanelStages);
   best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;
   best.sumBytes = std::max({best.sumBytes, tile.rowBytes, tile.laneBytes});
   return best;

@@ -29,6 +29,7 @@ struct SumTiling {
   int64_t step = 0, stages = 2;                ///< terms of a step; steps that are in shared memory together
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
   int64_t sumThreads = 0, sumBytes = 4;        ///< that hold the tile's sums once; bytes of a sum
+  bool loadsFactors = true;                    ///< into registers, before they are multiplied
 
   /// Of each step, for a unit.
   int64_t ownTerms() const { return step / termUnits; }

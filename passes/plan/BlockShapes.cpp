@@ -469,6 +469,8 @@ void BlockCandidate::applyTo(IndexSpace &space) const {
   space.threads = threads;
   space.group = group;
   space.termUnits = termUnits;
+  if (block)
+    space.block = *block;
   if (!discarded.empty())
     return;
   space.latencySeconds = latency.seconds;

@@ -19,8 +19,9 @@ llvm::StringRef stringify(Composition composition);
 /// One way to compute a part.
 struct BlockCandidate {
   Composition composition = Composition::points;
-  int64_t threads = 0, group = 0; ///< as in PartPlan
-  int64_t termUnits = 1;          ///< of contractions: threads or warps that share the terms
+  int64_t threads = 0, group = 0;     ///< as in PartPlan
+  int64_t termUnits = 1;              ///< of contractions: threads or warps that share the terms
+  std::optional<RegisterBlock> block; ///< of the micro kernel of contractions
   std::vector<int64_t> tiles;
   int64_t cluster = 1; ///< blocks that read together what all blocks read
   BlockWork work;

@@ -5,6 +5,7 @@
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/TileGrowth.h"
 #include "passes/plan/Work.h"
+#include "passes/target/Warpgroups.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -20,6 +21,8 @@ constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest
 constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
+// mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
+constexpr double kSingleWarpShare = 0.63;
 constexpr int64_t kSlotAlignment = 128;
 constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 constexpr size_t kMostTiles = 96;    ///< that are predicted
@@ -28,9 +31,10 @@ constexpr size_t kMostTiles = 96;    ///< that are predicted
 struct Product {
   const PartRoot *root = nullptr;
   MicroKernel kernel;
-  int64_t row = -1, lane = -1; ///< places; -1: none
-  double terms = 1;            ///< of a sum
-  int64_t longest = 1;         ///< the reduced dim that is walked in steps
+  std::optional<MicroKernel> groupKernel; ///< of warpgroups
+  int64_t row = -1, lane = -1;            ///< places; -1: none
+  double terms = 1;                       ///< of a sum
+  int64_t longest = 1;                    ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
@@ -47,10 +51,43 @@ public:
   std::vector<BlockCandidate> search(std::string &why) {
     if (why = collect(); !why.empty())
       return {};
+    space.group = 0;
+    tryTiles();
+    if (takeWarpgroups())
+      tryTiles();
+    if (found.empty())
+      why = whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
+    return ranked();
+  }
+
+  std::optional<BlockWork> workWith(int64_t threads) {
+    std::optional<Candidate> block = chosen(threads);
+    return block ? std::optional(block->work) : std::nullopt;
+  }
+
+  double secondsWith(int64_t threads, double blocks, double together) {
+    std::optional<Candidate> block = chosen(threads);
+    return block ? secondsOf(*block, blocks, together) : std::numeric_limits<double>::infinity();
+  }
+
+private:
+  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+
+  /// Whether all contractions can be theirs: they read no buffers, whose lines lie otherwise.
+  bool takeWarpgroups() {
+    bool can = llvm::all_of(products, [](const Product &product) {
+      return product.groupKernel && !product.rowsResident && !product.lanesResident;
+    });
+    for (Product &product : products)
+      if (can)
+        product.kernel = *product.groupKernel;
+    return can;
+  }
+
+  void tryTiles() {
     const Product &first = products.front();
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
-    space.group = 0;
     SmallVector<int64_t> blocks = walkedSizes(), rows = sizesOf(first.row, leastRows()),
                          lanes = sizesOf(first.lane, kLeastLanes);
     auto setTiles = [&](TilePlace place) {
@@ -69,27 +106,7 @@ public:
           setTiles(place);
           return considerTile();
         });
-    if (found.empty())
-      why = whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
-    return ranked();
   }
-
-  std::optional<BlockWork> workWith(int64_t threads) {
-    if (!collect().empty())
-      return std::nullopt;
-    std::optional<Candidate> block = candidate(threads, space.termUnits);
-    return block ? std::optional(block->work) : std::nullopt;
-  }
-
-  double secondsWith(int64_t threads, double blocks, double together) {
-    if (collect().empty())
-      if (std::optional<Candidate> block = candidate(threads, space.termUnits))
-        return secondsOf(*block, blocks, together);
-    return std::numeric_limits<double>::infinity();
-  }
-
-private:
-  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   std::string collect() {
     for (const PartRoot &root : space.roots) {
@@ -106,6 +123,7 @@ private:
       Product product;
       product.root = &root;
       product.kernel = *kernel;
+      product.groupKernel = warpgroupKernelFor(graph, root, target);
       product.row = roles->row < 0 ? -1 : root.dims[roles->row];
       product.lane = root.dims[roles->lane];
       for (int64_t dim : expr.reductions) {
@@ -128,12 +146,12 @@ private:
   }
 
   /// Terms are shared where the sums of a block are all there is: other nests would wait.
-  int64_t mostTermUnits() const { return handsOver ? 1 : kMostTermUnits; }
+  int64_t mostTermUnits() const { return handsOver || isOfWarpgroup(space.block) ? 1 : kMostTermUnits; }
 
-  /// Of a row dim: a warp multiplies as many rows either way.
+  /// Of a row dim: warps multiply as many rows either way.
   int64_t leastRows() const {
     const MicroKernel &kernel = products.front().kernel;
-    return kernel.unit == StepUnit::warp ? kernel.block.rows : 1;
+    return kernel.unit == StepUnit::thread ? 1 : kernel.block.rows;
   }
 
   /// Of the walked dim: blocks, or whole.
@@ -186,15 +204,24 @@ private:
 
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
 
+  /// Of the tensor cores' rate, what instructions of single warps reach where there are others.
+  double tensorShare(const MicroKernel &kernel) const {
+    return kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature) ? kSingleWarpShare
+                                                                                                    : 1;
+  }
+
   /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
   double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
                         bool ahead) const {
     double clock = target.gpu.clockHz;
-    double perSm = target.flopsPerSecond / 2 * product.kernel.speed / static_cast<double>(target.cores);
+    double speed = product.kernel.speed * (tensorShare(product.kernel));
+    double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
     double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
     double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
-    double units = product.kernel.unit == StepUnit::warp ? threads / target.gpu.warpLanes : threads * kReadOnce;
+    double units = product.kernel.unit == StepUnit::thread
+                       ? static_cast<double>(threads) * kReadOnce
+                       : static_cast<double>(threads / threadsOfStep(product.kernel));
     double read = times * units * product.terms *
                   static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
                   static_cast<double>(tiling.termUnits);
@@ -269,6 +296,16 @@ private:
     bool ahead = false; ///< copies for a contraction begin while the one before it is multiplied
   };
 
+  /// The block that the space says, but with so many threads.
+  std::optional<Candidate> chosen(int64_t threads) {
+    if (!collect().empty() || (isOfWarpgroup(space.block) && !takeWarpgroups()))
+      return std::nullopt;
+    return candidate(threads, space.termUnits);
+  }
+
+  /// Of what operands pass through.
+  int64_t alignment() const { return isOfWarpgroup(space.block) ? kWarpgroupAlignment : kSlotAlignment; }
+
   std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
     if (threads > target.gpu.threadsPerBlock)
       return std::nullopt;
@@ -290,12 +327,12 @@ private:
         return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
       scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));
-      before = llvm::alignTo(tiling->sharedBytes(), kSlotAlignment);
+      before = llvm::alignTo(tiling->sharedBytes(), alignment());
       block.work.registers = std::max(block.work.registers, tiling->registers());
       block.tilings.push_back(*tiling);
     }
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
-    int64_t buffers = footprint();
+    int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     block.work.sharedBytes = buffers + scratch;
     block.ahead = scratchAhead > scratch && hasRoomAhead(target, block.work, buffers + scratchAhead, target.cores);
     if (block.ahead)
@@ -348,6 +385,7 @@ private:
     considered.threads = threads;
     considered.termUnits = termUnits;
     considered.tiles = space.tiles;
+    considered.block = space.block;
     considered.work = block->work;
     considered.work.movedBytes = bytesOfBlocks();
     considered.latency.residentBlocks = resident;
@@ -382,8 +420,9 @@ private:
     auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
     auto order = [&](const BlockCandidate &block) {
       const Product &first = products.front();
-      return std::tuple(-size(block, walked), llvm::find(kThreads, block.threads) - std::begin(kThreads),
-                        size(block, first.row), size(block, first.lane), block.termUnits);
+      return std::tuple(isOfWarpgroup(*block.block), -size(block, walked),
+                        llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.row),
+                        size(block, first.lane), block.termUnits);
     };
     llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
     BlockCandidate chosen = found[pick()];

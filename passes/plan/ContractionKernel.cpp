@@ -1,5 +1,7 @@
 #include "passes/plan/ContractionKernel.h"
 
+#include "passes/target/Warpgroups.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -31,6 +33,15 @@ std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, 
   std::optional<PackedTerms> terms = termsOf(graph, root, *roles);
   LaneLayout layout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)};
   return chooseMicroKernel(target, productTypes(expr, *roles), layout, strict);
+}
+
+std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root,
+                                                          const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
+    return std::nullopt;
+  return warpgroupKernel(target, productTypes(expr, *roles));
 }
 
 /// The dim that an innermost index runs along, whole or within blocks.

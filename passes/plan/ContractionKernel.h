@@ -10,6 +10,9 @@ namespace tilewright {
 std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target,
                                           bool strict);
 
+/// The one of warpgroups, if the target has one.
+std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target);
+
 /// Whether the operand that a contraction loads by whole vectors lies along the lanes.
 bool liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles);
 

@@ -9,6 +9,7 @@
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/BlockedTerms.h"
+#include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -149,7 +150,7 @@ private:
       plan.form = formOfBlocks(part.space);
     auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
-    auto kernel = plan.root ? microKernelFor(graph, *root, target, numerics == NumericsMode::strict) : std::nullopt;
+    std::optional<MicroKernel> kernel = plan.root ? kernelOf(part, *root) : std::nullopt;
     bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
     plan.numerics = decideNumerics(expr, numerics, regrouped || (kernel && part.space.termUnits > 1));
     if (!plan.root)
@@ -164,6 +165,13 @@ private:
     if (kernel)
       plan.tilings.push_back(registerTiling(part, *root));
     return plan;
+  }
+
+  std::optional<MicroKernel> kernelOf(const PlannedPart &part, const PartRoot &root) const {
+    bool strict = numerics == NumericsMode::strict;
+    if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda && !strict)
+      return warpgroupKernelFor(graph, root, target);
+    return microKernelFor(graph, root, target, strict);
   }
 
   /// How many share the terms of each sum; those that are added in the graph's order are not shared.

@@ -7,6 +7,7 @@
 // are exact: integers wrap as they do in the graph.
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/Tf32.h"
+#include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -240,6 +241,14 @@ void addGpu(std::vector<MicroKernel> &kernels) {
     warp.depth = 16;
     warp.speed = 16;
     kernels.push_back(warp);
+  }
+  MicroKernel group = kernels.back();
+  group.name = kWarpgroupKernel.str();
+  group.block = kWarpgroupBlock;
+  group.features = {kWarpgroupFeature.str()};
+  for (const char *type : {"f16", "bf16"}) {
+    group.types = {type, type, "f32"};
+    kernels.push_back(group);
   }
   warp.name = kTf32Kernel.str();
   warp.types = {"f32", "f32", "f32"};

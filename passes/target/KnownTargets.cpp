@@ -118,9 +118,16 @@ struct CudaGeneration {
 
 // Latencies: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking" (2024),
 // of an A100 and an H100; sm_86 is given those of the GeForce card measured there, an RTX 4090.
+// Instructions of the architecture that its successors have not are those of named devices: sm_90 stands for what newer
+// GPUs run as well.
 const CudaGeneration ampere = {"sm_80", "+ptx80", 2048, 32, 163 * KiB, 164 * KiB, 64, 29, 262, 466};
 const CudaGeneration ampereConsumer = {"sm_86", "+ptx80", 1536, 16, 99 * KiB, 100 * KiB, 128, 30, 273, 542};
 const CudaGeneration hopper = {"sm_90", "+ptx83", 2048, 32, 227 * KiB, 228 * KiB, 128, 29, 263, 479};
+const CudaGeneration hopperDevice = [] {
+  CudaGeneration device = hopper;
+  device.features = "+ptx83,+sm_90a";
+  return device;
+}();
 
 /// What differs between devices of a generation.
 struct CudaDevice {
@@ -196,9 +203,9 @@ const CudaDevice cudaDevices[] = {
     {"sm_90", hopper, 132, 114, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, kH100},
     {"cuda:a100", ampere, 108, 108, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, kA100},
     {"cuda:rtx3090", ampereConsumer, 82, 82, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, kRtx3090},
-    {"cuda:h100", hopper, 132, 114, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, kH100},
-    {"cuda:h100-pcie", hopper, 114, 114, 50 * MiB, 80 * GiB, 1.755e9, 2000 * giga, 4.7 * tera, kH100Pcie},
-    {"cuda:h200", hopper, 132, 132, 50 * MiB, 141 * GiB, 1.755e9, 4800 * giga, 5.5 * tera, kH200},
+    {"cuda:h100", hopperDevice, 132, 114, 50 * MiB, 80 * GiB, 1.755e9, 3350 * giga, 5.5 * tera, kH100},
+    {"cuda:h100-pcie", hopperDevice, 114, 114, 50 * MiB, 80 * GiB, 1.755e9, 2000 * giga, 4.7 * tera, kH100Pcie},
+    {"cuda:h200", hopperDevice, 132, 132, 50 * MiB, 141 * GiB, 1.755e9, 4800 * giga, 5.5 * tera, kH200},
 };
 } // namespace
 

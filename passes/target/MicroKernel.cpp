@@ -4,6 +4,7 @@
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/MicroKernelBody.h"
 #include "passes/target/Target.h"
+#include "passes/target/Warpgroups.h"
 #include "llvm/ADT/StringExtras.h"
 #include <mutex>
 
@@ -123,9 +124,16 @@ std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, c
     return std::pair(kernel.speed, layout.packedDepth == 0 ? !kernel.isGeneric() : kernel.depth == layout.packedDepth);
   };
   for (MicroKernel &kernel : candidates(target, types, layout))
-    if ((kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))
+    if (!isOfWarpgroup(kernel) && (kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))
       best = std::move(kernel);
   return best;
+}
+
+std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, const ProductTypes &types) {
+  for (MicroKernel &kernel : candidates(target, types, {/*packedDepth=*/1}))
+    if (isOfWarpgroup(kernel))
+      return std::move(kernel);
+  return std::nullopt;
 }
 
 std::optional<MicroKernel> tilewright::findMicroKernel(const Target &target, const ProductTypes &types,

@@ -37,7 +37,7 @@ from tilewright.options import CompileOptions, NumericsMode
 from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.program import Metadata, Program
-from tilewright.ptxas import KernelResources, assemble, find_ptxas
+from tilewright.ptxas import KernelResources, assemble, find_ptxas, needed_capability
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
 from tilewright.state import check_in_place, check_state
@@ -185,6 +185,7 @@ def _compile_in(
         kernels = kernel_files(targets)
         for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernels):
             dump.copy(folder / name)
+        capability = (needed_capability(folder / "kernels.ptx") or narrowest.cpu) if on_gpu else ""
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:
             with _timed(seconds, "ptxas"):
@@ -214,7 +215,7 @@ def _compile_in(
         entry=interface.entry,
         device="cuda" if on_gpu else "local",
         resources=resources,
-        capability=narrowest.cpu if on_gpu else "",
+        capability=capability,
         features=narrowest.features,
         variants={
             target.name: target.cpu if on_gpu else target.features
@@ -275,7 +276,10 @@ def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, 
             "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
         )
         return {}
-    found = [assemble(ptx, capability=target.cpu, ptxas=ptxas) for ptx, target in kernels.items()]
+    found = [
+        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas)
+        for ptx, target in kernels.items()
+    ]
     for resources, target in zip(found, kernels.values(), strict=True):
         for name, kernel in resources.items():
             if kernel.spill_bytes:

@@ -284,17 +284,18 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
 
 def _refuse_older_gpu(metadata: Metadata) -> None:
     """Before the runtime does it in the driver's words. Where no GPU is, a program can still be looked at."""
-    needed = re.fullmatch(r"sm_(\d+)(\d)a?", metadata.capability)
+    needed = re.fullmatch(r"sm_(\d+)(\d)(a?)", metadata.capability)
     if not needed:
         return
     try:
         gpu = CudaDriver().describe()
     except ProgramError:
         return
-    if gpu.capability < (int(needed[1]), int(needed[2])):
+    least = (int(needed[1]), int(needed[2]))
+    if gpu.capability < least or (needed[3] and gpu.capability != least):
         major, minor = gpu.capability
         raise ProgramError(
-            f"its kernels need compute capability {needed[1]}.{needed[2]}, "
+            f"its kernels need compute capability {needed[1]}.{needed[2]}{' and no newer' if needed[3] else ''}, "
             f"but this GPU ({gpu.name}) has {major}.{minor}",
             where=metadata.entry,
             hint=f"compile it for target sm_{major}{minor}, or for both",

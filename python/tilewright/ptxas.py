@@ -6,6 +6,7 @@ wheel `nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX and tells what th
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from tilewright.errors import CompileError
 
+_TARGET = re.compile(r"^\.target (?P<name>\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
 _SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
 _USED = re.compile(r"Used (?P<registers>\d+) registers")
@@ -45,6 +47,14 @@ def find_ptxas() -> str | None:
 def _in_wheels() -> Iterator[str]:
     for path in sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/*/bin/ptxas")):
         yield str(path)
+
+
+def needed_capability(ptx: Path) -> str | None:
+    """The capability that PTX names as its target: "sm_90", or "sm_90a" if no newer GPU runs it."""
+    with contextlib.suppress(OSError):
+        found = _TARGET.search(ptx.read_text(errors="replace"))
+        return found["name"] if found else None
+    return None
 
 
 def assemble(ptx: Path, *, capability: str, ptxas: str) -> dict[str, KernelResources]:

@@ -233,11 +233,14 @@ def _common_gpu(targets: Sequence[Target], oldest: Target) -> Target:
         )
     }
     reserved = max(target.gpu.reserved_shared_bytes for target in targets)
+    alike = [target.features.split(",") for target in targets if target.cpu == oldest.cpu]
     return replace(
         first,
         name=",".join(target.name for target in targets),
         cpu=oldest.cpu,
-        features=oldest.features,
+        features=",".join(
+            one for one in oldest.features.split(",") if all(one in features for features in alike)
+        ),
         max_bindings=min(target.max_bindings for target in targets),
         block_bytes=min(target.block_bytes for target in targets),
         gpu=replace(first.gpu, **limits, reserved_shared_bytes=reserved),

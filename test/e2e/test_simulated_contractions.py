@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,9 +89,16 @@ class Outcome:
         return name
 
 
-def run(product: Product, folder: Path) -> Outcome:
+Edit = Callable[[tilewright.Plan], None]
+
+
+def run(product: Product, folder: Path, *, edit: Edit | None = None) -> Outcome:
     model, inputs = product.build(), product.inputs()
-    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
+    plan = None
+    if edit:
+        plan = tilewright.compile(model, "cuda:h200").plan
+        edit(plan)
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=folder)
     ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
     assert ran.invented == ()
     assert len(ran.kernels) == 1
@@ -217,6 +226,47 @@ def test_strict_numerics_leave_long_sums_whole() -> None:
     )
     assert len(program.kernels) == 1
     assert "two-phase" not in program.explain()
+
+
+def _by_warpgroups(plan: tilewright.Plan) -> None:
+    """Tiles of 64 by 128, each of one warpgroup."""
+    (part,) = (part for kernel in plan.kernels for part in kernel.parts)
+    part.threads = 128
+    for dim, size in zip(part.grid, (64, 128), strict=True):
+        part.tiles[dim] = min(size, part.extents[dim])
+    part.workgroups = math.prod(-(-part.extents[dim] // part.tiles[dim]) for dim in part.grid)
+    for op in part.ops:
+        if op.micro_kernel:
+            op.micro_kernel = "wgmma-64x8"
+        for tiling in op.tilings[:1]:
+            tiling.sizes = [part.tiles[dim] if dim >= 0 else 1 for dim in op.dims]
+
+
+@pytest.mark.parametrize(
+    ("shape", "transposed", "element", "then"),
+    [
+        ((128, 128, 256), "neither", "f16", ""),
+        ((128, 128, 256), "both", "bf16", "gelu"),
+        ((192, 72, 136), "right", "f16", "relu"),
+        ((100, 77, 190), "left", "f16", ""),
+    ],
+    ids=["whole tiles", "both transposed", "tails", "rows that are not aligned"],
+)
+def test_warpgroups(
+    shape: tuple[int, int, int], transposed: str, element: str, then: str, tmp_path: Path
+) -> None:
+    """Products that are large enough are those of four warps; here of small ones, a plan says so."""
+    rows, depth, columns = shape
+    left, right = transposed in ("left", "both"), transposed in ("right", "both")
+    product = Product(
+        left=(depth, rows) if left else (rows, depth),
+        right=(columns, depth) if right else (depth, columns),
+        element=element,
+        transpose_left=left,
+        transpose_right=right,
+        then=then,
+    )
+    assert run(product, tmp_path, edit=_by_warpgroups).micro_kernel == "wgmma-64x8"
 
 
 _BYTES: dict[str, tuple[int, type]] = {"s": (TensorProto.INT8, np.int8), "u": (TensorProto.UINT8, np.uint8)}

@@ -42,6 +42,12 @@ def test_what_a_bulk_copy_brings_is_there_after_the_wait() -> None:
     assert report.global_reads.sectors == 8
 
 
+def test_a_fence_behind_the_barrier_is_that_of_any_thread() -> None:
+    report, y = run(without("fence").replace("// barrier", "\n    nvvm.fence.mbarrier.init"))
+    report.check()
+    np.testing.assert_array_equal(y, np.arange(64))
+
+
 _HALF = TEXT.replace("    %ticks", "    %half = llvm.mlir.constant(128 : i32) : i32\n    %ticks")
 _MEETS = "%all = llvm.mlir.constant(-1 : i32) : i32\n    nvvm.bar.warp.sync %all : i32\n"
 
@@ -77,6 +83,14 @@ FOUND = {
         "(unfinished: .*writes byte|race: )",
     ),
     "no fence": (without("fence"), "unfenced: .*no fence lies between"),
+    "a fence of another thread, without a barrier before it": (
+        without("fence").replace(
+            "    nvvm.barrier0",
+            '    %other = llvm.icmp "eq" %t, %one : i32\n    llvm.cond_br %other, ^fences, ^meets\n'
+            "  ^fences:\n    nvvm.fence.mbarrier.init\n    llvm.br ^meets\n  ^meets:\n    nvvm.barrier0",
+        ),
+        "unfenced: .*no fence lies between",
+    ),
     "no barrier behind the initialisation": (without("barrier"), "(race|never-written): .*mbarrier"),
     "expects too little": (
         _HALF.replace("expect_tx %full, %bytes", "expect_tx %full, %half"),

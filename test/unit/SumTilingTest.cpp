@@ -1,6 +1,6 @@
 // How threads share a tile of sums: the shares make up the tile, and what does not fit is refused in numbers.
 #include "passes/cost/SumTiling.h"
-#include "passes/target/Target.h"
+#include "passes/target/Warpgroups.h"
 
 #include <gtest/gtest.h>
 
@@ -46,6 +46,27 @@ TEST(SumTiling, warps_have_whole_blocks_of_the_instruction) {
   EXPECT_EQ(tiling.lanes, 16);
   EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
   EXPECT_EQ(tiling.sums, 8);
+}
+
+TEST(SumTiling, warpgroups_have_whole_panels) {
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  SumTiling tiling = *tileSums({128, 128, 768, 2, 2, true}, 256, kernel);
+  EXPECT_EQ(tiling.ownRows, 64);
+  EXPECT_EQ(tiling.ownLanes, 128);
+  EXPECT_EQ(tiling.sums, 64);
+  EXPECT_EQ(tiling.step, 64);
+  EXPECT_EQ(tiling.sharedBytes(), 3 * 2 * 128 * 128);
+  EXPECT_EQ(tileSums({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows, 64); // a descriptor finds all of them
+  std::string reason;
+  EXPECT_FALSE(tileSums({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_EQ(reason, "a tile of 64x64 sums leaves threads idle that stand in warpgroups");
+  EXPECT_FALSE(tileSums({64, 64, 768, 2, 2, true}, 64, kernel));
+}
+
+TEST(SumTiling, warpgroups_are_of_named_devices) {
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:h200"), {"f32", "f32", "f32"}));
 }
 
 TEST(SumTiling, steps_are_shorter_where_rows_are_long) {

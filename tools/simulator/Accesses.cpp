@@ -70,6 +70,15 @@ void judge(const Checked &access, const Finding &finding, const std::string &nam
                       access.siteIndex, copy.location);
 }
 
+[[noreturn]] void inUse(const Checked &access, const std::string &name, uint64_t offset, uint32_t productSite) {
+  const Site &product = access.machine.program.sites[productSite];
+  access.machine.fail(access.thread, "unfinished",
+                      threadName(access.machine, access.thread) + " writes byte " + std::to_string(offset) + " of " +
+                          name + ", which " + product.operation +
+                          " still reads: wait for the group that it is committed to",
+                      access.siteIndex, product.location);
+}
+
 /// By a thread of the block or of another one of its cluster.
 void checkShared(const Checked &access, Block &block) {
   const SharedLayout &layout = access.machine.layout;
@@ -102,6 +111,8 @@ void checkShared(const Checked &access, Block &block) {
     }
     if (block.unfinished->any() && block.unfinished->siteOf(piece) >= 0)
       unfinished(access, "shared @" + name, offset + byte, block.unfinished->siteOf(piece));
+    if (access.site.kind.writes && block.inUse->any() && block.inUse->siteOf(piece) >= 0)
+      inUse(access, "shared @" + name, offset + byte, block.inUse->siteOf(piece));
     uint32_t copySite = 0;
     if (block.transactions.any() && block.transactions.isUnreached(access.thread, piece, copySite))
       unfinished(access, "shared @" + name, offset + byte, copySite);

@@ -227,6 +227,28 @@ void multiply(uint32_t site, MatrixType type, MatrixRegisters *registers) {
   });
 }
 
+void proxyFence() { fenceProxies(currentThread()); }
+
+void registerFence() { fenceRegisters(currentThread()); }
+
+/// `shape`: the lanes, and above them whether the left and the right operand lie along the terms.
+void product(uint32_t site, MatrixType type, uint32_t shape, uint64_t left, uint64_t right, float *sums) {
+  WarpgroupProduct own{type, shape & 0xffff, (shape >> 16 & 1) != 0, (shape >> 17 & 1) != 0, left, right, sums};
+  currentThread().registers = &own;
+  rendezvous(site, wholeWarp, {}, [&](Thread &last, uint32_t) {
+    WarpgroupProduct *products[32];
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      products[lane] = static_cast<WarpgroupProduct *>(last.warp->threads[lane].registers);
+    startProducts(last, site, products);
+  });
+}
+
+void commitGroup() { commitProducts(currentThread()); }
+
+void waitProducts(uint32_t groups) { waitForProducts(currentThread(), groups); }
+
+void touch(uint32_t site, uint32_t of) { touchSums(currentThread(), site, of); }
+
 void trap(uint32_t site) {
   Thread &thread = currentThread();
   machineOf(thread).fail(thread, "trap", "the kernel gives up here", site);
@@ -333,5 +355,11 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::waitForPhase, function(&waitPhase)},
       {runtime::loadMatrices, function(&loadRows)},
       {runtime::multiplyMatrices, function(&multiply)},
+      {runtime::fenceProxies, function(&proxyFence)},
+      {runtime::fenceRegisters, function(&registerFence)},
+      {runtime::startProduct, function(&product)},
+      {runtime::commitProducts, function(&commitGroup)},
+      {runtime::waitForProducts, function(&waitProducts)},
+      {runtime::touchSums, function(&touch)},
   };
 }

@@ -25,7 +25,13 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *startBulkCopy = "tilewright_simulator_start_bulk_copy",
                      *waitForPhase = "tilewright_simulator_wait_for_phase",
                      *loadMatrices = "tilewright_simulator_load_matrices",
-                     *multiplyMatrices = "tilewright_simulator_multiply_matrices";
+                     *multiplyMatrices = "tilewright_simulator_multiply_matrices",
+                     *fenceProxies = "tilewright_simulator_fence_proxies",
+                     *fenceRegisters = "tilewright_simulator_fence_registers",
+                     *startProduct = "tilewright_simulator_start_product",
+                     *commitProducts = "tilewright_simulator_commit_products",
+                     *waitForProducts = "tilewright_simulator_wait_for_products",
+                     *touchSums = "tilewright_simulator_touch_sums";
 } // namespace runtime
 
 enum class Register : uint32_t {

@@ -51,8 +51,12 @@ Value HostCode::scratch(Operation *op, int64_t bytes) {
   constexpr llvm::StringLiteral mark = "tilewright.scratch";
   Block &entry = op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front();
   for (auto memory : entry.getOps<LLVM::AllocaOp>())
-    if (memory->hasAttr(mark))
+    if (memory->hasAttr(mark)) {
+      auto size = memory.getArraySize().getDefiningOp<LLVM::ConstantOp>();
+      if (cast<IntegerAttr>(size.getValue()).getInt() < bytes)
+        size.setValueAttr(builder.getI64IntegerAttr(bytes));
       return memory;
+    }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&entry);
   Location loc = op->getLoc();
@@ -185,7 +189,38 @@ FailureOr<Value> lowerFence(Operation *op, uint32_t, HostCode &code) {
   if (proxy && proxy.getKind() != NVVM::ProxyKind::async_shared && proxy.getKind() != NVVM::ProxyKind::async)
     return op->emitOpError("other than for asynchronous copies is not simulated");
   code.call(op->getLoc(), runtime::fenceBarriers, {}, {});
+  if (proxy)
+    code.call(op->getLoc(), runtime::fenceProxies, {}, {});
   return Value();
+}
+
+FailureOr<Value> lowerProductFence(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::fenceRegisters, {}, {});
+  return Value();
+}
+
+FailureOr<Value> lowerProductCommit(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::commitProducts, {}, {});
+  return Value();
+}
+
+FailureOr<Value> lowerProductWait(Operation *op, uint32_t, HostCode &code) {
+  code.call(op->getLoc(), runtime::waitForProducts, {},
+            code.number(op->getLoc(), cast<NVVM::WgmmaWaitGroupSyncOp>(op).getGroup()));
+  return Value();
+}
+
+/// Assembly of no instruction passes its operands on, so that nobody moves what uses them to before it.
+FailureOr<Value> lowerAssembly(Operation *op, uint32_t, HostCode &code) {
+  auto assembly = cast<LLVM::InlineAsmOp>(op);
+  auto type =
+      op->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType()) : LLVM::LLVMStructType();
+  if (!assembly.getAsmString().empty() || !type || type.getBody() != ArrayRef(llvm::to_vector(op->getOperandTypes())))
+    return op->emitOpError("is not simulated");
+  Value result = LLVM::UndefOp::create(code.builder, op->getLoc(), type);
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    result = LLVM::InsertValueOp::create(code.builder, op->getLoc(), result, operand, index);
+  return result;
 }
 
 FailureOr<Value> lowerWait(Operation *op, uint32_t, HostCode &code) {
@@ -341,6 +376,11 @@ const DeviceOp table[] = {
     {"nvvm.fence.proxy", InstructionClass::barrier, lowerFence},
     {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing}, // the same
     {"nvvm.mma.sync", InstructionClass::tensor, lowerMultiply},
+    {"nvvm.wgmma.fence.aligned", InstructionClass::barrier, lowerProductFence},
+    {"nvvm.wgmma.commit.group.sync.aligned", InstructionClass::barrier, lowerProductCommit},
+    {"nvvm.wgmma.wait.group.sync.aligned", InstructionClass::barrier, lowerProductWait},
+    {"nvvm.wgmma.mma_async", InstructionClass::tensor, lowerNothing}, // with what uses its sums
+    {"llvm.inline_asm", InstructionClass::control, lowerAssembly},
     {"nvvm.convert.float.to.tf32", InstructionClass::floating, lowerToTf32},
     {"nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},
     {"llvm.nvvm.ex2.approx.f", InstructionClass::special, lowerUnary<LLVM::Exp2Op>},

@@ -40,11 +40,14 @@ std::unique_ptr<Block> Machine::makeBlock(Worker &worker) {
   block->threads.resize(numThreads);
   block->warps.resize((numThreads + 31) / 32);
   block->stacks = std::make_unique<Stacks>(numThreads);
-  block->memory = std::make_unique<char[]>(layout.arenaBytes + 1024);
-  uintptr_t aligned = (reinterpret_cast<uintptr_t>(block->memory.get()) + 1023) & ~uintptr_t(1023);
+  // Descriptors of matrices have the last 18 bits of an address.
+  constexpr uint64_t window = 1 << 18;
+  block->memory.reset(new char[layout.arenaBytes + window]);
+  uintptr_t aligned = (reinterpret_cast<uintptr_t>(block->memory.get()) + window - 1) & ~uintptr_t(window - 1);
   block->shared = reinterpret_cast<char *>(aligned);
   block->shadow = std::make_unique<SharedShadow>(layout.arenaBytes / granule + 1);
   block->unfinished = std::make_unique<UnfinishedPieces>(layout.arenaBytes / granule + 1);
+  block->inUse = std::make_unique<PiecesInUse>(layout.arenaBytes / granule + 1);
   for (size_t index = 0; index < block->warps.size(); ++index) {
     Warp &warp = block->warps[index];
     warp.block = block.get();
@@ -74,16 +77,19 @@ void Machine::start(Block &block, uint64_t index) {
   block.clusterArrived = block.clusterPhases = 0;
   block.trace.assign(1, {});
   block.transactions.clear();
+  block.warpgroups.clear();
   for (Warp &warp : block.warps) {
     warp.present = warp.runnable = warp.size == 32 ? ~0u : (1u << warp.size) - 1;
     warp.lastLane = 31;
     warp.barriers = 0;
+    warp.products = 0;
   }
   for (Thread &thread : block.threads) {
     thread.context = block.stacks->start(thread.index, &thread, &Machine::threadMain);
     thread.wait = Wait::none;
     thread.instructions = 0;
     thread.copies = {};
+    thread.products = {};
     thread.reached.clear();
     thread.clusterArrivals = thread.clusterWaits = 0;
     thread.fuel = std::min<int64_t>(fuelSlice, launch.limits.instructionsPerThread);
@@ -95,6 +101,7 @@ void Machine::threadMain() {
   Machine &machine = *thread.block->worker->machine;
   machine.entry(machine.arguments.data());
   checkNoneIsOpen(thread);
+  checkProductsAreComplete(thread);
   checkAllWereWaitedFor(thread);
   thread.wait = Wait::exited;
   thread.warp->present &= ~(1u << thread.lane);

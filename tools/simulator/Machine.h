@@ -14,6 +14,7 @@
 #include "tools/simulator/Memory.h"
 #include "tools/simulator/Shadow.h"
 #include "tools/simulator/TransactionBarriers.h"
+#include "tools/simulator/Warpgroups.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -44,6 +45,7 @@ struct Thread {
   void *registers = nullptr;             ///< of the op of the whole warp that it waits in
   std::array<uint32_t, 4> matrices = {}; ///< what it got from an ldmatrix
   AsyncCopies copies;
+  ThreadProducts products;
   std::vector<uint32_t> reached; ///< by mbarrier of the block: phases that it has waited for
   int64_t fuel = 0;              ///< instructions until it is looked after
   uint64_t instructions = 0;
@@ -74,6 +76,7 @@ struct Warp {
   uint32_t present = 0, runnable = 0; ///< lanes that have not ended; lanes that do not wait
   uint32_t lastLane = 0;
   uint32_t barriers = 0;
+  size_t products = 0;          ///< of its warpgroup, that it has asked for
   std::vector<uint32_t> visits; ///< per basic block and lane, since the last flush
   std::vector<Occurrences> occurrences;
 };
@@ -88,7 +91,9 @@ struct Block {
   char *shared = nullptr;
   std::unique_ptr<SharedShadow> shadow;
   std::unique_ptr<UnfinishedPieces> unfinished;
+  std::unique_ptr<PiecesInUse> inUse;
   TransactionBarriers transactions;
+  std::vector<WarpgroupLog> warpgroups;
   std::unique_ptr<Stacks> stacks;
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
@@ -188,8 +193,15 @@ inline Thread &currentThread() { return *static_cast<Thread *>(stackOwner()); }
 
 inline Moment momentOf(const Thread &thread) {
   const Block &block = *thread.block;
-  return {block.index,           thread.index / 32,      thread.lane,        block.gridBarriers, block.barriers,
-          thread.warp->barriers, thread.clusterArrivals, thread.clusterWaits};
+  return {block.index,
+          thread.index / 32,
+          thread.lane,
+          block.gridBarriers,
+          block.barriers,
+          thread.warp->barriers,
+          uint32_t(thread.products.proxyFences.size()),
+          thread.clusterArrivals,
+          thread.clusterWaits};
 }
 
 /// Checks an access of the thread, of as many bytes of those of its site, and with `accessMemory` counts it.

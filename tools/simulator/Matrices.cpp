@@ -21,6 +21,10 @@ static float halfToFloat(uint16_t bits) {
   return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
+float tilewright::simulator::toFloat(MatrixType type, uint16_t bits) {
+  return type == MatrixType::f16 ? halfToFloat(bits) : asFloat(uint32_t(bits) << 16);
+}
+
 static bool isBytes(MatrixType type) { return type >= MatrixType::u8u8; }
 
 static float byteOf(bool isSigned, uint32_t word, uint32_t index) {
@@ -34,8 +38,7 @@ static float element(MatrixType type, bool ofA, uint32_t word, uint32_t index) {
     return byteOf((uint32_t(type) - uint32_t(MatrixType::u8u8)) >> (ofA ? 1 : 0) & 1, word, index);
   if (type == MatrixType::tf32)
     return asFloat(word & 0xffffe000);
-  uint16_t half = index == 0 ? word : word >> 16;
-  return type == MatrixType::f16 ? halfToFloat(half) : asFloat(uint32_t(half) << 16);
+  return toFloat(type, index == 0 ? word : word >> 16);
 }
 
 void tilewright::simulator::multiplyMatrices(MatrixType type, MatrixRegisters *const (&lanes)[32]) {

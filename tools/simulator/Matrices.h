@@ -20,6 +20,9 @@ struct MatrixRegisters {
 /// The registers of all 32 lanes, each the result of its lane afterwards.
 void multiplyMatrices(MatrixType type, MatrixRegisters *const (&lanes)[32]);
 
+/// A float of 16 bits: f16 or bf16.
+float toFloat(MatrixType type, uint16_t bits);
+
 /// `count` 8 x 8 matrices of 16-bit elements from the rows that lanes 8 i to 8 i + 7 point at, for matrix i.
 void loadMatrices(const char *const (&rows)[32], uint32_t count, bool transposed, uint32_t *const (&results)[32]);
 

@@ -2,6 +2,7 @@
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/DeviceOps.h"
 #include "tools/simulator/Fiber.h"
+#include "tools/simulator/Matrices.h"
 
 #include "core/Locations.h"
 
@@ -10,6 +11,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -204,6 +206,8 @@ private:
   LogicalResult report(NVVM::CpAsyncOp copy);
   LogicalResult report(NVVM::LdMatrixOp load);
   LogicalResult report(NVVM::CpAsyncBulkGlobalToSharedClusterOp copy);
+  LogicalResult report(NVVM::WgmmaMmaAsyncOp multiply);
+  void reportSums(NVVM::WgmmaMmaAsyncOp multiply);
   LogicalResult reportBarrier(Operation *op);
   void visit(Block &block);
   void buildEntry();
@@ -214,6 +218,7 @@ private:
   DataLayout layout;
   LLVM::LLVMFuncOp kernel;
   llvm::StringMap<uint32_t> sharedVariables;
+  llvm::DenseMap<Operation *, uint32_t> productSites;
   uint64_t localBytes = 0;
 };
 } // namespace
@@ -309,6 +314,10 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
     if (op != function)
       ops.push_back(op);
   });
+  // While the code still says where sums go to.
+  for (Operation *op : ops)
+    if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
+      reportSums(multiply);
   // Accesses first: they look for what their address is computed from, which is then rewritten.
   for (Operation *op : ops) {
     LogicalResult reported = success();
@@ -320,6 +329,8 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
       reported = report(load);
     else if (auto copy = dyn_cast<NVVM::CpAsyncBulkGlobalToSharedClusterOp>(op))
       reported = report(copy);
+    else if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
+      reported = report(multiply);
     else if (isa<NVVM::MBarrierInitOp, NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierTryWaitParityOp>(op))
       reported = reportBarrier(op);
     if (failed(reported))
@@ -480,6 +491,76 @@ LogicalResult KernelRewriter::report(NVVM::LdMatrixOp load) {
   for (uint32_t index = 0; index < load.getNum(); ++index)
     result = LLVM::InsertValueOp::create(builder, loc, result, read(index), ArrayRef<int64_t>{index});
   load.getRes().replaceAllUsesWith(result);
+  return success();
+}
+
+/// Sums go through structs and blocks without being touched; whoever does anything else with them says so.
+void KernelRewriter::reportSums(NVVM::WgmmaMmaAsyncOp multiply) {
+  code.builder.setInsertionPoint(multiply);
+  code.site(multiply);
+  uint32_t product = productSites[multiply] = program.sites.size() - 1;
+  program.sites.back().kind.reads = true;
+  program.sites.back().space = Space::shared;
+  SmallVector<Value> work = {multiply.getResults()};
+  llvm::DenseSet<Value> seen(work.begin(), work.end());
+  llvm::SmallSetVector<Operation *, 8> users;
+  auto pass = [&](Value value) {
+    if (seen.insert(value).second)
+      work.push_back(value);
+  };
+  while (!work.empty())
+    for (OpOperand &use : work.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<LLVM::ExtractValueOp, LLVM::InsertValueOp>(user))
+        pass(user->getResult(0));
+      else if (auto branch = dyn_cast<BranchOpInterface>(user)) {
+        if (std::optional<BlockArgument> argument = branch.getSuccessorBlockArgument(use.getOperandNumber()))
+          pass(*argument);
+      } else if (!isa<NVVM::WgmmaMmaAsyncOp>(user)) {
+        users.insert(user);
+      }
+    }
+  for (Operation *user : users) {
+    code.builder.setInsertionPoint(user);
+    code.call(user->getLoc(), runtime::touchSums, {}, {code.site(user), code.number(user->getLoc(), product)});
+  }
+}
+
+LogicalResult KernelRewriter::report(NVVM::WgmmaMmaAsyncOp multiply) {
+  OpBuilder &builder = code.builder;
+  Location loc = multiply.getLoc();
+  auto type = cast<LLVM::LLVMStructType>(multiply.getResults().getType());
+  NVVM::MMAShapeAttr shape = multiply.getShape();
+  bool isHalf = multiply.getTypeA() == NVVM::WGMMATypes::f16;
+  bool fits = multiply.getTypeA() == multiply.getTypeB() && (isHalf || multiply.getTypeA() == NVVM::WGMMATypes::bf16) &&
+              multiply.getTypeD() == NVVM::WGMMATypes::f32 && shape.getM() == 64 && shape.getK() == 16 &&
+              multiply.getScaleD() == NVVM::WGMMAScaleOut::one && multiply.getScaleA() == NVVM::WGMMAScaleIn::one &&
+              multiply.getScaleB() == NVVM::WGMMAScaleIn::one;
+  if (!fits || static_cast<int64_t>(type.getBody().size()) != shape.getN() / 2)
+    return multiply.emitOpError(
+        "of this shape and these types is not simulated: m64nNk16 of f16 and bf16, added to sums "
+        "in f32, is");
+  builder.setInsertionPoint(multiply);
+  uint32_t along =
+      (multiply.getLayoutA() == NVVM::MMALayout::row ? 1 : 0) | (multiply.getLayoutB() == NVVM::MMALayout::col ? 2 : 0);
+  Value sums = code.scratch(multiply, shape.getN() / 2 * static_cast<int64_t>(sizeof(float)));
+  auto place = [&](int32_t index) -> Value {
+    return LLVM::GEPOp::create(builder, loc, sums.getType(), builder.getF32Type(), sums, ArrayRef<LLVM::GEPArg>{index});
+  };
+  for (auto [index, element] : llvm::enumerate(type.getBody())) {
+    Value sum = LLVM::ExtractValueOp::create(builder, loc, element, multiply.getInouts(), ArrayRef<int64_t>(index));
+    LLVM::StoreOp::create(builder, loc, sum, place(index));
+  }
+  code.call(loc, runtime::startProduct, {},
+            {code.number(loc, productSites.lookup(multiply)),
+             code.number(loc, static_cast<uint32_t>(isHalf ? MatrixType::f16 : MatrixType::bf16)),
+             code.number(loc, shape.getN() | along << 16), multiply.getDescriptorA(), multiply.getDescriptorB(), sums});
+  Value result = LLVM::UndefOp::create(builder, loc, type);
+  for (auto [index, element] : llvm::enumerate(type.getBody())) {
+    Value sum = LLVM::LoadOp::create(builder, loc, element, place(index));
+    result = LLVM::InsertValueOp::create(builder, loc, result, sum, index);
+  }
+  multiply.getResults().replaceAllUsesWith(result);
   return success();
 }
 

@@ -38,6 +38,7 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
   if (kind.writes) {
     cell.writeTime = moment.blockBarriers;
     cell.writeWarpTime = moment.warpBarriers;
+    cell.writeFences = moment.proxyFences;
     cell.writer = self;
     cell.writeSite = site;
     cell.atomicWrite = kind.atomic;

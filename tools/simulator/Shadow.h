@@ -19,6 +19,7 @@ struct Moment {
   uint64_t block;
   uint32_t warp, lane; ///< the warp within its block
   uint32_t gridBarriers, blockBarriers, warpBarriers;
+  uint32_t proxyFences;                           ///< that the thread has done
   uint32_t clusterArrivals = 0, clusterWaits = 0; ///< of the thread; a barrier of the cluster has two halves
 };
 
@@ -48,10 +49,19 @@ public:
   /// The piece is written now, by none of the threads: who may read it is known elsewhere.
   void deliver(uint64_t piece, const Moment &moment, uint16_t site);
 
+  struct LastWrite {
+    uint32_t thread, time, fences; ///< of the block; block barriers; fences that the thread had done before
+    bool delivered;
+  };
+  LastWrite lastWrite(uint64_t piece) const {
+    const Cell &cell = cells[piece];
+    return {cell.writer, cell.writeTime, cell.writeFences, cell.delivered};
+  }
+
 private:
   struct Cell {
     uint32_t writeTime = 0, readTime = 0; ///< block barriers; 0: never
-    uint32_t writeWarpTime = 0, readWarpTime = 0;
+    uint32_t writeWarpTime = 0, readWarpTime = 0, writeFences = 0;
     uint16_t writer = 0, reader = 0; ///< warp * 32 + lane
     uint16_t writeSite = 0, readSite = 0;
     uint32_t writeArrivals = 0, readArrivals = 0; ///< at barriers of the cluster, before the access

@@ -7,6 +7,7 @@
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/target/Tf32.h"
+#include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -36,6 +37,12 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
         return dim;
   return *llvm::max_element(contraction.reduced,
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
+}
+
+/// Lines of buffers are spread over the banks in another way than descriptors can say.
+static bool readsBuffers(const Contraction &contraction) {
+  return llvm::any_of(std::array{contraction.rows, contraction.lanes},
+                      [](LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; });
 }
 
 OperandShape tilewright::rowShape(const ContractionPlan &plan) {
@@ -68,7 +75,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("sums that go on from their slice have no code generation on GPUs");
   // Whether tf32 is allowed was the plan's to say.
   auto kernel = findMicroKernel(allowingTf32(target), contraction->types, {1}, *compute.getMicroKernel());
-  if (!kernel)
+  if (!kernel || (isOfWarpgroup(*kernel) && readsBuffers(*contraction)))
     kernel = chooseMicroKernel(target, contraction->types, {1}, /*strict=*/false);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
@@ -107,9 +114,12 @@ struct StepOperands {
     const SumTiling &tiling = plan.tiling;
     rows.place(0, tiling.rowSlotBytes, tiling.stages);
     lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
-    for (ContractionOperand *operand : {&rows, &lanes})
-      if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())
+    for (ContractionOperand *operand : {&rows, &lanes}) {
+      if (isOfWarpgroup(plan.kernel))
+        operand->cutIntoPanels();
+      else if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())
         operand->spreadForWords();
+    }
   }
 
   void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
@@ -148,7 +158,7 @@ public:
     const SumTiling &tiling = plan.tiling;
     ShareInputs inputs{
         frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
-    share = plan.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+    share = makeShare(inputs);
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
@@ -210,6 +220,7 @@ private:
     }
     SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
       wait(stages - 2);
+      fence();
       NVVM::Barrier0Op::create(builder, loc);
       copyBehind(frame.add(step, stages - 1), steps);
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
@@ -273,6 +284,14 @@ private:
       NVVM::CpAsyncWaitGroupOp::create(builder, loc, groups);
   }
 
+  /// What the thread copied, it did so as any thread; warpgroups read it another way.
+  void fence() {
+    if (isOfWarpgroup(plan.kernel))
+      NVVM::FenceProxyOp::create(builder, loc,
+                                 NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
+                                 NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+  }
+
   //===--------------------------------------------------------------------===//
   // Results
   //===--------------------------------------------------------------------===//
@@ -313,8 +332,7 @@ private:
 
   /// Of threads with the same sums one stores them; null: no two have.
   Value storesAtAll() {
-    int64_t lanesOfUnit = plan.kernel.unit == StepUnit::warp ? 32 : 1;
-    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * lanesOfUnit;
+    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
@@ -358,6 +376,12 @@ private:
   std::optional<SumEpilogue> epilogue;
 };
 } // namespace
+
+std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
+  if (isOfWarpgroup(inputs.kernel))
+    return makeWarpgroupShare(inputs);
+  return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+}
 
 void tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
                                  const PlacedContraction *next, const IRMapping &values, Value thread,

@@ -79,7 +79,6 @@ void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t st
 //===----------------------------------------------------------------------===//
 
 Value ContractionOperand::swizzled(Value line, Value inner) {
-  constexpr int64_t kBankAtoms = 8; // of all banks together
   int64_t atoms = pitch() / atom();
   if (atoms <= 1)
     return inner;
@@ -93,10 +92,30 @@ Value ContractionOperand::swizzled(Value line, Value inner) {
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(turn, atom()));
 }
 
+/// Where the panel begins that an element of a line is in.
+Value ContractionOperand::panelOf(Value inner) {
+  return frame.multiply(frame.divide(inner, pitch()), lines() * pitch());
+}
+
 Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
-  Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
+  Value line = alongTerms ? point : term, inner = alongTerms ? term : point, panel;
+  if (hasPanels()) {
+    panel = panelOf(inner);
+    inner = frame.modulo(inner, pitch());
+  }
   Value place = frame.add(frame.multiply(line, pitch()), swizzled(line, inner));
-  return frame.add(frame.multiply(slot, slotElements), place);
+  place = frame.add(frame.multiply(slot, slotElements), place);
+  return panel ? frame.add(panel, place) : place;
+}
+
+Value ContractionOperand::matrix(Value slot, Value point, Value term) {
+  Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
+  Value place = frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch()));
+  if (hasPanels()) {
+    place = frame.add(place, panelOf(inner));
+    inner = frame.modulo(inner, pitch());
+  }
+  return frame.pointer(shared, frame.add(place, inner));
 }
 
 /// The index in the buffer that another nest filled.

@@ -47,6 +47,14 @@ public:
   void enter(mlir::Value first) { current = first; }
   /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
   void spreadForWords() { pairs = bytes == 4; }
+  /// Where warpgroups read by descriptors: lines are of 128 bytes at most, and what lies further inside is in panels
+  /// behind one another. The places of atoms in such lines are those of the hardware's swizzles of 32, 64 and 128
+  /// bytes.
+  void cutIntoPanels() { panels = true; }
+  int64_t lineBytes() const { return pitch() * bytes; }
+  int64_t panelBytes() const { return lines() * lineBytes(); }
+  /// The address of a matrix in a slot, before the swizzle: of whole groups of 8 lines.
+  mlir::Value matrix(mlir::Value slot, mlir::Value point, mlir::Value term);
   /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
   void copy(mlir::Value slot, mlir::Value first);
   /// `count` elements along what is innermost, from a place that is a multiple of it.
@@ -55,7 +63,15 @@ public:
 
 private:
   llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
-  int64_t pitch() const { return alongTerms ? shape.step : std::max(shape.points, atom()); }
+  static constexpr int64_t kBankAtoms = 8; ///< of all banks together
+
+  int64_t lines() const { return alongTerms ? shape.points : shape.step; }
+  int64_t pitch() const {
+    int64_t inner = alongTerms ? shape.step : std::max(shape.points, atom());
+    return panels ? std::min(inner, kBankAtoms * atom()) : inner;
+  }
+  bool hasPanels() const { return pitch() < (alongTerms ? shape.step : shape.points); }
+  mlir::Value panelOf(mlir::Value inner);
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
@@ -65,7 +81,7 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms, resident, pairs = false;
+  bool alongTerms, resident, pairs = false, panels = false;
   mlir::Value shared;  ///< all slots, as elements
   mlir::Value current; ///< the first term of the step that is multiplied
   int64_t slotElements = 0;

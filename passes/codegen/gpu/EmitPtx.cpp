@@ -2,9 +2,11 @@
 // takes part; whatever would call libdevice has been expanded before, so a call that is left is an error here.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/LlvmBackend.h"
+#include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -56,6 +58,18 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     return names;
   }
 
+  /// Whether it has instructions that newer GPUs do not run.
+  static bool isOfArchitecture(gpu::GPUModuleOp module) {
+    return module.walk([](NVVM::WgmmaFenceAlignedOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  static SmallVector<StringRef> without(StringRef features, StringRef feature) {
+    SmallVector<StringRef> parts;
+    features.split(parts, ',', -1, /*KeepEmpty=*/false);
+    llvm::erase(parts, feature);
+    return parts;
+  }
+
   void runOnOperation() override {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     auto module = kernels ? kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) : gpu::GPUModuleOp();
@@ -65,6 +79,9 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     if (!known)
       return fail(llvm::toString(known.takeError()));
     std::string reason;
+    known->features = llvm::join(without(known->features, ("+" + kWarpgroupFeature).str()), ",");
+    if (isOfArchitecture(module))
+      known->cpu = kWarpgroupFeature.str();
     std::unique_ptr<llvm::TargetMachine> machine = makeMachine(*known, reason);
     if (!machine)
       return fail("no code generator for target '" + known->name + "': " + reason);

@@ -5,6 +5,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -20,13 +21,25 @@ int64_t tilewright::threadsOf(ProgramOp program) {
   return threads;
 }
 
+/// Also where the target has no wgmma in the end, and another micro kernel takes its place.
+static bool isDescribed(ParallelOp part) {
+  return part
+      ->walk([](ComputeOp compute) {
+        std::optional<StringRef> kernel = compute.getMicroKernel();
+        return kernel && kernel->starts_with(kWarpgroupKernel) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t tilewright::scratchAlignment(ParallelOp part) { return isDescribed(part) ? kWarpgroupAlignment : kAlignment; }
+
 int64_t tilewright::scratchOffset(ParallelOp part) {
   int64_t end = 0;
   part.walk([&](AllocOp alloc) {
     if (alloc.getOffset() && !staysInRegisters(alloc))
       end = std::max(end, static_cast<int64_t>(*alloc.getOffset()) + bufferBytes(alloc));
   });
-  return llvm::alignTo(end, kAlignment);
+  return llvm::alignTo(end, scratchAlignment(part));
 }
 
 int64_t tilewright::sharedBytesOf(ParallelOp part, int64_t threads, const Target &target) {

@@ -18,6 +18,8 @@ int64_t sharedBytesOf(tile::ProgramOp program, const Target &target);
 /// Of a part: its buffers, which have places, and from `scratchOffset` on the scratch behind them; 0 without scratch.
 int64_t sharedBytesOf(tile::ParallelOp part, int64_t threads, const Target &target);
 int64_t scratchOffset(tile::ParallelOp part);
+/// Of the scratch and of what lies in it: where descriptors say what a matrix is, their widest swizzle.
+int64_t scratchAlignment(tile::ParallelOp part);
 
 /// Of a thread, estimated: what contractions keep in registers, and where there is none kUnknownRegisters.
 int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);

@@ -4,6 +4,7 @@
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/LoadsAhead.h"
+#include "passes/codegen/gpu/PartWork.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -32,14 +33,14 @@ static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &
 }
 
 /// The lowest place beside those that are in use at the same time.
-static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed) {
+static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed, int64_t alignment) {
   int64_t offset = 0;
   for (bool moved = true; moved;) {
     moved = false;
     for (const Scratch &other : placed) {
       bool together = other.first <= own.last && own.first <= other.last;
       if (together && offset < other.offset + other.bytes && other.offset < offset + own.bytes) {
-        offset = llvm::alignTo(other.offset + other.bytes, kAlignment);
+        offset = llvm::alignTo(other.offset + other.bytes, alignment);
         moved = true;
       }
     }
@@ -55,6 +56,7 @@ ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const T
     nests.push_back(compute);
   });
   SmallVector<Scratch> placed;
+  int64_t alignment = std::max(kAlignment, scratchAlignment(part));
   ScratchPlaces places;
   for (ComputeOp compute : nests) {
     Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
@@ -66,7 +68,7 @@ ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const T
     if (compute.getMicroKernel())
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
         own.last = position[handover->reader];
-    own.offset = lowestPlace(own, placed);
+    own.offset = lowestPlace(own, placed, alignment);
     places.offsets[compute] = own.offset;
     places.bytes = std::max(places.bytes, own.offset + own.bytes);
     placed.push_back(own);

@@ -1,5 +1,5 @@
 // The sums of a contraction's tile that a thread keeps in registers, and how it adds a step's products to them: with
-// multiply-adds of its own, or as a lane of a warp that multiplies small matrices.
+// multiply-adds of its own, or as a lane of a warp, or of four, that multiply small matrices.
 #ifndef TILEWRIGHT_CODEGEN_GPU_SUMSHARE_H
 #define TILEWRIGHT_CODEGEN_GPU_SUMSHARE_H
 
@@ -40,6 +40,9 @@ mlir::Value firstTermOf(ContractionFrame &frame, const SumTiling &tiling);
 
 std::unique_ptr<SumShare> makeThreadShare(const ShareInputs &inputs);
 std::unique_ptr<SumShare> makeWarpShare(const ShareInputs &inputs);
+std::unique_ptr<SumShare> makeWarpgroupShare(const ShareInputs &inputs);
+/// The one for the micro kernel.
+std::unique_ptr<SumShare> makeShare(const ShareInputs &inputs);
 
 } // namespace tilewright
 

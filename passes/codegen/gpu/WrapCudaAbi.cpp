@@ -18,7 +18,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSharedAlignment = 64;  ///< what buffers are placed by
+constexpr int64_t kSharedAlignment = 64; ///< what buffers are placed by
+constexpr int64_t kDescribedAlignment =
+    1024;                                 ///< where wgmma reads them: the widest swizzle repeats after so many bytes
 constexpr int64_t kBindingAlignment = 16; ///< of vector accesses; IREE aligns buffers to more
 constexpr unsigned kSharedSpace = 3;
 constexpr llvm::StringLiteral kDynamicShared = "tile_dynamic_shared";
@@ -28,13 +30,17 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     Location loc = kernel.getLoc();
     bool isStatic = bytes <= kStaticSharedBytes;
-    if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kDynamicShared); known && !isStatic)
+    bool isDescribed = kernel.walk([](NVVM::WgmmaMmaAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    int64_t alignment = isDescribed ? kDescribedAlignment : kSharedAlignment;
+    if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kDynamicShared); known && !isStatic) {
+      known.setAlignment(std::max<uint64_t>(known.getAlignment().value_or(1), alignment));
       return known;
+    }
     std::string name = isStatic ? kernel.getName().str() + "_shared" : kDynamicShared.str();
     auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), isStatic ? bytes : 0);
     auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false,
                                          isStatic ? LLVM::Linkage::Internal : LLVM::Linkage::External, name,
-                                         Attribute(), kSharedAlignment, kSharedSpace);
+                                         Attribute(), alignment, kSharedSpace);
     if (isStatic) {
       builder.createBlock(&global.getInitializerRegion());
       Value nothing = LLVM::UndefOp::create(builder, loc, type);

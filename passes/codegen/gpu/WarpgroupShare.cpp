@@ -1,0 +1,134 @@
+// wgmma: four warps together multiply 64 rows of the tile by up to 256 lanes, 32 bytes of terms at a time, and read
+// both operands from shared memory by themselves, as descriptors say. A warp has 16 of the rows; its lanes hold the
+// sums as those of mma.sync m16n8 blocks side by side (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16"). The
+// instruction goes on by itself: sums are neither read nor written before the group that it was committed to has been
+// waited for.
+#include "passes/codegen/gpu/SumShare.h"
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLanes = 32, kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
+
+class WarpgroupShare : public SumShare {
+public:
+  explicit WarpgroupShare(const ShareInputs &inputs)
+      : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), rows(inputs.rows),
+        lanes(inputs.lanes), tiling(inputs.tiling), kernel(inputs.kernel), sum(inputs.sum) {
+    Value lane = frame.modulo(frame.thread, kLanes);
+    Value warp = frame.modulo(frame.divide(frame.thread, kLanes), kRows / kWarpRows);
+    Value group = frame.divide(frame.thread, threadsOfStep(kernel));
+    groupRow = frame.multiply(frame.divide(group, tiling.laneUnits), tiling.ownRows);
+    groupLane = frame.multiply(frame.modulo(group, tiling.laneUnits), tiling.ownLanes);
+    firstRow = frame.add(groupRow, frame.add(frame.multiply(warp, kWarpRows), frame.divide(lane, 4)));
+    firstLane = frame.add(groupLane, frame.multiply(frame.modulo(lane, 4), run = 2));
+    for (int64_t row = 0; row < tiling.ownRows; row += kRows)
+      for (int64_t column = 0; column < tiling.ownLanes; column += kColumns)
+        for (int64_t half : {0, 1})
+          for (int64_t next : {0, 1})
+            places.push_back({row + half * kMatrix, column + next});
+  }
+
+  SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
+    int64_t blocks = tiling.ownRows / kRows, own = tiling.sums / blocks;
+    auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(own, sum));
+    SmallVector<Value> results;
+    for (int64_t block = 0; block < blocks; ++block)
+      results.push_back(pack(sums.slice(block * own, own), type));
+    NVVM::WgmmaFenceAlignedOp::create(builder, loc);
+    for (int64_t term = 0; term < tiling.step; term += kernel.depth) {
+      Value right = describe(lanes, slot, groupLane, frame.constant(term));
+      for (auto [block, result] : llvm::enumerate(results))
+        result =
+            multiply(describe(rows, slot, frame.add(groupRow, block * kRows), frame.constant(term)), right, result);
+    }
+    NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
+    NVVM::WgmmaWaitGroupSyncOp::create(builder, loc, builder.getI64IntegerAttr(0));
+    SmallVector<Value> next;
+    for (Value result : results)
+      for (int64_t i = 0; i < own; ++i)
+        next.push_back(LLVM::ExtractValueOp::create(builder, loc, result, i));
+    return readable(next);
+  }
+
+private:
+  Value pack(ValueRange values, Type type) {
+    Value packed = LLVM::UndefOp::create(builder, loc, type);
+    for (auto [i, value] : llvm::enumerate(values))
+      packed = LLVM::InsertValueOp::create(builder, loc, packed, value, i);
+    return packed;
+  }
+
+  /// To whoever optimizes: the sums have their values from here on.
+  SmallVector<Value> readable(ValueRange sums) {
+    auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), llvm::to_vector(sums.getTypes()));
+    std::string constraints;
+    for (size_t i = 0; i < sums.size(); ++i)
+      constraints += sum.isInteger() ? "=r," : "=f,";
+    for (size_t i = 0; i < sums.size(); ++i)
+      constraints += (i ? "," : "") + std::to_string(i);
+    auto passed =
+        LLVM::InlineAsmOp::create(builder, loc, type, sums, /*asm_string=*/"", constraints,
+                                  /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                  LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+    SmallVector<Value> values;
+    for (size_t i = 0; i < sums.size(); ++i)
+      values.push_back(LLVM::ExtractValueOp::create(builder, loc, passed->getResult(0), i));
+    return values;
+  }
+
+  /// A matrix descriptor (PTX ISA, "Shared memory matrix layout"): address, distances of panels and of groups of 8
+  /// lines in atoms, and the swizzle, which is as wide as a line.
+  Value describe(ContractionOperand &operand, Value slot, Value point, Value term) {
+    constexpr int64_t kAtom = ContractionOperand::kAtomBytes, kWindow = 1 << 18;
+    int64_t line = operand.lineBytes(), swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
+    int64_t panel = operand.liesAlongTerms() ? 1 : operand.panelBytes() / kAtom; // 1: there is only one
+    uint64_t fixed = static_cast<uint64_t>(panel) << 16 | static_cast<uint64_t>(kMatrix * line / kAtom) << 32 |
+                     static_cast<uint64_t>(swizzle) << 62;
+    Type word = builder.getI64Type();
+    auto constant = [&](uint64_t value) {
+      return arith::ConstantIntOp::create(builder, loc, static_cast<int64_t>(value), 64).getResult();
+    };
+    Value address = LLVM::PtrToIntOp::create(builder, loc, word, operand.matrix(slot, point, term));
+    address = arith::AndIOp::create(builder, loc, address, constant(kWindow - 1));
+    address = arith::ShRUIOp::create(builder, loc, address, constant(4));
+    return arith::OrIOp::create(builder, loc, address, constant(fixed));
+  }
+
+  Value multiply(Value left, Value right, Value sums) {
+    auto type = kernel.types.rows == "f16" ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16;
+    MLIRContext *context = builder.getContext();
+    auto factor = NVVM::WGMMATypesAttr::get(context, type);
+    auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
+    auto layout = [&](ContractionOperand &operand, NVVM::MMALayout along, NVVM::MMALayout across) {
+      return NVVM::MMALayoutAttr::get(context, operand.liesAlongTerms() ? along : across);
+    };
+    return NVVM::WgmmaMmaAsyncOp::create(builder, loc, sums.getType(), sums, left, right,
+                                         NVVM::MMAShapeAttr::get(context, kRows, tiling.ownLanes, kernel.depth), factor,
+                                         factor, NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
+                                         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one, one,
+                                         layout(rows, NVVM::MMALayout::row, NVVM::MMALayout::col),
+                                         layout(lanes, NVVM::MMALayout::col, NVVM::MMALayout::row),
+                                         NVVM::MMAIntOverflowAttr());
+  }
+
+  ContractionFrame &frame;
+  OpBuilder &builder;
+  Location loc;
+  ContractionOperand &rows, &lanes;
+  const SumTiling &tiling;
+  const MicroKernel &kernel;
+  Type sum;
+  Value groupRow, groupLane; ///< of the warpgroup in the tile
+};
+} // namespace
+
+std::unique_ptr<SumShare> tilewright::makeWarpgroupShare(const ShareInputs &inputs) {
+  return std::make_unique<WarpgroupShare>(inputs);
+}

@@ -1,0 +1,33 @@
+// Micro kernels of four warps together (wgmma on sm_90a): to whoever chooses they are of warps, whose instruction has
+// 64 rows.
+#ifndef TILEWRIGHT_TARGET_WARPGROUPS_H
+#define TILEWRIGHT_TARGET_WARPGROUPS_H
+
+#include "passes/target/Target.h"
+
+namespace tilewright {
+
+/// The micro kernel of warpgroups, and the feature of targets that have it.
+inline constexpr llvm::StringLiteral kWarpgroupKernel = "wgmma", kWarpgroupFeature = "sm_90a";
+/// Of matrices in shared memory, in bytes: behind so many the widest swizzle repeats.
+inline constexpr int64_t kWarpgroupAlignment = 1024;
+/// Of the instruction, and the least lanes of it.
+inline constexpr RegisterBlock kWarpgroupBlock{64, 8};
+
+inline bool isOfWarpgroup(RegisterBlock block) { return block.rows == kWarpgroupBlock.rows; }
+inline bool isOfWarpgroup(const MicroKernel &kernel) {
+  return kernel.unit == StepUnit::warp && isOfWarpgroup(kernel.block);
+}
+
+/// Threads of a GPU that do a step together.
+inline int64_t threadsOfStep(const MicroKernel &kernel) {
+  return isOfWarpgroup(kernel) ? 128 : kernel.unit == StepUnit::warp ? 32 : 1;
+}
+
+/// The one of warpgroups, if the target has one for the types: it suits few blocks of threads, so who plans such a
+/// block asks for it, and chooseMicroKernel() does not give it.
+std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,199 @@
+// Descriptors: PTX ISA, "Matrix descriptor" and "Shared memory matrix layout". A line of a matrix, and the swizzle, is
+// of 32, 64 or 128 bytes; 8 lines lie behind one another. The swizzle is of addresses: bits 4 to 6, as many as it has,
+// are combined with bits 7 to 9.
+#include "tools/simulator/Warpgroups.h"
+#include "tools/simulator/Machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace tilewright::simulator;
+
+namespace {
+constexpr uint32_t warpRows = 16, warpsOfGroup = 4, elementBytes = 2, terms = 16, atomBytes = 16, groupLines = 8;
+
+Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
+
+/// A matrix of so many points by 16 terms.
+class DescribedMatrix {
+public:
+  DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongTerms)
+      : start((descriptor & 0x3fff) << 4), panelBytes((descriptor >> 16 & 0x3fff) << 4),
+        groupBytes((descriptor >> 32 & 0x3fff) << 4), alongTerms(alongTerms) {
+    uint32_t mode = descriptor >> 62;
+    if (mode == 0 || (descriptor >> 49 & 7) != 0)
+      machineOf(thread).fail(thread, "trap", "a matrix without a swizzle, or with an offset of it, is not simulated",
+                             site);
+    lineBytes = mode == 1 ? 128 : mode == 2 ? 64 : 32;
+    if (start / lineBytes % groupLines != 0)
+      machineOf(thread).fail(thread, "misaligned",
+                             "a matrix begins at byte " + std::to_string(start) +
+                                 " of shared memory, between the lines after which its swizzle of " +
+                                 std::to_string(lineBytes) + " bytes repeats",
+                             site);
+  }
+
+  bool liesAlongTerms() const { return alongTerms; }
+
+  /// Where in the block's memory an element is.
+  uint64_t place(uint32_t point, uint32_t term) const {
+    uint32_t line = alongTerms ? point : term, inner = (alongTerms ? term : point) * elementBytes;
+    uint64_t address = start + uint64_t(line / groupLines) * groupBytes + line % groupLines * lineBytes +
+                       inner / lineBytes * panelBytes + inner % lineBytes;
+    uint64_t turns = lineBytes / atomBytes - 1;
+    return address ^ (address >> 7 & turns) << 4;
+  }
+
+private:
+  uint64_t start, panelBytes, groupBytes;
+  uint32_t lineBytes;
+  bool alongTerms;
+};
+
+/// Whether what a thread wrote, the writer or those of the warp have fenced since, with a barrier between the threads.
+bool isFenced(const Warp &warp, const SharedShadow::LastWrite &write) {
+  if (write.delivered)
+    return true;
+  const Block &block = *warp.block;
+  const Thread &writer = block.threads[write.thread];
+  const std::vector<uint32_t> &fences = writer.products.proxyFences;
+  if (write.fences < fences.size() && (fences[write.fences] < block.barriers || writer.warp == &warp))
+    return true;
+  return std::all_of(warp.threads, warp.threads + warp.size, [&](const Thread &reader) {
+    const std::vector<uint32_t> &own = reader.products.proxyFences;
+    return !own.empty() && own.back() > write.time;
+  });
+}
+
+/// Checks that the warp may read an atom, and notes that it is in use.
+void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &pieces) {
+  Block &block = *last.block;
+  uint32_t granule = machineOf(last).granule;
+  checkMemory(last, site, block.shared + atom, atomBytes);
+  for (uint32_t byte = 0; byte < atomBytes; byte += granule) {
+    uint64_t piece = (atom + byte) / granule;
+    if (!isFenced(*last.warp, block.shadow->lastWrite(piece)))
+      machineOf(last).fail(last, "unfenced",
+                           "byte " + std::to_string(atom + byte) +
+                               " of shared memory was written by a thread, and no fence.proxy.async lies between",
+                           site);
+    block.inUse->begin(piece, site);
+    pieces.push_back(piece);
+  }
+}
+
+/// Points of a matrix from `first` on, each with its terms side by side.
+std::vector<float> read(Thread &last, uint32_t site, MatrixType type, const DescribedMatrix &matrix, uint32_t first,
+                        uint32_t points, std::vector<uint64_t> &pieces) {
+  constexpr uint32_t together = atomBytes / elementBytes;
+  std::vector<float> values(points * terms);
+  bool along = matrix.liesAlongTerms();
+  for (uint32_t point = 0; point < points; point += along ? 1 : together)
+    for (uint32_t term = 0; term < terms; term += along ? together : 1) {
+      uint64_t atom = matrix.place(first + point, term);
+      use(last, site, atom, pieces);
+      for (uint32_t element = 0; element < together; ++element) {
+        uint16_t bits;
+        std::memcpy(&bits, last.block->shared + atom + element * elementBytes, sizeof(bits));
+        values[along ? point * terms + term + element : (point + element) * terms + term] = toFloat(type, bits);
+      }
+    }
+  return values;
+}
+
+void checkGroup(Thread &last, uint32_t site, const WarpgroupProduct &product) {
+  Block &block = *last.block;
+  Warp &warp = *last.warp;
+  uint32_t number = last.index / 32, group = number / warpsOfGroup;
+  if ((group + 1) * warpsOfGroup > block.warps.size())
+    machineOf(last).fail(last, "barrier", "the block has not four warps for it", site);
+  if (block.warpgroups.size() <= group)
+    block.warpgroups.resize(group + 1);
+  std::vector<WarpgroupLog::Entry> &entries = block.warpgroups[group].entries;
+  if (warp.products == entries.size())
+    entries.push_back({site, product.left, product.right});
+  const WarpgroupLog::Entry &entry = entries[warp.products++];
+  if (entry.site != site || entry.left != product.left || entry.right != product.right)
+    machineOf(last).fail(last, "barrier", "the four warps of a group ask for different products", site,
+                         machineOf(last).program.sites[entry.site].location);
+}
+} // namespace
+
+void tilewright::simulator::fenceRegisters(Thread &thread) { thread.products.fenced = true; }
+
+void tilewright::simulator::fenceProxies(Thread &thread) {
+  thread.products.proxyFences.push_back(thread.block->barriers);
+}
+
+void tilewright::simulator::startProducts(Thread &last, uint32_t site, WarpgroupProduct *const (&products)[32]) {
+  const WarpgroupProduct &product = *products[0];
+  Warp &warp = *last.warp;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (products[lane]->left != product.left || products[lane]->right != product.right)
+      machineOf(last).fail(last, "barrier", "the lanes of a warp give different descriptors", site);
+    if (!warp.threads[lane].products.fenced)
+      machineOf(last).fail(last, "unfenced", "no wgmma.fence lies between the thread's last wait and this product",
+                           site);
+  }
+  checkGroup(last, site, product);
+  uint32_t firstRow = last.index / 32 % warpsOfGroup * warpRows;
+  DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms),
+      rightMatrix(last, site, product.right, product.rightAlongTerms);
+  std::vector<uint64_t> pieces;
+  std::vector<float> left = read(last, site, product.type, leftMatrix, firstRow, warpRows, pieces);
+  std::vector<float> right = read(last, site, product.type, rightMatrix, 0, product.lanes, pieces);
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t i = 0; i < product.lanes / 2; ++i) {
+      uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      float &result = products[lane]->sums[i];
+      double sum = result;
+      for (uint32_t term = 0; term < terms; ++term)
+        sum += double(left[row * terms + term]) * double(right[column * terms + term]);
+      result = static_cast<float>(sum);
+    }
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    ThreadProducts &own = warp.threads[lane].products;
+    own.open.push_back({site, own.groups, {}});
+  }
+  warp.threads[0].products.open.back().pieces = std::move(pieces);
+}
+
+void tilewright::simulator::commitProducts(Thread &thread) { ++thread.products.groups; }
+
+void tilewright::simulator::waitForProducts(Thread &thread, uint32_t groups) {
+  ThreadProducts &products = thread.products;
+  auto rest = products.open.begin();
+  for (; rest != products.open.end() && rest->group + groups < products.groups; ++rest)
+    for (uint64_t piece : rest->pieces)
+      thread.block->inUse->end(piece);
+  products.open.erase(products.open.begin(), rest);
+  products.fenced = false;
+}
+
+void tilewright::simulator::touchSums(Thread &thread, uint32_t site, uint32_t product) {
+  for (const OpenProduct &open : thread.products.open)
+    if (open.site == product)
+      machineOf(thread).fail(thread, "unfinished",
+                             open.group < thread.products.groups
+                                 ? "uses sums of a product that the thread has not waited for"
+                                 : "uses sums of a product that the thread has not committed",
+                             site, machineOf(thread).program.sites[product].location);
+}
+
+void tilewright::simulator::checkProductsAreComplete(Thread &thread) {
+  if (!thread.products.open.empty())
+    machineOf(thread).fail(thread, "unfinished",
+                           thread.products.open.front().group < thread.products.groups
+                               ? "the thread ends without waiting for this product"
+                               : "the thread ends without committing this product",
+                           thread.products.open.front().site);
+  Block &block = *thread.block;
+  if (block.live > 1)
+    return;
+  for (size_t number = 0; number < block.warps.size(); ++number) {
+    size_t group = number / warpsOfGroup;
+    if (group < block.warpgroups.size() && block.warps[number].products != block.warpgroups[group].entries.size())
+      machineOf(thread).fail(thread, "barrier", "not all four warps of a group ask for this product",
+                             block.warpgroups[group].entries[block.warps[number].products].site);
+  }
+}
