@@ -45,6 +45,20 @@ class Product:
     transpose_right: bool = False
     then: str = ""
 
+    @classmethod
+    def of(cls, shape: tuple[int, int, int], transposed: str, *, element: str, then: str = "") -> Product:
+        """Of rows, terms and columns; `transposed`: neither, left, right or both."""
+        rows, depth, columns = shape
+        left, right = transposed in ("left", "both"), transposed in ("right", "both")
+        return cls(
+            left=(depth, rows) if left else (rows, depth),
+            right=(columns, depth) if right else (depth, columns),
+            element=element,
+            transpose_left=left,
+            transpose_right=right,
+            then=then,
+        )
+
     def build(self) -> onnx.ModelProto:
         g = GraphBuilder("product")
         kind = _TYPES[self.element]
@@ -131,16 +145,7 @@ _ALIGNED, _ODD = (64, 96, 128), (37, 75, 53)
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else value,
 )
 def test_products(shape: tuple[int, int, int], transposed: str, element: str, tmp_path: Path) -> None:
-    rows, depth, columns = shape
-    left, right = transposed in ("left", "both"), transposed in ("right", "both")
-    product = Product(
-        left=(depth, rows) if left else (rows, depth),
-        right=(columns, depth) if right else (depth, columns),
-        element=element,
-        transpose_left=left,
-        transpose_right=right,
-    )
-    label = run(product, tmp_path).micro_kernel
+    label = run(Product.of(shape, transposed, element=element), tmp_path).micro_kernel
     assert re.sub(r"k[248]$", "", label) == ("fma-8x8" if element == "f32" else "mma_sync-16x8")
 
 
@@ -256,16 +261,7 @@ def test_warpgroups(
     shape: tuple[int, int, int], transposed: str, element: str, then: str, tmp_path: Path
 ) -> None:
     """Products that are large enough are those of four warps; here of small ones, a plan says so."""
-    rows, depth, columns = shape
-    left, right = transposed in ("left", "both"), transposed in ("right", "both")
-    product = Product(
-        left=(depth, rows) if left else (rows, depth),
-        right=(columns, depth) if right else (depth, columns),
-        element=element,
-        transpose_left=left,
-        transpose_right=right,
-        then=then,
-    )
+    product = Product.of(shape, transposed, element=element, then=then)
     assert run(product, tmp_path, edit=_by_warpgroups).micro_kernel == "wgmma-64x8"
 
 

@@ -107,31 +107,25 @@ def test_faults(body: tuple[str, ...], kind: str, what: str) -> None:
     assert not y.any()
 
 
+FIRST_BLOCK_LEAVES = """
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %first = llvm.icmp "eq" %rank, %zero : i32
+  llvm.cond_br %first, ^leave, ^stay
+^leave:
+  llvm.return
+^stay:
+"""
+
+
 def test_a_block_that_does_not_come_is_missed() -> None:
-    leave = """
-      %zero = llvm.mlir.constant(0 : i32) : i32
-      %first = llvm.icmp "eq" %rank, %zero : i32
-      llvm.cond_br %first, ^leave, ^stay
-    ^leave:
-      llvm.return
-    ^stay:
-    """
-    report, _, _ = run(leave, BARRIER)
+    report, _, _ = run(FIRST_BLOCK_LEAVES, BARRIER)
     (fault,) = report.faults
     assert fault.kind == "barrier" and "of block (0,0,0) has ended" in fault.message
 
 
 def test_a_block_that_has_ended_has_no_memory() -> None:
     """The last barrier is missing: who writes does not know whether the other block is still there."""
-    leave = """
-      %zero = llvm.mlir.constant(0 : i32) : i32
-      %first = llvm.icmp "eq" %rank, %zero : i32
-      llvm.cond_br %first, ^leave, ^stay
-    ^leave:
-      llvm.return
-    ^stay:
-    """
-    report, _, _ = run(BARRIER, leave, WRITE)
+    report, _, _ = run(BARRIER, FIRST_BLOCK_LEAVES, WRITE)
     assert [fault.kind for fault in report.faults] == ["out-of-bounds"]
     assert "a block that has ended" in report.faults[0].message
 
