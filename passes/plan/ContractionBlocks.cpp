@@ -4,6 +4,7 @@
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/TileGrowth.h"
+#include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
 #include "passes/target/Warpgroups.h"
 
@@ -462,11 +463,13 @@ std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const T
 
 std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,
                                                           IndexSpace space, int64_t threads) {
-  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; }).workWith(threads);
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; }).workWith(threads);
 }
 
 double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
                                       double blocks, double together) {
-  return BlockChooser(graph, target, space, /*walked=*/-1, [&] { return space.footprintBytes; })
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; })
       .secondsWith(threads, blocks, together);
 }

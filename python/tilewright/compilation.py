@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.cores import available_cores
-from tilewright.errors import IreeError, OutputError
+from tilewright.errors import CompileError, IreeError, OutputError
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
@@ -106,9 +106,15 @@ def compile(
         tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
-        state=dict(state or {}),
+        state=_checked_state(state),
     )
     return compile_with(options, model, target, progress=progress)
+
+
+def _checked_state(state: Mapping[str, str] | None) -> dict[str, str]:
+    if state is not None and not isinstance(state, Mapping):
+        raise CompileError("state is no mapping", hint="name pairs: state={output: input}")
+    return dict(state or {})
 
 
 def compile_with(

@@ -134,7 +134,7 @@ class Program:
         )
         return self.load().bind(checked, signature)
 
-    def steps(self, **state: Any) -> Steps:
+    def steps(self, /, **state: Any) -> Steps:
         """Calls with state between them (`compile(..., state=)`), which begins with the arrays that are given by the
         names of their inputs, else with zeros."""
         if not self._metadata.state or self.signature is None:

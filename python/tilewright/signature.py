@@ -78,14 +78,19 @@ class Signature:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
 
-    def check_inputs(self, arrays: Sequence[Any]) -> list[Array]:
-        """The arguments as C-contiguous arrays; raises `InputError` on a wrong count, dtype or shape."""
+    def check_inputs(
+        self, arrays: Sequence[Any], *, sizes: dict[str, tuple[int, str]] | None = None
+    ) -> list[Array]:
+        """The arguments as C-contiguous arrays; raises `InputError` on a wrong count, dtype or shape.
+
+        `sizes` has what is known of dims with a name, and from which input; what these arrays tell is added.
+        """
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(str(spec) for spec in self.inputs) or "none"
             raise InputError(
                 f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}"
             )
-        sizes: dict[str, tuple[int, str]] = {}
+        sizes = {} if sizes is None else sizes
         return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=True)]
 
     def __str__(self) -> str:

@@ -93,14 +93,16 @@ class Steps:
                 f"'{min(unknown)}' is not state", hint=f"state is: {', '.join(state.values()) or 'none'}"
             )
         specs = _by_name(signature.inputs)
-        self._held = {name: session.place(_start(specs[name], given.get(name))) for name in state.values()}
+        self._sizes: dict[str, tuple[int, str]] = {}
+        starts = {name: _start(specs[name], given.get(name), self._sizes) for name in state.values()}
+        self._held = {name: session.place(start) for name, start in starts.items()}
         self._inputs = Signature(
             tuple(spec for spec in signature.inputs if spec.name not in state.values()), signature.outputs
         )
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """One step: outputs that are not state, in their order."""
-        given = iter(self._inputs.check_inputs(arrays))
+        given = iter(self._inputs.check_inputs(arrays, sizes=dict(self._sizes)))
         arguments = [self._held.get(spec.name, None) for spec in self._signature.inputs]
         views = [next(given) if argument is None else argument for argument in arguments]
         results = self._session.step(views, len(self._signature.outputs))
@@ -123,10 +125,10 @@ class Steps:
         return f"<tilewright.Steps of {self._session.entry}, state {', '.join(self._held)}>"
 
 
-def _start(spec: TensorSpec, given: Any) -> Array:
+def _start(spec: TensorSpec, given: Any, known: dict[str, tuple[int, str]]) -> Array:
     """What a state begins with: zeros, if nothing else is given."""
     if given is not None:
-        (array,) = Signature((spec,), ()).check_inputs([given])
+        (array,) = Signature((spec,), ()).check_inputs([given], sizes=known)
         return array
     sizes: Sequence[int] = [size for size in spec.shape if isinstance(size, int)]
     if len(sizes) < len(spec.shape):

@@ -80,3 +80,24 @@ def test_forbidding_barriers_takes_more_kernels_and_more_time() -> None:
     assert sum(own.predicted_seconds for own in joined.kernels) < sum(
         own.predicted_seconds for own in apart.kernels
     )
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["as they stand", "the other way round"])
+def test_activations_may_come_in_another_order(order: tuple[int, int], tmp_path: Path) -> None:
+    """Sums go over in registers to where they are read: copies that begin ahead follow that order."""
+    g, sizes = GraphBuilder("two"), (32, 48)
+
+    def constant(*shape: int) -> str:
+        return g.constant((g.rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float16))
+
+    x = g.input("x", (32, 64), TensorProto.FLOAT16)
+    hidden = [g.op("MatMul", x, constant(64, size)) for size in sizes]
+    active = {i: g.op(("Relu", "Sigmoid")[i], hidden[i]) for i in order}
+    results = [g.op("MatMul", active[i], constant(size, 64)) for i, size in enumerate(sizes)]
+    g.output(g.op("Add", *results), (32, 64), TensorProto.FLOAT16)
+    model, given = g.build(), _input(32, 64, TensorProto.FLOAT16)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    ran = simulate_program(program, tmp_path, [given])  # raises if a kernel reads what nobody wrote
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, [given])
+    np.testing.assert_allclose(ran.outputs[0].astype(np.float64), expected, rtol=2e-2, atol=2e-2)

@@ -162,6 +162,56 @@ def test_steps_are_refused_what_they_do_not_take() -> None:
         tilewright.compile(_appending("circular"), threads=1).steps()
 
 
+def _scattering(index: Array, *, opset: int, data: tuple[int | str, ...] = (6, 4)) -> onnx.ModelProto:
+    """Rows of a matrix are replaced."""
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+    inputs = [value("x", data), value("u", (len(index), 4))]
+    return make_model([node], inputs, [value("y", data)], {"i": index}, opset=opset)
+
+
+@pytest.mark.parametrize(("opset", "data"), [(11, (6, 4)), (18, (6, 4)), (18, ("m", 4))])
+def test_rows_are_counted_from_the_end(opset: int, data: tuple[int | str, ...]) -> None:
+    x, new = np.arange(24, dtype=np.float32).reshape(6, 4), np.full((2, 4), -1, np.float32)
+    model = _scattering(np.array([[1], [-2]]), opset=opset, data=data)
+    (result,) = tilewright.compile(model, threads=1)(x, new)
+    x[[1, -2]] = new
+    np.testing.assert_array_equal(result, x)
+
+
+@pytest.mark.parametrize("kind", ["two operands", "no result", "a scalar", "more indices than dims"])
+def test_malformed_scatters_are_clean_errors(kind: str) -> None:
+    index = np.ones((2, 3), np.int64) if kind == "more indices than dims" else np.array([[1], [2]])
+    model = _scattering(index, opset=18)
+    if kind == "two operands":
+        del model.graph.node[0].input[2]
+    if kind == "no result":
+        del model.graph.node[0].output[:]
+    if kind == "a scalar":
+        del model.graph.input[0].type.tensor_type.shape.dim[:]
+    with pytest.raises(tilewright.TilewrightError):
+        tilewright.compile(model, threads=1)
+
+
+def test_named_dims_are_the_same_in_state_and_inputs() -> None:
+    nodes = [
+        helper.make_node("ScatterND", ["past", "i", "u"], ["present"]),
+        helper.make_node("Add", ["present", "mask"], ["sum"]),
+    ]
+    inputs = [value("past", ("m", 4)), value("u", (1, 4)), value("mask", ("m", 4))]
+    outputs = [value("present", ("m", 4)), value("sum", ("m", 4))]
+    model = make_model(nodes, inputs, outputs, {"i": np.array([[1]])})
+    steps = tilewright.compile(model, threads=1, state=_STATE).steps(past=np.zeros((6, 4), np.float32))
+    row = np.ones((1, 4), np.float32)
+    assert steps(row, np.zeros((6, 4), np.float32))[0].sum() == 4
+    with pytest.raises(tilewright.InputError, match="mask"):
+        steps(row, np.zeros((3, 4), np.float32))
+
+
+def test_state_is_a_mapping() -> None:
+    with pytest.raises(tilewright.CompileError, match="state is no mapping"):
+        tilewright.compile(_appending("elements"), threads=1, state=["present"])  # type: ignore[arg-type]
+
+
 def test_the_command_line_names_state(tmp_path: Path) -> None:
     onnx.save(_appending("elements"), tmp_path / "step.onnx")
     arguments = ["compile", str(tmp_path / "step.onnx"), "-o", str(tmp_path / "step.vmfb")]

@@ -108,11 +108,36 @@ def test_what_cannot_be_bundled_or_imported_is_refused(model: Path, folder: Path
     with pytest.raises(tilewright.OutputError, match="is not empty"):
         make_bundle(model, TARGET, folder)
     (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(tilewright.OutputError, match="cannot be made"):
+        make_bundle(model, TARGET, tmp_path / "other.json")
     with (
         Database(tmp_path / "tuned.db") as kept,
         pytest.raises(tilewright.TuningError, match="not the results of a tuning bundle"),
     ):
         take_results(tmp_path / "other.json", kept)
+
+
+def test_the_later_results_stay(folder: Path, tmp_path: Path) -> None:
+    results = results_of(folder, tmp_path)
+    earlier = {**json.loads(results.read_text()), "measured_at": "2001-01-01T00:00:00+00:00"}
+    (tmp_path / "earlier.json").write_text(json.dumps(earlier))
+    with Database(tmp_path / "tuned.db") as kept:
+        assert take_results(results, kept) == 1
+        assert take_results(tmp_path / "earlier.json", kept) == 0
+        assert not kept.decisions()[0].measured_at.startswith("2001")
+
+
+def test_results_with_no_place_are_refused_at_once(folder: Path, tmp_path: Path) -> None:
+    assert on_gpu.main([str(folder), "--output", str(tmp_path / "none" / "r.json")], library=FakeCuda()) == 2
+
+
+@pytest.mark.parametrize("arguments", [["--entry", "f"], ["--jobs", "2"]])
+def test_options_of_this_machine_do_not_go_with_a_bundle(
+    arguments: list[str], model: Path, tmp_path: Path
+) -> None:
+    command = ["tune", str(model), "--target", TARGET, "--bundle", str(tmp_path / "new"), *arguments]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 2 and "does not go with --bundle" in done.output
 
 
 def test_buffers_hold_numbers_that_harm_nobody() -> None:

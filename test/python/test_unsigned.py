@@ -86,6 +86,7 @@ def test_the_largest_of_wider_integers(dtype: type) -> None:
         ("Mod", "xx", TensorProto.UINT16),
         ("TopK", "xk", TensorProto.UINT64),
         ("ReduceL1", "x", TensorProto.UINT32),
+        ("Pow", "xx", TensorProto.UINT8),
     ],
 )
 def test_what_cannot_keep_its_sign_is_refused(op: str, inputs: str, dtype: int) -> None:
@@ -95,6 +96,41 @@ def test_what_cannot_keep_its_sign_is_refused(op: str, inputs: str, dtype: int) 
     with pytest.raises(tilewright.TilewrightError) as error:
         tilewright.compile(model)
     assert f"'halved': {op} of uint" in str(error.value) and "signed" in str(error.value)
+
+
+def test_exponents_and_slopes_keep_their_sign() -> None:
+    base, exponent = np.array([1.01, 0.99], np.float32), np.array([200, 255], np.uint8)
+    large = np.array([1, 2**31 + 5], np.uint32)
+    nodes = [helper.make_node("Pow", ["b", "e"], ["p"]), helper.make_node("PRelu", ["l", "s"], ["r"])]
+    inputs = [
+        value("b", [2]),
+        value("e", [2], TensorProto.UINT8),
+        value("l", [2], TensorProto.UINT32),
+        value("s", [2], TensorProto.UINT32),
+    ]
+    outputs = [value("p", [2]), value("r", [2], TensorProto.UINT32)]
+    power, kept = tilewright.compile(make_model(nodes, inputs, outputs), threads=1)(
+        base, exponent, large, large
+    )
+    np.testing.assert_allclose(power, base.astype(np.float64) ** exponent, rtol=1e-5)
+    np.testing.assert_array_equal(kept, large)
+
+
+def test_scattered_extrema_are_refused() -> None:
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"], name="largest", reduction="max")
+    inputs = [value("x", [4], TensorProto.UINT8), value("u", [1], TensorProto.UINT8)]
+    model = make_model([node], inputs, [value("y", [4], TensorProto.UINT8)], {"i": np.array([[1]])}, opset=18)
+    with pytest.raises(tilewright.TilewrightError, match="'largest': ScatterND of uint8"):
+        tilewright.compile(model)
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.UINT8])
+def test_places_of_maxima_are_refused(dtype: int) -> None:
+    """IREE counts them from the beginning of a plane."""
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], name="pool", kernel_shape=[2, 2])
+    outputs = [value("y", [1, 2, 3, 3], dtype), value("i", [1, 2, 3, 3], TensorProto.INT64)]
+    with pytest.raises(tilewright.TilewrightError, match="'pool'"):
+        tilewright.compile(make_model([node], [value("x", [1, 2, 4, 4], dtype)], outputs))
 
 
 def test_branches_keep_signs_too() -> None:

@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/LoadsAhead.h"
 
 #include "dialects/tile/Phases.h"
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 
 using namespace mlir;
@@ -31,18 +32,31 @@ void tilewright::setLoadsAhead(ComputeOp contraction, LoadsAhead loads) {
     contraction->setAttr(kLoadsAheadAttr, Builder(contraction.getContext()).getStrArrayAttr(names));
 }
 
+/// The contractions of a block in the order in which they are computed: one whose sums are handed over in registers
+/// together with the nest that takes them.
+static SmallVector<ComputeOp> inOrder(Block &block) {
+  SmallVector<ComputeOp> order;
+  for (auto compute : block.getOps<ComputeOp>())
+    if (ComputeOp handed = contractionHandedTo(compute))
+      order.push_back(handed);
+    else if (compute.getMicroKernel() && !registerHandover(compute))
+      order.push_back(compute);
+  return order;
+}
+
 ComputeOp tilewright::contractionBefore(ComputeOp contraction) {
-  for (Operation *op = contraction->getPrevNode(); op; op = op->getPrevNode())
-    if (auto compute = dyn_cast<ComputeOp>(op); compute && compute.getMicroKernel())
-      return compute;
-  return nullptr;
+  SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
+  auto *own = llvm::find(order, contraction);
+  return own == order.begin() || own == order.end() ? ComputeOp() : *std::prev(own);
 }
 
 ComputeOp tilewright::contractionAheadOf(ComputeOp contraction) {
-  for (Operation *op = contraction->getNextNode(); op; op = op->getNextNode())
-    if (auto compute = dyn_cast<ComputeOp>(op); compute && compute.getMicroKernel())
-      return loadsAheadOf(compute).any() ? compute : nullptr;
-  return nullptr;
+  SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
+  auto *own = llvm::find(order, contraction);
+  if (own == order.end() || std::next(own) == order.end())
+    return nullptr;
+  ComputeOp next = *std::next(own);
+  return loadsAheadOf(next).any() ? next : ComputeOp();
 }
 
 /// Whether nothing in the program writes the tensor: it is there before the kernel starts.
@@ -69,10 +83,8 @@ static bool standsBehindBarrier(ComputeOp contraction) {
 }
 
 ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
-  for (auto compute : part.getWalk().getBody().getOps<ComputeOp>())
-    if (compute.getMicroKernel())
-      return loadsAheadOf(compute).any() ? compute : nullptr;
-  return nullptr;
+  SmallVector<ComputeOp> order = inOrder(part.getWalk().getBody().front());
+  return !order.empty() && loadsAheadOf(order.front()).any() ? order.front() : ComputeOp();
 }
 
 /// Whether the loop of the one before has a turn for each of the first steps.

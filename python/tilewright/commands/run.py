@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -92,9 +93,11 @@ def save_outputs(program: Program, outputs: list[Array], path: Path | None) -> N
 
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("wb") as file:
-            named: dict[str, Any] = dict(zip(_output_names(program, len(outputs)), outputs, strict=True))
-            np.savez(file, **named)
+        # As numpy.savez, which cannot have an array that is called "file".
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for name, array in zip(_output_names(program, len(outputs)), outputs, strict=True):
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

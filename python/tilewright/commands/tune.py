@@ -61,6 +61,9 @@ def tune(
     from tilewright.tuning.tuner import tune as tune_model
 
     if bundle is not None:
+        here = {"--entry": entry, "--threads": threads, "--database": database, "--jobs": jobs}
+        if given := [name for name, value in here.items() if value is not None]:
+            raise click.UsageError(f"{given[0]} does not go with --bundle")
         from tilewright.tuning.bundle import make_bundle
 
         found = make_bundle(model_argument(model), target, bundle, numerics=numerics, candidates=candidates)

@@ -23,6 +23,10 @@ from onnx import helper, numpy_helper
 
 _SCATTERS = ("ScatterND", "ScatterElements", "TensorScatter")
 _FIRST_OPSET = 13  # in which the axes of ReduceSum are an input
+_FIRST_IR_VERSION = 4  # in which a constant need not be an input, too
+
+ROWS_IN_BOUNDS = "tilewright: rows whose numbers are in bounds"
+"""The documentation of a ScatterND that was made here: `iree.onnx_importer` takes no other."""
 
 Shape = tuple[int, ...]
 
@@ -30,14 +34,19 @@ Shape = tuple[int, ...]
 def flatten_scatters(model: onnx.ModelProto) -> None:
     """Rewrites the scatters of the model's graph that are of whole rows."""
     opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
-    if opset < _FIRST_OPSET or not any(_is_scatter(node) for node in model.graph.node):
+    if opset < _FIRST_OPSET or model.ir_version < _FIRST_IR_VERSION:
         return
-    shapes = dict(_shapes(model))
+    if not any(_is_scatter(node) for node in model.graph.node):
+        return
+    try:
+        shapes = dict(_shapes(model))
+    except (onnx.shape_inference.InferenceError, ValueError):
+        return  # The checker, which comes later, says what is wrong with the model.
     makers = {output: node for node in model.graph.node for output in node.output}
     nodes = list(model.graph.node)
     del model.graph.node[:]
     for node in nodes:
-        rewritten = _Rewritten(name=node.output[0])
+        rewritten = _Rewritten(name=node.output[0] if node.output else "")
         if _is_scatter(node) and _rewrite(node, rewritten, shapes, makers):
             model.graph.initializer.extend(rewritten.constants)
             model.graph.node.extend(rewritten.nodes)
@@ -46,8 +55,11 @@ def flatten_scatters(model: onnx.ModelProto) -> None:
 
 
 def _is_scatter(node: onnx.NodeProto) -> bool:
-    plain = _attribute(node, "reduction", b"none") == b"none"
-    return node.op_type in _SCATTERS and node.domain in ("", "ai.onnx") and plain
+    if node.op_type not in _SCATTERS or node.domain not in ("", "ai.onnx"):
+        return False
+    operands = 2 if node.op_type == "TensorScatter" else 3
+    whole = len(node.input) >= operands and len(node.output) == 1
+    return whole and _attribute(node, "reduction", b"none") == b"none"
 
 
 def _shapes(model: onnx.ModelProto) -> Iterator[tuple[str, Shape]]:
@@ -96,6 +108,7 @@ class _Rewritten:
         row = self.integers([-1, rows]), self.integers([-1, 1])
         flat, new = self.op("Reshape", data, row[0]), self.op("Reshape", updates, row[0])
         scattered = self.op("ScatterND", flat, self.op("Reshape", numbers, row[1]), new)
+        self.nodes[-1].doc_string = ROWS_IN_BOUNDS
         self.op("Reshape", scattered, self.integers(shape), output=result)
 
 
@@ -109,8 +122,10 @@ def _rewrite(
     if data not in shapes or updates not in shapes or 0 in (*shapes[data], *shapes[updates]):
         return False
     shape = shapes[data]
+    if not shape:
+        return False
     if node.op_type == "ScatterND":
-        numbered = _number_tuples(rewritten, node.input[1], shape, shapes)
+        numbered = _number_tuples(rewritten, node.input[1], shape, shapes[updates], shapes)
     elif node.op_type == "ScatterElements":
         numbered = _number_positions(rewritten, node, shape, shapes, makers)
     else:
@@ -130,12 +145,14 @@ def _rewrite(
 
 
 def _number_tuples(
-    rewritten: _Rewritten, indices: str, shape: Shape, shapes: Mapping[str, Shape]
+    rewritten: _Rewritten, indices: str, shape: Shape, updated: Shape, shapes: Mapping[str, Shape]
 ) -> tuple[str, int] | None:
     """ScatterND's: the last dim of the indices is a place in the first dims of the data."""
-    if indices not in shapes or 0 in shapes[indices]:
+    if not shapes.get(indices) or 0 in shapes[indices]:
         return None
-    dims = shapes[indices][-1]
+    *points, dims = shapes[indices]
+    if dims > len(shape) or updated != (*points, *shape[dims:]):
+        return None
     places = rewritten.clamped(indices, shape[:dims])
     if dims == 1:
         return places, dims
@@ -157,8 +174,12 @@ def _number_positions(
     if expand is None or expand.op_type != "Expand" or node.input[1] not in shapes:
         return None
     expanded, positions = shapes[node.input[1]], shapes.get(expand.input[0])
-    if positions is None or any(
-        own != full for dim, (own, full) in enumerate(zip(expanded, shape, strict=True)) if dim != axis
+    if (
+        positions is None
+        or len(expanded) != len(shape)
+        or any(
+            own != full for dim, (own, full) in enumerate(zip(expanded, shape, strict=True)) if dim != axis
+        )
     ):
         return None
     padded = (1,) * (len(shape) - len(positions)) + positions

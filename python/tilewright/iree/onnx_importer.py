@@ -16,6 +16,8 @@ from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.compiler.tools.import_onnx import importer_externalization_overrides as externalization
 
+from tilewright.errors import ModelError
+from tilewright.frontends.scatters import ROWS_IN_BOUNDS
 from tilewright.iree.unsigned import keep_signs
 
 
@@ -136,11 +138,12 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return super().import_initializer(initializer, extern_name)
 
     def _handle_node_ScatterND(self, node: onnx.NodeProto) -> bool:
-        """Of rows by their numbers, an [n, 1], as torch's index_put; the rest goes the importer's way.
+        """Of rows by their numbers, an [n, 1], as torch's index_put, which stays a scatter of rows.
 
-        Both put rows where numbers say, but only this one stays a scatter of rows (see `frontends.scatters`).
+        It has no place for numbers below zero or too large, so it is for those that `frontends.scatters` has bounded;
+        the rest goes the importer's way.
         """
-        if len(node.attribute) or self._shape(node.input[1])[1:] != [1]:
+        if node.doc_string != ROWS_IN_BOUNDS:
             return False
         data, numbers, rows = (self._nv_map[name] for name in node.input)
 
@@ -156,6 +159,16 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         no = create("constant.bool", "!torch.bool", [], value=ir.BoolAttr.get(False))
         self._nv_map[node.output[0]] = create("aten.index_put", str(data.type), [data, chosen, rows, no])
         return True
+
+    def _handle_node_MaxPool(self, node: onnx.NodeProto) -> bool:
+        """Refuses places of maxima of several planes: IREE counts them from where the plane begins, ONNX the tensor."""
+        if len(node.output) > 1 and node.output[1] and self._shape(node.input[0])[:2] != [1, 1]:
+            raise ModelError(
+                "the second output of MaxPool, the places of the maxima, is not supported",
+                where=f"'{node.name}'",
+                hint="find them by an ArgMax over windows in the model",
+            )
+        return False
 
     def _shape(self, name: str) -> list[int]:
         """Empty where it is not known."""

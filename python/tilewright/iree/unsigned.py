@@ -131,8 +131,8 @@ def _divide_wider(operation: _Operation) -> list[NodeProto]:
 
 def _pool_in_floats(operation: _Operation) -> list[NodeProto]:
     """Pooling knows no integers but signed bytes; floats hold all bytes."""
-    if operation.kinds != [TensorProto.UINT8]:
-        operation.refuse()
+    if operation.kinds != [TensorProto.UINT8] or len(operation.node.output) > 1:
+        operation.refuse()  # Indices are those of a plane there, not of the tensor.
     return _in_type(operation, TensorProto.FLOAT)
 
 
@@ -171,6 +171,26 @@ def _name_zero_points(operation: _Operation) -> list[NodeProto]:
     return [node]
 
 
+def _combine_with_sign(operation: _Operation) -> list[NodeProto]:
+    """A scatter's max and min compare; its other reductions are the same for both signs."""
+    how = next((a.s for a in operation.node.attribute if a.name == "reduction"), b"none")
+    if how in (b"max", b"min"):
+        operation.refuse()
+    return [operation.node]
+
+
+def _raise_in_type_of_base(operation: _Operation) -> list[NodeProto]:
+    """Floats hold exponents; what integers would wrap is refused."""
+    base = operation.kinds[0]
+    if base not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE):
+        operation.refuse()
+    cast = operation.make("Cast", [operation.node.input[1]], to=base)
+    return [
+        cast,
+        operation.with_inputs([operation.node.input[0], cast.output[0]], list(operation.node.output)),
+    ]
+
+
 _REWRITES: dict[str, Callable[[_Operation], list[NodeProto]]] = {
     "Abs": _as_identity,
     "Clip": _clip_by_bounds,
@@ -179,8 +199,12 @@ _REWRITES: dict[str, Callable[[_Operation], list[NodeProto]]] = {
     "MatMulInteger": _name_zero_points,
     "MaxPool": _pool_in_floats,
     "Mod": _divide_wider,
+    "PRelu": _as_identity,
+    "Pow": _raise_in_type_of_base,
     "ReduceL1": _Operation.refuse,
     "ReduceL2": _Operation.refuse,
     "ReduceMean": _Operation.refuse,
+    "ScatterElements": _combine_with_sign,
+    "ScatterND": _combine_with_sign,
     "TopK": _pick_by_index,
 }

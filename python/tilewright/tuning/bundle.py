@@ -51,9 +51,12 @@ def make_bundle(
         raise TuningError(
             f"{targets[0].name} is no GPU, so nothing is to be bundled", hint="tune it where it is"
         )
-    if folder.exists() and any(folder.iterdir()):
+    if folder.is_dir() and any(folder.iterdir()):
         raise OutputError("is not empty", where=str(folder), hint="name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
     with tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
         work = Path(name)
         planned, setting = plan_program(model, target, targets, 1, numerics, iree_flags, work)
@@ -116,18 +119,18 @@ def _compile(
 
 
 def take_results(path: Path, database: Database) -> int:
-    """Decides by what `on_gpu` wrote; gives the number of decisions."""
+    """Decides by what `on_gpu` wrote; of two decisions for one subprogram the later stays. Gives how many came."""
     try:
         results = json.loads(path.read_text())
         if results["format"] != FORMAT:
             raise TuningError("of another Tilewright", where=str(path), hint="make the bundle again")
-        taken = 0
+        decisions = []
         for subprogram in results["subprograms"]:
             plans = {str(i): Plan.from_json(p["plan"]) for i, p in enumerate(subprogram["plans"])}
             samples = {str(i): p["seconds"] for i, p in enumerate(subprogram["plans"]) if p.get("seconds")}
             if "0" not in samples:
                 continue  # The unmeasured plan does not run, so there is nothing to be faster than.
-            database.keep_decision(
+            decisions.append(
                 decide(
                     samples,
                     plans,
@@ -140,9 +143,8 @@ def take_results(path: Path, database: Database) -> int:
                     measured_at=results["measured_at"],
                 )
             )
-            taken += 1
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TuningError(
             f"not the results of a tuning bundle: {error!r}", where=str(path), hint="name what run.py wrote"
         ) from None
-    return taken
+    return database.take(decisions)

@@ -173,6 +173,10 @@ class Database:
         """Takes over the decisions of another file; of two with one key, the later stays. Gives how many came."""
         with Database.existing(path) as other:
             arriving = other.decisions()
+        return self.take(arriving)
+
+    def take(self, arriving: Sequence[Decision]) -> int:
+        """Keeps those that are later than what is known of their key. Gives how many."""
         known = {decision.key: decision.measured_at for decision in self.decisions()}
         newer = [d for d in arriving if d.measured_at > known.get(d.key, "")]
         for decision in newer:

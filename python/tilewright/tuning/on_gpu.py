@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import re
 import sys
 import zipfile
@@ -33,11 +34,13 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("results.json"))
     options = parser.parse_args(arguments)
     try:
+        if not os.access(options.output.parent, os.W_OK):  # Said before the work of minutes.
+            raise ProgramError("cannot be written", where=str(options.output))
         results = measure(options.bundle, Cuda(library))
-    except ProgramError as error:
+        options.output.write_text(json.dumps(results) + "\n")
+    except (ProgramError, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    options.output.write_text(json.dumps(results) + "\n")
     print(f"{options.output}: take it over with `tilewright tuning import {options.output}`", file=sys.stderr)
     return 0
 
