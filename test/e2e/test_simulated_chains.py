@@ -115,8 +115,8 @@ def test_attention_is_one_kernel(attention: Attention, tmp_path: Path) -> None:
 
 
 def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
-    """Of 2048 keys a block has a few at a time, with a running maximum and a running sum."""
-    attention = replace(_PLAIN, heads=1, key_heads=1, queries=64, keys=2048)
+    """Of 2047 keys, which no blocks could share evenly, one has a few at a time, with a running maximum and sum."""
+    attention = replace(_PLAIN, heads=1, key_heads=1, queries=64, keys=2047)
     model = attention.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     check(model, program, attention.inputs(program), tmp_path, steps=1e-2)
@@ -124,21 +124,24 @@ def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
 
 
 def test_a_norm_of_whole_rows_is_of_the_kernel(tmp_path: Path) -> None:
-    """While rows are short; of long ones a block has too few, and both predictions are said."""
+    """While rows are short; of long ones a block has too few: they wait at a barrier of the grid, or for a launch."""
     assert len(_normalized(64, 64, 128, tmp_path).kernels) == 1
-    program = _normalized(512, 768, 768, tmp_path)
-    assert len(program.kernels) == 2
-    assert "one kernel is predicted slower" in program.explain()
+    assert "behind barrier 1 of the grid" in _normalized(512, 768, 768, tmp_path).explain()
+    launches = _normalized(512, 768, 768, tmp_path, grid_sync=False)
+    assert len(launches.kernels) == 2
+    assert "one kernel is predicted slower" in launches.explain()
 
 
-def _normalized(rows: int, inner: int, columns: int, folder: Path) -> tilewright.Program:
+def _normalized(
+    rows: int, inner: int, columns: int, folder: Path, *, grid_sync: bool = True
+) -> tilewright.Program:
     g = GraphBuilder("normalized")
     x, w = g.input("x", (rows, inner), _F16), g.input("w", (inner, columns), _F16)
     gain, bias = g.input("gain", (columns,), _F16), g.input("bias", (columns,), _F16)
     y = g.op("LayerNormalization", g.op("MatMul", x, w), gain, bias, axis=-1, epsilon=1e-5)
     g.output(y, (rows, columns), _F16)
     model = g.build()
-    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=folder, grid_sync=grid_sync)
     if rows == 64:
         rng = np.random.default_rng(2)
         inputs = [
@@ -182,14 +185,14 @@ def _few_queries(element: int, queries: int, keys: int, *, masked: bool) -> onnx
 
 @pytest.mark.parametrize(
     ("element", "queries", "counted", "steps"),
-    [(_F32, 1, 2048, 1e-5), (_F32, 3, 500, 1e-5), (_F16, 1, 2048, 4e-2)],
+    [(_F32, 1, 2048, 1e-5), (_F32, 3, 500, 1e-5), (_F16, 1, 8192, 4e-2)],
     ids=["f32", "f32, three queries, parts without a key", "f16"],
 )
 def test_few_queries_share_long_keys(
     element: int, queries: int, counted: int, steps: float, tmp_path: Path
 ) -> None:
     """Flash decoding. In f16 the model itself rounds scores and weights, which sums over many keys show."""
-    keys, dtype = 2048, np.float32 if element == _F32 else np.float16
+    keys, dtype = (2048, np.float32) if element == _F32 else (8192, np.float16)
     masked = counted < keys
     rng = np.random.default_rng(5)
     inputs: list[Array] = [rng.standard_normal((2, rows, 64)).astype(dtype) for rows in (queries, keys, keys)]
@@ -197,7 +200,7 @@ def test_few_queries_share_long_keys(
         inputs.append(np.where(np.arange(keys) < counted, 0, -np.inf).astype(dtype)[None, None])
     model = _few_queries(element, queries, keys, masked=masked)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
-    assert [kernel.workgroups >= 32 for kernel in program.kernels] == [True, False]
+    assert program.kernels[0].workgroups >= 32
     assert "sums relative to maxima of parts" in program.explain()
     if find_ptxas():
         assert not any(own.spill_bytes for own in program.metadata.resources.values())

@@ -192,7 +192,8 @@ def test_few_rows_share_the_terms(
 def test_blocks_share_long_sums(
     left: tuple[int, int], columns: int, transposed: str, element: str, then: str, tmp_path: Path
 ) -> None:
-    """Few tiles of many terms: blocks take parts of them, and a second kernel adds up, with what follows."""
+    """Few tiles of many terms: blocks take parts of them, then a few add up, with what follows: behind a barrier of the
+    grid, or in a kernel of their own."""
     turned = transposed == "right"
     product = Product(
         left=left[::-1] if transposed == "left" else left,
@@ -204,7 +205,7 @@ def test_blocks_share_long_sums(
     )
     model, inputs = product.build(), product.inputs()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
-    assert len(program.kernels) == 2
+    assert len(program.kernels) <= 2
     assert program.kernels[0].workgroups >= 64
     ran = simulate_program(program, tmp_path, inputs)  # raises if a kernel has a bug
     assert ran.outputs is not None

@@ -329,9 +329,9 @@ def test_refuses_what_is_not_simulated() -> None:
 
     x = np.zeros(32, np.float32)
     with pytest.raises(
-        tilewright.SimulationError, match=r"kernel:2:3: 'nvvm.wgmma.fence.aligned' op is not simulated"
+        tilewright.SimulationError, match=r"kernel:2:3: 'nvvm.breakpoint' op is not simulated"
     ):
-        simulate(kernel("nvvm.wgmma.fence.aligned"), arrays=[x])
+        simulate(kernel("nvvm.breakpoint"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not of the dialects"):
         simulate(kernel("gpu.barrier"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):
