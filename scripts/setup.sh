@@ -22,5 +22,6 @@ fi
 # The build runs in this environment, not in an isolated one, so that build/ stays valid from run to run.
 .venv/bin/pip install -q 'scikit-build-core==1.1.2' 'nanobind==3.1.0'
 # Dynamic, as the preset "dev" is: a wheel that stands alone takes longer to link (scripts/wheel.sh).
-.venv/bin/pip install -q --no-build-isolation -Cbuild-dir=build -Ccmake.define.TILEWRIGHT_STATIC=OFF \
-  -Ccmake.define.TILEWRIGHT_TESTS=ON ".[${extras// /,}]"
+.venv/bin/pip install -q --no-build-isolation --config-settings=build-dir=build \
+  --config-settings=cmake.define.TILEWRIGHT_STATIC=OFF \
+  --config-settings=cmake.define.TILEWRIGHT_TESTS=ON ".[${extras// /,}]"
