@@ -1,6 +1,6 @@
 // Which points of a maximum's rows count at all: masks push the others so far down that their exponentials, relative
-// to the maximum, are zero. Seen from the arithmetic of the mask, a comparison of indices that chooses a very low number
-// or adds one, whatever operators it is spread over. Causal attention needs no keys beyond a row's own.
+// to the maximum, are zero. Seen from the arithmetic of the mask, a comparison of indices that chooses a very low
+// number or adds one, whatever operators it is spread over. Causal attention needs no keys beyond a row's own.
 #ifndef TILEWRIGHT_ANALYSIS_COUNTEDPOINTS_H
 #define TILEWRIGHT_ANALYSIS_COUNTEDPOINTS_H
 

@@ -35,8 +35,7 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
 /// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that
 /// have a block.
 double cacheSeconds(const BlockWork &work, const Target &target) {
-  auto cache =
-      find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
+  auto cache = find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
   double ports = std::min(work.blocks, target.cores) * kPortBytes * target.gpu.clockHz;
   return std::max(work.bytes, work.movedBytes) / std::min(cache->bandwidth, ports);
 }

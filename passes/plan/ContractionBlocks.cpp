@@ -215,7 +215,7 @@ private:
   double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
                         bool ahead) const {
     double clock = target.gpu.clockHz;
-    double speed = product.kernel.speed * (tensorShare(product.kernel));
+    double speed = product.kernel.speed * tensorShare(product.kernel);
     double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
     double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
@@ -426,11 +426,11 @@ private:
                         size(block, first.lane), block.termUnits);
     };
     llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
-    BlockCandidate chosen = found[pick()];
+    BlockCandidate picked = found[pick()];
     llvm::stable_sort(
         found, [](const BlockCandidate &a, const BlockCandidate &b) { return a.latency.seconds < b.latency.seconds; });
-    auto isChosen = [&](const BlockCandidate &block) { return order(block) == order(chosen); };
-    std::rotate(found.begin(), llvm::find_if(found, isChosen), std::next(llvm::find_if(found, isChosen)));
+    auto isPicked = [&](const BlockCandidate &block) { return order(block) == order(picked); };
+    std::rotate(found.begin(), llvm::find_if(found, isPicked), std::next(llvm::find_if(found, isPicked)));
     return std::move(found);
   }
 

@@ -1,6 +1,6 @@
-// A step of such a micro kernel takes two or four neighbouring terms of each lane. What is turned has them as neighbours to
-// begin with: groups of them are elements of the turned matrix. Rows of lanes one after another would have to be
-// interleaved again by whoever reads them.
+// A step of such a micro kernel takes two or four neighbouring terms of each lane. What is turned has them as
+// neighbours to begin with: groups of them are elements of the turned matrix. Rows of lanes one after another would
+// have to be interleaved again by whoever reads them.
 #include "passes/codegen/cpu/LayOutTerms.h"
 
 #include "passes/codegen/cpu/MatchContraction.h"

@@ -25,8 +25,8 @@ static int64_t streamedBytes(ComputeOp compute) {
 /// Whether an op becomes a polynomial rather than an instruction or, as a power of two mostly does, two.
 static bool isPolynomial(Operation *op) {
   return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-         !isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::FPowIOp, math::RoundEvenOp,
-              math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
+         !isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::FPowIOp,
+              math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
 }
 
 static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {

@@ -19,12 +19,11 @@ namespace {
 constexpr int64_t kLanes = 32, kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
 constexpr int64_t kColumnPair = 2 * kColumns; ///< what one ldmatrix of four brings of the lane operand
 
-class WarpShare : public SumShare {
+class WarpShare : public SumShare, ShareInputs {
 public:
   explicit WarpShare(const ShareInputs &inputs)
-      : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), rows(inputs.rows),
-        lanes(inputs.lanes), tiling(inputs.tiling), kernel(inputs.kernel), sum(inputs.sum), depth(inputs.kernel.depth),
-        bytes(2 * ContractionOperand::kAtomBytes / depth), deals(bytes == 1 && !inputs.lanes.liesAlongTerms()) {
+      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
+        bytes(2 * ContractionOperand::kAtomBytes / depth), deals(bytes == 1 && !lanes.liesAlongTerms()) {
     lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.rowUnits * tiling.laneUnits);
     warpRow = frame.multiply(frame.divide(warp, tiling.laneUnits), tiling.ownRows);
@@ -202,13 +201,8 @@ private:
       sums[indexOf(i, j, part)] = LLVM::ExtractValueOp::create(builder, loc, block, part);
   }
 
-  ContractionFrame &frame;
   OpBuilder &builder;
   Location loc;
-  ContractionOperand &rows, &lanes;
-  const SumTiling &tiling;
-  const MicroKernel &kernel;
-  Type sum;
   int64_t depth, bytes; ///< terms of an instruction, bytes of a factor
   bool deals;           ///< columns, even and odd ones
   Value lane, warpRow, warpLane, firstTerm;

@@ -16,11 +16,9 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kLanes = 32, kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
 
-class WarpgroupShare : public SumShare {
+class WarpgroupShare : public SumShare, ShareInputs {
 public:
-  explicit WarpgroupShare(const ShareInputs &inputs)
-      : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), rows(inputs.rows),
-        lanes(inputs.lanes), tiling(inputs.tiling), kernel(inputs.kernel), sum(inputs.sum) {
+  explicit WarpgroupShare(const ShareInputs &inputs) : ShareInputs(inputs), builder(frame.builder), loc(frame.loc) {
     Value lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), kRows / kWarpRows);
     Value group = frame.divide(frame.thread, threadsOfStep(kernel));
@@ -118,13 +116,8 @@ private:
                                          NVVM::MMAIntOverflowAttr());
   }
 
-  ContractionFrame &frame;
   OpBuilder &builder;
   Location loc;
-  ContractionOperand &rows, &lanes;
-  const SumTiling &tiling;
-  const MicroKernel &kernel;
-  Type sum;
   Value groupRow, groupLane; ///< of the warpgroup in the tile
 };
 } // namespace

@@ -1,0 +1,51 @@
+#include "passes/codegen/cpu/ContractionKernels.h"
+
+#include "passes/analysis/Contraction.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+TermLayout tilewright::termLayout(ComputeOp compute, Contraction contraction) {
+  std::optional<PackedTerms> terms =
+      packedTerms(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
+                  compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
+  int64_t innermost = contraction.reduced.back();
+  if (!terms)
+    return {{1}, innermost};
+  return {{terms->depth}, terms->dim < 0 ? innermost : terms->dim};
+}
+
+/// Whether steps of `depth` terms begin where the nest does: at the first one, or at a block of whole steps of a loop
+/// over blocks.
+static bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
+  auto own = llvm::find(compute.getOffsetDims(), dim);
+  if (depth == 1 || (own == compute.getOffsetDims().end() && compute.getExtents()[dim] == compute.getSizes()[dim]))
+    return true;
+  if (own == compute.getOffsetDims().end() || compute.getSizes()[dim] % depth != 0)
+    return false;
+  Value offset = compute.getOffsets()[own - compute.getOffsetDims().begin()];
+  auto argument = dyn_cast<BlockArgument>(offset);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && argument == loop.getInductionVar() && getConstantIntValue(loop.getLowerBound()) == 0 &&
+         getConstantIntValue(loop.getStep()) == compute.getSizes()[dim];
+}
+
+std::optional<MicroKernel> tilewright::kernelFor(ComputeOp compute, const Contraction &contraction,
+                                                 const TermLayout &layout, const Target &target, bool allowTiles) {
+  LaneLayout named = layout.lanes;
+  named.tiles = allowTiles;
+  auto found = findMicroKernel(target, contraction.types, named, *compute.getMicroKernel());
+  if (found && takesWholeSteps(compute, layout.dim, found->stepTerms()))
+    return found;
+  auto quickest = chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
+  if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim] ||
+      (quickest && takesWholeSteps(compute, layout.dim, quickest->depth)))
+    return quickest;
+  for (StringRef generic : {"fma", "mul_add"})
+    if (auto found = findMicroKernel(target, contraction.types, layout.lanes, generic); found && found->depth == 1)
+      return found;
+  return std::nullopt;
+}

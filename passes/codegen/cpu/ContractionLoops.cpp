@@ -1,0 +1,213 @@
+#include "passes/codegen/cpu/ContractionLoops.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+void ContractionLoops::emit() {
+  Value zero = constantIndex(0);
+  for (Value &offset : offsets)
+    offset = zero;
+  for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    offsets[dim] = outer.lookup(offset);
+  length = compute.getSizes()[layout.dim];
+  if (depth == 1 && !blocksTerms())
+    return emitBatch(contraction.batch);
+  firstStep = depth == 1 ? offsets[layout.dim]
+                         : arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth)).getResult();
+  int64_t last = compute.getExtents()[layout.dim] % length;
+  if (last == 0)
+    return emitBatch(contraction.batch);
+  // The last block of a loop over blocks has terms of its own number.
+  Value end = add(offsets[layout.dim], constantIndex(length));
+  Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, end,
+                                        constantIndex(compute.getExtents()[layout.dim]));
+  auto branch = scf::IfOp::create(builder, loc, isWhole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  emitBatch(contraction.batch);
+  builder.setInsertionPoint(branch.elseBlock()->getTerminator());
+  length = last;
+  emitBatch(contraction.batch);
+}
+
+// --- blocks
+// ------------------------------------------------------------------------------------------------------------
+
+void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
+  if (dims.empty())
+    return emitLaneBlocks();
+  forBlocks(dims.front(), 1, [&](Value start, int64_t) {
+    indices[dims.front()] = start;
+    emitBatch(dims.drop_front());
+  });
+}
+
+/// Lane blocks outside, row blocks inside: the lane operand's panel stays in the cache.
+void ContractionLoops::emitLaneBlocks() {
+  forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
+    indices[contraction.lane] =
+        aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
+    for (firstLane = 0; firstLane < count; firstLane += width())
+      if (blocksTerms() || packsPanels())
+        emitPanels(std::min(width(), count - firstLane));
+      else
+        emitRowBlocks(std::min(width(), count - firstLane));
+  });
+}
+
+void ContractionLoops::emitRowBlocks(int64_t count) {
+  if (contraction.row < 0) {
+    prepareBlocks(1);
+    return emitBlock(1, count);
+  }
+  int64_t together = rowsTogether(count);
+  if (compute.getSizes()[contraction.row] >= together)
+    prepareBlocks(together);
+  forBlocks(contraction.row, together, [&](Value row, int64_t rows) {
+    indices[contraction.row] = row;
+    if (rows != together)
+      prepareBlocks(rows);
+    emitBlock(rows, count);
+  });
+}
+
+// --- panels
+// ------------------------------------------------------------------------------------------------------------
+
+/// Of a panel: single terms are widened once, when they are copied.
+Type ContractionLoops::panelElement() { return depth == 1 ? element : storedLanes(); }
+
+/// Steps that a panel has at most, where the nest has so many terms.
+int64_t ContractionLoops::panelSteps(int64_t all) {
+  int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
+  int64_t most = blocksTerms() ? llvm::divideCeil(terms, depth) : panelBytes() / stepBytes;
+  return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
+}
+
+bool ContractionLoops::hasOnePanel(int64_t terms) {
+  return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth;
+}
+
+/// All rows by `count` lanes, panel by panel along the reduced dim.
+void ContractionLoops::emitPanels(int64_t count) {
+  int64_t whole = length / depth, rest = length % depth, most = panelSteps(length);
+  if (!packed && packsPanels())
+    packed = allocatePanel({most + stepsTogether(), width() * depth}, panelElement());
+  sumsInSlice = stopsBetweenPanels(length);
+  if (sumsInSlice && init())
+    fillSums(broadcast(constant(init())), count);
+  int64_t inLoop = whole / most * most;
+  if (inLoop > 0)
+    loop(constantIndex(0), constantIndex(inLoop), most,
+         [&](Value first) { emitPanel({add(firstStep, first), most, /*rest=*/0}, count); });
+  if (inLoop < whole || rest > 0)
+    emitPanel({add(firstStep, constantIndex(inLoop)), whole - inLoop, rest}, count);
+}
+
+void ContractionLoops::emitPanel(Panel panel, int64_t count) {
+  if (packed)
+    packPanel(panel, count);
+  current = panel;
+  emitRowBlocks(count);
+  current.reset();
+}
+
+/// Steps behind the last are zeros up to a whole group.
+void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
+  auto pack = [&](Value step, int64_t terms) {
+    indices[layout.dim] = add(panel.first, step);
+    for (int64_t vector = 0; vector * lanes < count; ++vector)
+      vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
+  };
+  if (panel.steps > 0)
+    loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
+  if (panel.rest > 0)
+    pack(constantIndex(panel.steps), panel.rest);
+  int64_t used = panel.steps + (panel.rest > 0 ? 1 : 0), filled = llvm::alignTo(used, stepsTogether());
+  if (used < filled)
+    loop(constantIndex(used), constantIndex(filled), 1, [&](Value step) {
+      Value none = zeros(VectorType::get({lanes * depth}, storedLanes()));
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
+        vector::StoreOp::create(builder, loc, none, packed, inPanel(step, vector));
+    });
+}
+
+void ContractionLoops::fillSums(Value value, int64_t count) {
+  forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
+    indices[contraction.row] = start;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
+        storeSums(value, row, vector, count);
+  });
+}
+
+Value ContractionLoops::allocatePanel(ArrayRef<int64_t> shape, Type stored) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto function = builder.getInsertionBlock()->getParentOp();
+  while (!isa<FunctionOpInterface>(function))
+    function = function->getParentOp();
+  builder.setInsertionPointToStart(&function->getRegion(0).front());
+  return memref::AllocaOp::create(builder, loc, MemRefType::get(shape, stored), builder.getI64IntegerAttr(64));
+}
+
+SmallVector<Value> ContractionLoops::inPanel(Value step, int64_t vector) {
+  return {step, constantIndex(vector * lanes * depth)};
+}
+
+// --- loops
+// -------------------------------------------------------------------------------------------------------------
+
+/// Calls `body` for whole blocks of `step` in a loop, and for the rest. The last tile of a grid is shorter: then the
+/// rest is one of two lengths, and which is known at run time.
+void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(Value start, int64_t count)> body) {
+  int64_t size = compute.getSizes()[dim], last = compute.getExtents()[dim] % size;
+  Value low = offsets[dim];
+  if (last == 0) {
+    int64_t whole = size / step * step;
+    if (whole == step)
+      body(low, step);
+    else if (whole > 0)
+      loop(low, add(low, constantIndex(whole)), step, [&](Value start) { body(start, step); });
+    if (whole < size)
+      body(add(low, constantIndex(whole)), size - whole);
+    return;
+  }
+  Value end = endOf(dim);
+  Value length = arith::SubIOp::create(builder, loc, end, low);
+  Value rest = arith::RemUIOp::create(builder, loc, length, constantIndex(step));
+  Value restStart = arith::SubIOp::create(builder, loc, end, rest);
+  loop(low, restStart, step, [&](Value start) { body(start, step); });
+  llvm::SmallSetVector<int64_t, 2> lengths;
+  lengths.insert(size % step);
+  lengths.insert(last % step);
+  for (int64_t count : lengths) {
+    if (count == 0)
+      continue;
+    Value isIt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rest, constantIndex(count));
+    auto branch = scf::IfOp::create(builder, loc, isIt, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+    body(restStart, count);
+  }
+}
+
+Value ContractionLoops::endOf(int64_t dim) {
+  int64_t size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
+  Value end = add(offsets[dim], constantIndex(size));
+  return extent % size == 0 ? end : arith::MinUIOp::create(builder, loc, end, constantIndex(extent)).getResult();
+}
+
+void ContractionLoops::loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
+  auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(step));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  body(loop.getInductionVar());
+}

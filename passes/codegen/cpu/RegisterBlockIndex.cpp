@@ -1,0 +1,47 @@
+#include "passes/codegen/cpu/RegisterBlockIndex.h"
+
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/IR/AffineExpr.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+/// An index expression at the point.
+AffineExpr RegisterBlockIndex::inBlock(AffineExpr expr, Point point) {
+  SmallVector<AffineExpr> places;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
+    AffineExpr place = builder.getAffineDimExpr(dim);
+    if (dim == dims.row)
+      place = place + point.row;
+    if (dim == dims.lane)
+      place = (aligned ? place * panel : place) + (point.lane + firstLane);
+    if (dim == dims.terms)
+      place = place * dims.depth + point.term;
+    places.push_back(place);
+  }
+  return simplifyAffineExpr(expr.replaceDims(places), indices.size(), indices.size());
+}
+
+SmallVector<Value> RegisterBlockIndex::at(AffineMap map, int64_t row, int64_t lane, int64_t term) {
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+    return affine::expandAffineExpr(builder, loc, inBlock(expr, {row, lane, term}), indices, offsets);
+  });
+}
+
+std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap map, Point from, Point to) {
+  AffineExpr sum = builder.getAffineConstantExpr(0);
+  int64_t stride = 1;
+  for (auto [index, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
+    sum = sum + (inBlock(index, to) - inBlock(index, from)) * stride;
+    stride *= size;
+  }
+  auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(sum, indices.size(), indices.size()));
+  return constant ? std::optional(constant.getValue()) : std::nullopt;
+}
+
+std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap map, int64_t row,
+                                                    std::pair<int64_t, int64_t> lanes,
+                                                    std::pair<int64_t, int64_t> terms) {
+  return distance(type, map, {row, lanes.first, terms.first}, {row, lanes.second, terms.second});
+}

@@ -1,0 +1,202 @@
+#include "passes/codegen/cpu/RegisterBlockMemory.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// An index that cuts a dim into blocks.
+struct Cut {
+  int64_t dim, size;
+};
+
+std::optional<Cut> cutOf(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  if (!cut || index.getKind() != AffineExprKind::Mod)
+    return std::nullopt;
+  auto dim = dyn_cast<AffineDimExpr>(cut.getLHS());
+  auto size = dyn_cast<AffineConstantExpr>(cut.getRHS());
+  return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
+}
+
+Type shaped(Type scalar, Value like) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  return vector ? Type(vector.clone(scalar)) : scalar;
+}
+} // namespace
+
+RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nest)
+    : RegisterBlockIndex(builder, nest.compute.getLoc(), nest.compute.getExtents().size(),
+                         {nest.contraction.row, nest.contraction.lane, nest.layout.dim, nest.kernel.depth}),
+      compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
+      outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
+      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(nest.target)) {
+  // The terms of a step are the innermost loop.
+  llvm::erase(contraction.reduced, layout.dim);
+  contraction.reduced.push_back(layout.dim);
+  // An index along the lanes counts panels where tiles are whole ones, so that packed layouts simplify.
+  panel = std::max(width(), packedWidth());
+  int64_t size = compute.getSizes()[contraction.lane];
+  aligned = size % panel == 0 || size == compute.getExtents()[contraction.lane];
+}
+
+int64_t RegisterBlockMemory::packedWidth() {
+  for (AffineExpr index : contraction.lanes.getMap().getResults())
+    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == contraction.lane)
+      return cut->size % width() == 0 ? cut->size : 1;
+  return 1;
+}
+
+TypedAttr RegisterBlockMemory::init() {
+  return isa<UnitAttr>(compute.getInits()[0]) ? TypedAttr() : dyn_cast<TypedAttr>(compute.getInits()[0]);
+}
+
+Type RegisterBlockMemory::storedLanes() {
+  return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
+}
+
+// --- how operands lie
+// --------------------------------------------------------------------------------------------------
+
+/// Whether the elements of each vector of a block lie one after another, so many apart.
+bool RegisterBlockMemory::liesAlongLanes(SliceType type, AffineMap map, int64_t apart) {
+  for (int64_t lane = 0; lane < width(); ++lane)
+    if (distance(type, map, 0, {lane / lanes * lanes, lane}, {0, 0}) != lane % lanes * apart)
+      return false;
+  return true;
+}
+
+bool RegisterBlockMemory::liesAlongLanes() {
+  return liesAlongLanes(contraction.lanes.getSlice().getType(), contraction.lanes.getMap(),
+                        isPackedInDepth() ? depth : 1) &&
+         liesAlongLanes(accumulatorType(), accumulatorMap(), 1);
+}
+
+bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {
+  for (int64_t term = 1; term < depth; ++term)
+    if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, term}) != term)
+      return false;
+  return true;
+}
+
+/// What is packed in terms is loaded without masks.
+bool RegisterBlockMemory::holdsWholeVectors() {
+  ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
+  return !isPackedInDepth() || (shape[shape.size() - 2] % lanes == 0 && lieSideBySide(contraction.lanes, 0));
+}
+
+// --- factors
+// -----------------------------------------------------------------------------------------------------------
+
+Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
+  Value memory = outer.lookup(contraction.rows.getSlice());
+  AffineMap map = contraction.rows.getMap();
+  if (depth == 1)
+    return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.rowWidening));
+  Type stored = cast<MemRefType>(memory.getType()).getElementType();
+  auto type = VectorType::get({depth}, stored);
+  Value together;
+  if (terms == depth && lieSideBySide(contraction.rows, row)) {
+    together = vector::LoadOp::create(builder, loc, type, memory, at(map, row, 0));
+  } else {
+    together = zeros(type);
+    for (int64_t term = 0; term < terms; ++term) {
+      Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, term));
+      together = vector::InsertOp::create(builder, loc, value, together, term);
+    }
+  }
+  auto bits = builder.getIntegerType(depth * stored.getIntOrFloatBitWidth());
+  Value scalar = vector::BitCastOp::create(builder, loc, VectorType::get({1}, bits), together);
+  scalar = vector::ExtractOp::create(builder, loc, scalar, 0);
+  return vector::BitCastOp::create(builder, loc, VectorType::get({lanes * depth}, stored), broadcast(scalar));
+}
+
+Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t terms) {
+  Value memory = outer.lookup(contraction.lanes.getSlice());
+  AffineMap map = contraction.lanes.getMap();
+  if (isPackedInDepth()) // whole panels, filled up with zeros
+    return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, storedLanes()), memory,
+                                  at(map, 0, vector * lanes));
+  if (depth == 1)
+    return widen(load(memory, at(map, 0, vector * lanes), vector, count), contraction.laneWidening);
+  SmallVector<Value> rows;
+  for (int64_t term = 0; term < depth; ++term)
+    rows.push_back(term < terms ? load(memory, at(map, 0, vector * lanes, term), vector, count)
+                                : zeros(VectorType::get({lanes}, storedLanes())));
+  return sideBySide(rows);
+}
+
+/// Element by element of several vectors: halves of them first, a power of two.
+Value RegisterBlockMemory::sideBySide(ArrayRef<Value> rows) {
+  if (rows.size() == 1)
+    return rows[0];
+  SmallVector<Value> even, odd;
+  for (auto [i, row] : llvm::enumerate(rows))
+    (i % 2 == 0 ? even : odd).push_back(row);
+  return vector::InterleaveOp::create(builder, loc, sideBySide(even), sideBySide(odd));
+}
+
+// --- sums
+// --------------------------------------------------------------------------------------------------------------
+
+Value RegisterBlockMemory::loadSums(int64_t row, int64_t vector, int64_t count) {
+  SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);
+  return widen(load(outer.lookup(compute.getAccs()[0]), index, vector, count), element);
+}
+
+void RegisterBlockMemory::storeSums(Value sums, int64_t row, int64_t vector, int64_t count) {
+  if (!keepsSums())
+    sums = arith::TruncFOp::create(builder, loc, VectorType::get({lanes}, accumulatorType().getElementType()), sums);
+  Value memory = outer.lookup(compute.getAccs()[0]);
+  SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);
+  if (Value mask = maskOf(vector, count))
+    vector::MaskedStoreOp::create(builder, loc, memory, index, mask, sums);
+  else
+    vector::StoreOp::create(builder, loc, sums, memory, index);
+}
+
+// --- vectors
+// -----------------------------------------------------------------------------------------------------------
+
+Value RegisterBlockMemory::load(Value memory, ArrayRef<Value> index, int64_t vector, int64_t count) {
+  auto type = VectorType::get({lanes}, cast<MemRefType>(memory.getType()).getElementType());
+  if (Value mask = maskOf(vector, count))
+    return vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
+  return vector::LoadOp::create(builder, loc, type, memory, index);
+}
+
+/// Null where all lanes of the vector are in use.
+Value RegisterBlockMemory::maskOf(int64_t vector, int64_t count) {
+  int64_t left = count - vector * lanes;
+  if (left >= lanes)
+    return {};
+  return vector::ConstantMaskOp::create(builder, loc, VectorType::get({lanes}, builder.getI1Type()),
+                                        ArrayRef<int64_t>{left});
+}
+
+Value RegisterBlockMemory::widen(Value value, Type type) {
+  if (getElementTypeOrSelf(value.getType()) == type)
+    return value;
+  return arith::ExtFOp::create(builder, loc, shaped(type, value), value);
+}
+
+/// As the graph widens it.
+Value RegisterBlockMemory::widen(Value value, Operation *widening) {
+  if (isa_and_nonnull<arith::ExtSIOp>(widening))
+    return arith::ExtSIOp::create(builder, loc, shaped(element, value), value);
+  if (isa_and_nonnull<arith::ExtUIOp>(widening))
+    return arith::ExtUIOp::create(builder, loc, shaped(element, value), value);
+  return widen(value, element);
+}
+
+Value RegisterBlockMemory::constant(TypedAttr value) { return arith::ConstantOp::create(builder, loc, value); }
+Value RegisterBlockMemory::constantIndex(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+Value RegisterBlockMemory::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+Value RegisterBlockMemory::broadcast(Value scalar) {
+  return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+}

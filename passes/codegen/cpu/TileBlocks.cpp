@@ -1,0 +1,240 @@
+// Register blocks whose sums are AMX's tile registers: rows of tiles are moved from and to memory as they lie.
+#include "passes/codegen/cpu/ContractionLoops.h"
+#include "passes/codegen/cpu/TileRegisters.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kPanelBytes = 32 * 1024; ///< of panels on the stack: many steps before sums go back to memory
+
+class TileBlocks : public ContractionLoops {
+public:
+  TileBlocks(OpBuilder &builder, const ContractionNest &nest)
+      : ContractionLoops(builder, nest), tiles(builder, loc, kernel) {}
+
+  bool canEmit() override { return ContractionLoops::canEmit() && canLoadTiles(); }
+
+  void emit() override {
+    ContractionLoops::emit();
+    tiles.release();
+  }
+
+private:
+  int64_t rowsTogether(int64_t) override { return block.rows; }
+
+  void prepareBlocks(int64_t rows) override {
+    if (!configuration)
+      configuration = allocatePanel({kTileRowBytes}, builder.getI8Type());
+    tiles.configure(configuration, rows);
+  }
+
+  /// Sums stay in registers instead.
+  bool blocksTerms() override { return false; }
+
+  bool packsPanels() override {
+    return contraction.row >= 0 && contraction.reduced.size() == 1 && !isPackedInDepth() &&
+           (keepsSums() || hasOnePanel(compute.getSizes()[layout.dim]));
+  }
+
+  int64_t panelBytes() override { return kPanelBytes; }
+  bool stopsBetweenPanels(int64_t terms) override { return !hasOnePanel(terms); }
+
+  // --- how operands lie --------------------------------------------------------------------------------------------
+
+  /// Whether rows of tiles are rows of memory that lie evenly, and whole steps of what is packed are there.
+  bool canLoadTiles() {
+    SliceType rowType = contraction.rows.getSlice().getType();
+    AffineMap rows = contraction.rows.getMap(), along = contraction.lanes.getMap();
+    for (int64_t term = 1; term < kernel.stepTerms(); ++term)
+      if (distance(rowType, rows, 0, {0, 0}, {0, term}) != term)
+        return false;
+    if (contraction.row >= 0 && !rowsApart(rowType, rows))
+      return false;
+    if (!isPackedInDepth())
+      return packsPanels();
+    SliceType laneType = contraction.lanes.getSlice().getType();
+    for (int64_t lane = 1; lane < width(); ++lane)
+      if (distance(laneType, along, 0, {0, lane}, {0, 0}) != lane * depth)
+        return false;
+    return groupsApart() && holdsWholeSteps();
+  }
+
+  /// Elements from a row of a tile to the next; nothing if they are not evenly apart.
+  std::optional<int64_t> rowsApart(SliceType type, AffineMap map) {
+    std::optional<int64_t> apart = distance(type, map, {0, 0, 0}, {1, 0, 0});
+    for (int64_t row = 2; apart && row < block.rows; ++row)
+      if (distance(type, map, {0, 0, 0}, {row, 0, 0}) != row * *apart)
+        return std::nullopt;
+    return apart;
+  }
+
+  /// Elements from a group of terms that lie side by side to the next.
+  std::optional<int64_t> groupsApart() {
+    SliceType type = contraction.lanes.getSlice().getType();
+    AffineMap map = contraction.lanes.getMap();
+    std::optional<int64_t> apart = distance(type, map, 0, {0, 0}, {0, depth});
+    for (int64_t group = 2; apart && group < kTileRows; ++group)
+      if (distance(type, map, 0, {0, 0}, {0, group * depth}) != group * *apart)
+        return std::nullopt;
+    return apart;
+  }
+
+  /// Whether what is packed is filled up to whole steps, along the one dim of it that counts groups.
+  bool holdsWholeSteps() {
+    AffineMap map = contraction.lanes.getMap();
+    ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
+    int64_t counting = 0;
+    bool whole = true;
+    for (auto [index, size] : llvm::drop_end(llvm::zip_equal(map.getResults(), shape)))
+      if (index.isFunctionOfDim(layout.dim)) {
+        ++counting;
+        whole &= size % kTileRows == 0;
+      }
+    return counting == 1 && whole;
+  }
+
+  /// Whether tiles of sums can be moved from and to their slice. Otherwise vectors of them are, by way of the stack.
+  bool sumsLieAsTiles(int64_t count) {
+    if (!keepsSums() || count != width())
+      return false;
+    for (int64_t lane = 1; lane < width(); ++lane)
+      if (distance(accumulatorType(), accumulatorMap(), 0, {0, lane}, {0, 0}) != lane)
+        return false;
+    return contraction.row < 0 || rowsApart(accumulatorType(), accumulatorMap());
+  }
+
+  // --- the block ---------------------------------------------------------------------------------------------------
+
+  void emitBlock(int64_t rows, int64_t count) override {
+    startTiles(rows, count);
+    sumTiles(contraction.reduced, rows, count);
+    if (sumsLieAsTiles(count))
+      return tiles.storeSums(sumsInMemory(), rows, count);
+    tiles.storeSums(sumsOnStack(), rows, count);
+    forSums(rows, count, [&](Value place, int64_t vector) {
+      auto type = VectorType::get({lanes}, element);
+      Value sums =
+          vector::LoadOp::create(builder, loc, type, stackSums, ValueRange{place, constantIndex(vector * lanes)});
+      storeSums(sums, 0, vector, count);
+    });
+  }
+
+  /// Begins with the init, or with what is in the slice.
+  void startTiles(int64_t rows, int64_t count) {
+    bool goesOn = !init() || (current && sumsInSlice);
+    if (!goesOn && init() == builder.getZeroAttr(element))
+      return tiles.clearSums(rows, count);
+    if (goesOn && sumsLieAsTiles(count))
+      return tiles.loadSums(sumsInMemory(), rows, count);
+    TilePlace place = sumsOnStack();
+    forSums(rows, count, [&](Value at, int64_t vector) {
+      Value sums = goesOn ? loadSums(0, vector, count) : broadcast(constant(init()));
+      vector::StoreOp::create(builder, loc, sums, stackSums, ValueRange{at, constantIndex(vector * lanes)});
+    });
+    tiles.loadSums(place, rows, count);
+  }
+
+  void sumTiles(ArrayRef<int64_t> dims, int64_t rows, int64_t count) {
+    int64_t dim = dims.front();
+    if (dim == layout.dim)
+      return sumSteps(rows, count);
+    loop(offsets[dim], endOf(dim), 1, [&](Value index) {
+      indices[dim] = index;
+      sumTiles(dims.drop_front(), rows, count);
+    });
+  }
+
+  /// Rows of the last step are copied first, with zeros behind their last terms: there may be infinities, or no memory.
+  void sumSteps(int64_t rows, int64_t count) {
+    int64_t terms = current ? current->steps * depth + current->rest : length;
+    int64_t whole = terms / kernel.stepTerms(), rest = terms % kernel.stepTerms();
+    auto begin = [&](Value step) { indices[layout.dim] = add(current ? current->first : firstStep, step); };
+    if (whole > 0)
+      loop(constantIndex(0), constantIndex(whole * stepsTogether()), stepsTogether(), [&](Value step) {
+        begin(step);
+        tiles.multiplyAdd(rowsInMemory(), groupsOfLanes(step), rows, count);
+      });
+    if (rest == 0)
+      return;
+    Value step = constantIndex(whole * stepsTogether());
+    begin(step);
+    tiles.multiplyAdd(copyRows(rows, rest), groupsOfLanes(step), rows, count);
+  }
+
+  TilePlace copyRows(int64_t rows, int64_t terms) {
+    Value memory = outer.lookup(contraction.rows.getSlice());
+    auto type = VectorType::get({kernel.stepTerms()}, cast<MemRefType>(memory.getType()).getElementType());
+    if (!stackRows)
+      stackRows = allocatePanel({block.rows, kernel.stepTerms()}, type.getElementType());
+    Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
+                                                ArrayRef<int64_t>{terms});
+    forRows(rows, [&](Value row) {
+      SmallVector<Value> index = at(contraction.rows.getMap(), 0, 0);
+      Value copied = vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
+      vector::StoreOp::create(builder, loc, copied, stackRows, ValueRange{row, constantIndex(0)});
+    });
+    return {stackRows, {constantIndex(0), constantIndex(0)}, kTileRowBytes};
+  }
+
+  // --- places ------------------------------------------------------------------------------------------------------
+
+  TilePlace rowsInMemory() {
+    AffineMap map = contraction.rows.getMap();
+    SliceType type = contraction.rows.getSlice().getType();
+    return {outer.lookup(contraction.rows.getSlice()), at(map, 0, 0), bytesApart(type, map)};
+  }
+
+  TilePlace groupsOfLanes(Value step) {
+    if (current)
+      return {packed, inPanel(step, 0), width() * depth * elementBytes(storedLanes())};
+    return {outer.lookup(contraction.lanes.getSlice()), at(contraction.lanes.getMap(), 0, 0),
+            *groupsApart() * elementBytes(storedLanes())};
+  }
+
+  TilePlace sumsInMemory() {
+    return {outer.lookup(compute.getAccs()[0]), at(accumulatorMap(), 0, 0),
+            bytesApart(accumulatorType(), accumulatorMap())};
+  }
+
+  TilePlace sumsOnStack() {
+    if (!stackSums)
+      stackSums = allocatePanel({block.rows, width()}, element);
+    return {stackSums, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
+  }
+
+  int64_t bytesApart(SliceType type, AffineMap map) {
+    return contraction.row < 0 ? kTileRowBytes : *rowsApart(type, map) * elementBytes(type.getElementType());
+  }
+
+  /// Calls `body` with each row of the block, from 0, while the index of rows is there.
+  void forRows(int64_t rows, llvm::function_ref<void(Value row)> body) {
+    Value first = contraction.row < 0 ? Value() : indices[contraction.row];
+    loop(constantIndex(0), constantIndex(rows), 1, [&](Value row) {
+      if (first)
+        indices[contraction.row] = add(first, row);
+      body(row);
+    });
+    if (first)
+      indices[contraction.row] = first;
+  }
+
+  /// Each vector of sums: of which row, and which of the row.
+  void forSums(int64_t rows, int64_t count, llvm::function_ref<void(Value row, int64_t vector)> body) {
+    forRows(rows, [&](Value row) {
+      for (int64_t vector = 0; vector * lanes < count; ++vector)
+        body(row, vector);
+    });
+  }
+
+  TileRegisters tiles;
+  Value configuration, stackSums, stackRows; ///< memory for tile registers, once it is needed
+};
+} // namespace
+
+std::unique_ptr<ContractionLoops> tilewright::makeTileBlocks(OpBuilder &builder, const ContractionNest &nest) {
+  return std::make_unique<TileBlocks>(builder, nest);
+}

@@ -1,0 +1,217 @@
+// Register blocks whose sums are vectors: a step is an instruction for each of them, with a row's factor in all lanes.
+#include "passes/codegen/cpu/ContractionLoops.h"
+#include "passes/target/MicroKernelBody.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kBlocksToPack = 4;            ///< of rows that make it worth to put the terms of a step side by side
+constexpr int64_t kBlocksToCopy = 16;           ///< ... to copy a panel whose steps lie apart, measured on Zen 5
+constexpr int64_t kPanelBytes = 8 * 1024;       ///< on the stack, and in L1 beside the rows
+constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< of a panel, from which on the first row block would wait for memory
+constexpr int64_t kLineBytes = 64;
+
+class VectorBlocks : public ContractionLoops {
+public:
+  using ContractionLoops::ContractionLoops;
+
+private:
+  int64_t vectorsOf(int64_t count) const { return llvm::divideCeil(count, lanes); }
+
+  /// Where lanes do not fill a register block, more rows keep as many sums.
+  int64_t rowsTogether(int64_t count) override { return block.rows * (block.vectors / vectorsOf(count)); }
+
+  // --- panels ------------------------------------------------------------------------------------------------------
+
+  bool blocksTerms() override {
+    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.row >= 0 &&
+           contraction.reduced.size() == 1 && keepsSums();
+  }
+
+  bool packsPanels() override {
+    if (contraction.row < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsSums())
+      return false;
+    int64_t rows = compute.getSizes()[contraction.row];
+    if (depth > 1)
+      return rows >= kBlocksToPack * block.rows;
+    SliceType type = contraction.lanes.getSlice().getType();
+    return blocksTerms() && rows >= kBlocksToCopy * block.rows &&
+           terms * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
+           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, 1}) != panel;
+  }
+
+  int64_t panelBytes() override { return kPanelBytes; }
+  bool stopsBetweenPanels(int64_t) override { return true; }
+
+  // --- prefetching -------------------------------------------------------------------------------------------------
+
+  /// The panel behind the one that row blocks read comes into the L2 while the last of them compute. The first row
+  /// block of it would wait for each line otherwise: it reads them faster than memory gives them.
+  struct Prefetch {
+    SmallVector<Value> panel; ///< where it begins
+    Value slot;               ///< how many steps of row blocks have prefetched before this one
+    int64_t lines, slots;     ///< so many lines in so many slots
+  };
+
+  /// Whether panels of so many steps lie one behind the other, each step by step.
+  bool panelsLieInLine(int64_t steps) {
+    SliceType type = contraction.lanes.getSlice().getType();
+    int64_t stepElements = width() * depth;
+    return type.getSpace() == Space::global && !packed && contraction.reduced.size() == 1 &&
+           llvm::product_of(type.getShape()) > steps * stepElements &&
+           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
+  }
+
+  void beginPrefetching(int64_t together) {
+    int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedLanes());
+    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.row], together);
+    if (rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
+      return;
+    int64_t lines = llvm::divideCeil(bytes, kLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
+    int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
+    Value row = arith::SubIOp::create(builder, loc, indices[contraction.row], offsets[contraction.row]);
+    Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
+    Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
+    before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
+    indices[layout.dim] = current ? current->first : depth == 1 && !blocksTerms() ? offsets[layout.dim] : firstStep;
+    prefetch = Prefetch{at(contraction.lanes.getMap(), 0, 0),
+                        arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
+    prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
+  }
+
+  void prefetchAt(Value step) {
+    if (!prefetch)
+      return;
+    Value slot = arith::DivUIOp::create(builder, loc, add(prefetch->slot, step), constantIndex(prefetch->slots));
+    int64_t perLine = kLineBytes / elementBytes(storedLanes());
+    Value element = arith::MulIOp::create(builder, loc, slot, constantIndex(prefetch->lines * perLine));
+    for (int64_t line = 0; line < prefetch->lines; ++line) {
+      SmallVector<Value> at(prefetch->panel);
+      at.back() = add(at.back(), add(element, constantIndex(line * perLine)));
+      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.lanes.getSlice()), at, /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+    }
+  }
+
+  // --- the block ---------------------------------------------------------------------------------------------------
+
+  void emitBlock(int64_t rows, int64_t count) override {
+    if (contraction.row >= 0)
+      beginPrefetching(rowsTogether(count));
+    int64_t vectors = vectorsOf(count);
+    SmallVector<Value> sums = start(rows, count);
+    if (kernel.hasOffset)
+      sums.append(vectors, zeros(VectorType::get({lanes}, element)));
+    sums = current ? reducePanel(sums, rows, count) : reduce(contraction.reduced, sums, rows, count);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t vector = 0; vector < vectors; ++vector) {
+        Value sum = sums[row * vectors + vector];
+        if (kernel.hasOffset)
+          sum = arith::SubIOp::create(builder, loc, sum, sums[rows * vectors + vector]);
+        storeSums(sum, row, vector, count);
+      }
+    prefetch.reset();
+  }
+
+  /// What the sums begin with: the init, or what is in the slice.
+  SmallVector<Value> start(int64_t rows, int64_t count) {
+    if (init() && !current)
+      return SmallVector<Value>(rows * vectorsOf(count), broadcast(constant(init())));
+    SmallVector<Value> sums;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t vector = 0; vector < vectorsOf(count); ++vector)
+        sums.push_back(loadSums(row, vector, count));
+    return sums;
+  }
+
+  SmallVector<Value> reduce(ArrayRef<int64_t> dims, ValueRange sums, int64_t rows, int64_t count) {
+    if (dims.empty())
+      return multiplyAdd(sums, rows, count, 1);
+    int64_t dim = dims.front();
+    if (depth > 1 && dim == layout.dim)
+      return reduceSteps(dim, sums, rows, count);
+    return carry(offsets[dim], endOf(dim), sums, [&](Value index, ValueRange now) {
+      indices[dim] = index;
+      if (prefetch)
+        prefetchAt(arith::SubIOp::create(builder, loc, index, offsets[dim]));
+      return reduce(dims.drop_front(), now, rows, count);
+    });
+  }
+
+  /// The innermost loop, whose index counts steps of several terms, and the terms that are left.
+  SmallVector<Value> reduceSteps(int64_t dim, ValueRange sums, int64_t rows, int64_t count) {
+    int64_t whole = length / depth, rest = length % depth;
+    SmallVector<Value> now(sums);
+    if (whole > 0)
+      now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
+        indices[dim] = add(firstStep, index);
+        prefetchAt(index);
+        return multiplyAdd(carried, rows, count, depth);
+      });
+    if (rest == 0)
+      return now;
+    indices[dim] = add(firstStep, constantIndex(whole));
+    return multiplyAdd(now, rows, count, rest);
+  }
+
+  SmallVector<Value> reducePanel(SmallVector<Value> sums, int64_t rows, int64_t count) {
+    auto at = [&](Value step, ValueRange carried, int64_t terms) {
+      current->step = step;
+      indices[layout.dim] = add(current->first, step);
+      prefetchAt(step);
+      return multiplyAdd(carried, rows, count, terms);
+    };
+    if (current->steps > 0)
+      sums = carry(constantIndex(0), constantIndex(current->steps), sums,
+                   [&](Value step, ValueRange carried) { return at(step, carried, depth); });
+    if (current->rest > 0)
+      sums = at(constantIndex(current->steps), sums, current->rest);
+    return sums;
+  }
+
+  SmallVector<Value> carry(Value low, Value high, ValueRange values,
+                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(1), values);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// One step for each sum, with `terms` of the step's terms; the others are zero.
+  SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t terms) {
+    int64_t vectors = vectorsOf(count);
+    SmallVector<Value> along, next;
+    for (int64_t vector = 0; vector < vectors; ++vector)
+      along.push_back(current && packed ? loadPacked(vector) : loadLanes(vector, count, terms));
+    ImplicitLocOpBuilder steps(loc, builder);
+    for (int64_t row = 0; row < rows; ++row) {
+      Value factor = loadRow(row, terms);
+      for (int64_t vector = 0; vector < vectors; ++vector)
+        next.push_back(emitStep(kernel, steps, carried[row * vectors + vector], factor, along[vector]));
+    }
+    for (int64_t vector = 0; kernel.hasOffset && vector < vectors; ++vector)
+      next.push_back(emitStep(kernel, steps, carried[rows * vectors + vector],
+                              zeros(cast<VectorType>(along[vector].getType())), along[vector]));
+    return next;
+  }
+
+  Value loadPacked(int64_t vector) {
+    auto type = VectorType::get({lanes * depth}, cast<MemRefType>(packed.getType()).getElementType());
+    return vector::LoadOp::create(builder, loc, type, packed, inPanel(current->step, vector));
+  }
+
+  std::optional<Prefetch> prefetch; ///< while a row block's steps are emitted
+};
+} // namespace
+
+std::unique_ptr<ContractionLoops> tilewright::makeVectorBlocks(OpBuilder &builder, const ContractionNest &nest) {
+  return std::make_unique<VectorBlocks>(builder, nest);
+}
