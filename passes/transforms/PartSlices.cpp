@@ -1,0 +1,136 @@
+#include "passes/transforms/PartSlices.h"
+
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+int64_t PartSlices::placeOfIndex(ExprOp root, AffineExpr index) {
+  auto dim = dyn_cast<AffineDimExpr>(index);
+  return dim ? placeOf(root)[dim.getPosition()] : -1;
+}
+
+AffineExpr PartSlices::offsetOf(int64_t dim) {
+  AffineExpr expr = getAffineDimExpr(dim, context());
+  return hasOffset(dim) ? expr - getAffineSymbolExpr(dim, context()) : expr;
+}
+
+Value PartSlices::bindingOf(Value argument) { return bindings[cast<BlockArgument>(argument).getArgNumber()]; }
+
+SmallVector<unsigned> PartSlices::escapingAs(Value tensor) {
+  SmallVector<unsigned> outputs;
+  auto yield = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+  for (auto [i, value] : llvm::enumerate(yield.getValues()))
+    if (value == tensor)
+      outputs.push_back(i);
+  return outputs;
+}
+
+// --- buffers --------------------------------------------------------------------------------------------------------
+
+Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
+  return AllocOp::create(builder, loc, SliceType::get(context(), shape, element, Space::block), IntegerAttr());
+}
+
+SmallVector<int64_t> PartSlices::tileShape(ExprOp root, unsigned result) {
+  return llvm::map_to_vector(root.getResultMap(result).getResults(), [&](AffineExpr index) -> int64_t {
+    int64_t place = placeOfIndex(root, index);
+    return place < 0 ? 1 : tiles[place];
+  });
+}
+
+static bool feedsContraction(Value tensor) {
+  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+    if (auto connect = dyn_cast<ConnectOp>(user))
+      return feedsContraction(connect.getResult());
+    auto root = dyn_cast<ExprOp>(user);
+    return root && root.getMicroKernel();
+  });
+}
+
+static bool followsContraction(ExprOp root) {
+  return llvm::any_of(root.getInputs(), [](Value input) {
+    while (auto connect = input.getDefiningOp<ConnectOp>())
+      input = connect.getValue();
+    auto producer = input.getDefiningOp<ExprOp>();
+    return producer && producer.getMicroKernel();
+  });
+}
+
+Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
+  auto root = tensor.getDefiningOp<ExprOp>();
+  SmallVector<int64_t> shape = tileShape(root, cast<OpResult>(tensor).getResultNumber());
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  bool meetsContraction = feedsContraction(tensor) || (!root.isReduction() && followsContraction(root));
+  if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && !shape.empty())
+    shape.back() = paddedLine(shape.back(), elementBytes(element));
+  return allocate(builder, root.getLoc(), shape, element);
+}
+
+Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
+  SmallVector<int64_t> shape;
+  for (AffineExpr expr : access.map.getResults())
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      shape.push_back(tiles[dim.getPosition()]);
+  Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
+  return allocate(builder, subprogram.getLoc(), shape, element);
+}
+
+// --- indices --------------------------------------------------------------------------------------------------------
+
+AffineMap PartSlices::toNest(ArrayRef<AffineExpr> exprs, const Nest &nest) {
+  SmallVector<AffineExpr> dims(extents.size(), getAffineConstantExpr(0, context())), symbols(dims);
+  for (auto [position, dim] : llvm::enumerate(nest.dims)) {
+    dims[dim] = getAffineDimExpr(position, context());
+    symbols[dim] = getAffineSymbolExpr(position, context());
+  }
+  return AffineMap::get(extents.size(), extents.size(), exprs, context())
+      .replaceDimsAndSymbols(dims, symbols, nest.dims.size(), nest.dims.size());
+}
+
+IntegerSet PartSlices::toNest(IntegerSet set, const Nest &nest) {
+  SmallVector<AffineExpr> dims(extents.size(), getAffineConstantExpr(0, context()));
+  for (auto [position, dim] : llvm::enumerate(nest.dims))
+    dims[dim] = getAffineDimExpr(position, context());
+  return set.replaceDimsAndSymbols(dims, {}, nest.dims.size(), nest.dims.size());
+}
+
+AffineMap PartSlices::stagedIndex(const SpaceAccess &access, const Nest &nest) {
+  SmallVector<AffineExpr> exprs;
+  for (AffineExpr expr : access.map.getResults())
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      exprs.push_back(offsetOf(dim.getPosition()));
+  return toNest(exprs, nest);
+}
+
+AffineMap PartSlices::bufferIndex(Value tensor, AffineMap map, const Nest &nest) {
+  auto root = tensor.getDefiningOp<ExprOp>();
+  AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
+  SmallVector<AffineExpr> exprs;
+  for (auto [index, expr] : llvm::zip(map.getResults(), written.getResults())) {
+    int64_t place = placeOfIndex(root, expr);
+    exprs.push_back(place >= 0 && hasOffset(place) ? index - getAffineSymbolExpr(place, context()) : index);
+  }
+  return toNest(exprs, nest);
+}
+
+SmallVector<AffineExpr> PartSlices::resultIndex(ExprOp root, unsigned result, bool inBuffer) {
+  SmallVector<AffineExpr> exprs;
+  for (AffineExpr expr : root.getResultMap(result).getResults()) {
+    int64_t place = placeOfIndex(root, expr);
+    exprs.push_back(place < 0  ? getAffineConstantExpr(0, context())
+                    : inBuffer ? offsetOf(place)
+                               : getAffineDimExpr(place, context()));
+  }
+  return exprs;
+}
+
+Nest PartSlices::rowsOf(ExprOp root, unsigned result) {
+  Nest rows;
+  for (AffineExpr expr : root.getResultMap(result).getResults())
+    if (int64_t place = placeOfIndex(root, expr); place >= 0)
+      rows.dims.push_back(place);
+  llvm::sort(rows.dims);
+  return rows;
+}

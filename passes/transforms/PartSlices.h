@@ -1,0 +1,59 @@
+// Where the values of a part of a tile program lie: in bindings or in buffers of its tiles, and the maps that index
+// them in a loop nest.
+#ifndef TILEWRIGHT_TRANSFORMS_PARTSLICES_H
+#define TILEWRIGHT_TRANSFORMS_PARTSLICES_H
+
+#include "passes/transforms/Movement.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace tilewright {
+
+class PartSlices {
+public:
+  PartSlices(tile::SubprogramOp subprogram, mlir::ValueRange bindings, Movement movement)
+      : subprogram(subprogram), bindings(bindings), movement(std::move(movement)), extents(subprogram.getExtents()),
+        tiles(subprogram.getTiles()) {}
+
+protected:
+  mlir::MLIRContext *context() { return subprogram.getContext(); }
+  /// Whether a tile begins elsewhere than at zero of a dim.
+  bool hasOffset(int64_t dim) { return dim == movement.walked || llvm::is_contained(subprogram.getGrid(), dim); }
+  /// Where in the space the domain dim stands that a result index is, or -1.
+  static int64_t placeOfIndex(tile::ExprOp root, mlir::AffineExpr index);
+
+  mlir::Value bindingOf(mlir::Value argument);
+  mlir::Value outputBinding(unsigned result) { return bindings[subprogram.getInputs().size() + result]; }
+  /// The results of the subprogram that are this tensor.
+  llvm::SmallVector<unsigned> escapingAs(mlir::Value tensor);
+
+  /// A buffer for the tile of a root result: its dims have the tile sizes of the space.
+  mlir::Value allocateTile(mlir::OpBuilder &builder, mlir::Value tensor);
+  /// A buffer for a staged slice of an input, one dim per dim of the space that the access uses.
+  mlir::Value allocateSlice(mlir::OpBuilder &builder, const SpaceAccess &access);
+  mlir::Value allocate(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element);
+  /// The sizes of a root result's tile.
+  llvm::SmallVector<int64_t> tileShape(tile::ExprOp root, unsigned result);
+
+  /// Maps over the whole space to maps over the dims of a nest (with a symbol per dim for its offset).
+  mlir::AffineMap toNest(llvm::ArrayRef<mlir::AffineExpr> exprs, const Nest &nest);
+  mlir::IntegerSet toNest(mlir::IntegerSet set, const Nest &nest);
+  mlir::AffineMap stagedIndex(const SpaceAccess &access, const Nest &nest);
+  /// A tile buffer holds the elements of the tile alone: its index is the tensor's less the tile's offsets.
+  mlir::AffineMap bufferIndex(mlir::Value tensor, mlir::AffineMap map, const Nest &nest);
+  llvm::SmallVector<mlir::AffineExpr> resultIndex(tile::ExprOp root, unsigned result, bool inBuffer);
+  /// A nest over the elements that a root leaves.
+  Nest rowsOf(tile::ExprOp root, unsigned result = 0);
+
+  tile::SubprogramOp subprogram;
+  mlir::ValueRange bindings;
+  Movement movement;
+  llvm::ArrayRef<int64_t> extents, tiles;
+
+private:
+  mlir::AffineExpr offsetOf(int64_t dim);
+};
+
+} // namespace tilewright
+
+#endif
