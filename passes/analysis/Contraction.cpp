@@ -7,12 +7,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-static Block &bodyOf(const TensorExpr &expr) {
-  if (auto structured = dyn_cast<linalg::LinalgOp>(expr.op))
-    return *structured.getBlock();
-  return cast<tile::ExprOp>(expr.op).getBodyBlock();
-}
-
 static std::string nameOf(Type type) {
   std::string name;
   llvm::raw_string_ostream(name) << type;
@@ -68,8 +62,7 @@ std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value
 }
 
 static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::string *reason = nullptr) {
-  Block &body = bodyOf(expr);
-  return matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2), reason);
+  return matchSumOfProducts(expr.body()->getTerminator()->getOperand(0), expr.body()->getArgument(2), reason);
 }
 
 std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {

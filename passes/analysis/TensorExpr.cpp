@@ -89,14 +89,6 @@ bool isFree(Operation &op) {
          isa<linalg::IndexOp, tile::IndexOp, tile::WithinOp, arith::IndexCastOp, arith::IndexCastUIOp>(op);
 }
 
-Block *bodyOf(Operation *op) {
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-    return structured.getBlock();
-  if (auto expr = dyn_cast<tile::ExprOp>(op))
-    return &expr.getBodyBlock();
-  return nullptr;
-}
-
 void classify(TensorExpr &expr, Block &body) {
   if (!expr.reductions.empty())
     expr.kind = isContraction(expr, body) ? ExprKind::contraction : ExprKind::reduction;
@@ -193,6 +185,14 @@ StringRef stringify(ExprKind kind) {
   llvm_unreachable("unknown kind");
 }
 
+Block *TensorExpr::body() const {
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+    return structured.getBlock();
+  if (auto expr = dyn_cast<tile::ExprOp>(op))
+    return &expr.getBodyBlock();
+  return nullptr;
+}
+
 AffineMap TensorExpr::pointOf(unsigned result) const {
   SmallVector<AffineExpr> dims(domain.size(), getAffineConstantExpr(0, op->getContext()));
   for (auto [position, index] : llvm::enumerate(results[result].getResults()))
@@ -204,10 +204,9 @@ AffineMap TensorExpr::pointOf(unsigned result) const {
 int64_t TensorExpr::domainSize() const { return llvm::product_of(domain); }
 
 int64_t TensorExpr::arithmetic() const {
-  Block *body = bodyOf(op);
-  if (kind == ExprKind::movement || !body)
+  if (kind == ExprKind::movement || !body())
     return 0;
-  return llvm::count_if(*body, [](Operation &op) { return !isFree(op); }) * domainSize();
+  return llvm::count_if(*body(), [](Operation &op) { return !isFree(op); }) * domainSize();
 }
 
 TypedAttr constantElement(Value value) {

@@ -37,6 +37,8 @@ struct TensorExpr {
   llvm::SmallVector<mlir::AffineMap> results; ///< result index per result, a projected permutation of the domain
 
   bool oneReliesOnOne() const { return reductions.empty(); }
+  /// What computes an element; null where elements only move.
+  mlir::Block *body() const;
   /// The point of the domain that an element of a result belongs to, zero along dims that it does not tell.
   mlir::AffineMap pointOf(unsigned result) const;
   int64_t domainSize() const;

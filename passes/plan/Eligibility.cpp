@@ -64,14 +64,6 @@ std::string whyNotInBody(Operation &op) {
   return "";
 }
 
-Block *bodyOf(Operation *op) {
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-    return structured.getBlock();
-  if (auto expr = dyn_cast<tile::ExprOp>(op))
-    return &expr.getBodyBlock();
-  return nullptr;
-}
-
 bool isQuasiProjection(AffineMap map) {
   return llvm::all_of(map.getResults(), [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); });
 }
@@ -120,7 +112,7 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
        llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()), SmallVector<Type>(expr.op->getResultTypes())))
     if (!isSupportedElement(getElementTypeOrSelf(type)))
       return "elements of type " + spell(getElementTypeOrSelf(type)) + " have no code generation";
-  if (Block *body = bodyOf(expr.op))
+  if (Block *body = expr.body())
     for (Operation &op : *body)
       if (std::string why = whyNotInBody(op); !why.empty())
         return why;
@@ -128,7 +120,7 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
 }
 
 int64_t tilewright::specialOps(const TensorExpr &expr) {
-  Block *body = bodyOf(expr.op);
+  Block *body = expr.body();
   if (!body)
     return 0;
   return llvm::count_if(*body, [](Operation &op) {
