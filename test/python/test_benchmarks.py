@@ -61,9 +61,11 @@ def _measured(peers: dict[str, str], folder: Path, *, plan: Plan = _QUICK) -> li
     ("peer", "status", "reason"),
     [
         ("fake_peers:Crashing", "crashed", "SIGSEGV"),
-        ("fake_peers:CrashingLater", "crashed", "SIGKILL"),
         ("fake_peers:Refusing", "unsupported", "knows no such operator"),
         ("fake_peers:Wrong", "wrong", "relative error"),
+        ("fake_peers:NotANumber", "wrong", "output 0 has NaN"),
+        ("fake_peers:Misshapen", "wrong", "output 0 has the shape (6, 13), not (7, 13)"),
+        ("fake_peers:Silent", "wrong", "0 outputs, not 1"),
         ("no_such_package:Peer", "not installed", "no_such_package"),
     ],
 )
@@ -75,6 +77,18 @@ def test_failure_is_in_the_row_and_others_go_on(peer: str, status: str, reason: 
     assert honest.status == "ok"
     assert honest.turns >= _QUICK.rounds * _QUICK.least_turns
     assert honest.median_s is not None
+
+
+@pytest.mark.parametrize("call", [1, 2, 4, 6])
+def test_crash_in_any_call_is_in_the_row(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preparing, checking, choosing how many calls fill a burst, deciding whether kernels are timed apart."""
+    monkeypatch.setenv("CRASH_AT", str(call))
+    plan = replace(_QUICK, rounds=1)
+    peers = {"crashing": "fake_peers:CrashingLater", "honest": "fake_peers:Honest"}
+    [result] = _measured(peers, tmp_path, plan=plan)
+    crashing, honest = make_rows([result])
+    assert (crashing.status, honest.status) == ("crashed", "ok")
+    assert "SIGKILL" in crashing.reason
 
 
 def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
