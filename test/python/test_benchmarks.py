@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
@@ -429,6 +431,15 @@ def test_suite_has_both_types_and_the_random_stitches() -> None:
 
 _SMALL_VIT = VitOptions(layers=1, hidden=32, heads=2, image=32, patch=8, classes=5)
 _SMALL_SWIN = SwinOptions(depths=(2, 2), heads=(2, 4), hidden=16, image=56, classes=5)
+
+
+@pytest.mark.parametrize("name", ["softmax-77x77x5", "no-such"])
+def test_workload_that_cannot_be_written_is_one_line(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.workloads", name, "-o", str(tmp_path / "no" / "such.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize("build", [partial(vit, _SMALL_VIT), partial(swin, _SMALL_SWIN)])
