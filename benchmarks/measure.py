@@ -208,17 +208,23 @@ class _Round:
     def _check(self, system: str, record: Record) -> None:
         folder = self._item.cache(system) / "outputs"
         self._ask(system, "outputs", repetitions=1, folder=str(folder))
-        error = _largest_error(arrays.load(folder), self._expected)
+        outputs = arrays.load(folder)
+        error = _largest_error(outputs, self._expected)
         record.max_rel_error = max(error, record.max_rel_error or 0.0)
         bound = model_tolerance(self._model)
         if not error <= bound:
-            raise PeerError("wrong", f"relative error {error:.1e} is above {bound:.0e}")
+            reason = (
+                _no_numbers(outputs, self._expected) or f"relative error {error:.1e} is above {bound:.0e}"
+            )
+            raise PeerError("wrong", reason)
 
     def _is_short(self) -> bool:
         """Whether kernels are timed apart, since some system's call is short; the first round decides."""
         assert self._item.result is not None
         if self._item.result.is_short is None:
-            seconds = [self._time(name)[1] for name in self._running()]
+            seconds: list[float] = []
+            for system in self._running():
+                self._attempt(system, lambda name: seconds.append(self._time(name)[1]))
             self._item.result.is_short = min(seconds, default=math.inf) < SHORT_SECONDS
         return self._item.result.is_short
 
@@ -296,3 +302,15 @@ def _largest_error(outputs: Sequence[arrays.Array], expected: Sequence[arrays.Ar
     if len(outputs) != len(expected):
         return math.inf
     return max(relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True))
+
+
+def _no_numbers(outputs: Sequence[arrays.Array], expected: Sequence[arrays.Array]) -> str:
+    """Why the error is infinite; empty where it is not."""
+    if len(outputs) != len(expected):
+        return f"{len(outputs)} outputs, not {len(expected)}"
+    for index, (y, y64) in enumerate(zip(outputs, expected, strict=True)):
+        if y.shape != y64.shape:
+            return f"output {index} has the shape {y.shape}, not {y64.shape}"
+        if math.isinf(relative_error(y, y64)):
+            return f"output {index} has NaN or infinities in other places than the result"
+    return ""

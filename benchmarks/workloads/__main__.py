@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,11 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.output == "-":
         sys.stdout.buffer.write(data)
-    else:
-        with Path(options.output).open("wb") as file:
-            file.write(data)
+        return 0
+    try:
+        Path(options.output).write_bytes(data)
+    except OSError as error:
+        print(f"error: {options.output}: cannot be written ({error.strerror})", file=sys.stderr)
+        return 1
     return 0
 
 
 if __name__ == "__main__":
+    # `--list | head` ends it quietly.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
@@ -70,17 +71,44 @@ class NotRepeating(Honest):
 
 
 class Wrong(Honest):
+    """Off by one."""
+
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
-        return _OffByOne(onnx.load(model), inputs)
+        return _Changed(onnx.load(model), inputs, lambda result: [result + 1])
 
 
-class _OffByOne(Evaluation):
+class NotANumber(Honest):
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
+        return _Changed(onnx.load(model), inputs, lambda result: [result * np.nan])
+
+
+class Misshapen(Honest):
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
+        return _Changed(onnx.load(model), inputs, lambda result: [result[:-1]])
+
+
+class Silent(Honest):
+    """Gives no outputs."""
+
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
+        return _Changed(onnx.load(model), inputs, lambda result: [])
+
+
+class _Changed(Evaluation):
+    """Every output becomes what `change` makes of it."""
+
+    def __init__(
+        self, model: onnx.ModelProto, inputs: Sequence[Array], change: Callable[[Array], list[Array]]
+    ) -> None:
+        super().__init__(model, inputs)
+        self._change = change
+
     def outputs(self) -> list[Array]:
-        return [result + 1 for result in super().outputs()]
+        return [other for result in super().outputs() for other in self._change(result)]
 
 
 class CrashingLater(Honest):
-    """Dies in its turn, after its outputs were right."""
+    """Dies in the call that the environment variable CRASH_AT numbers."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         return _Mortal(onnx.load(model), inputs)
@@ -91,6 +119,6 @@ class _Mortal(Evaluation):
 
     def call(self) -> None:
         self._calls += 1
-        if self._calls > 3:
+        if self._calls == int(os.environ["CRASH_AT"]):
             os.kill(os.getpid(), signal.SIGKILL)
         super().call()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
@@ -61,9 +63,11 @@ def _measured(peers: dict[str, str], folder: Path, *, plan: Plan = _QUICK) -> li
     ("peer", "status", "reason"),
     [
         ("fake_peers:Crashing", "crashed", "SIGSEGV"),
-        ("fake_peers:CrashingLater", "crashed", "SIGKILL"),
         ("fake_peers:Refusing", "unsupported", "knows no such operator"),
         ("fake_peers:Wrong", "wrong", "relative error"),
+        ("fake_peers:NotANumber", "wrong", "output 0 has NaN"),
+        ("fake_peers:Misshapen", "wrong", "output 0 has the shape (6, 13), not (7, 13)"),
+        ("fake_peers:Silent", "wrong", "0 outputs, not 1"),
         ("no_such_package:Peer", "not installed", "no_such_package"),
     ],
 )
@@ -75,6 +79,18 @@ def test_failure_is_in_the_row_and_others_go_on(peer: str, status: str, reason: 
     assert honest.status == "ok"
     assert honest.turns >= _QUICK.rounds * _QUICK.least_turns
     assert honest.median_s is not None
+
+
+@pytest.mark.parametrize("call", [1, 2, 4, 6])
+def test_crash_in_any_call_is_in_the_row(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preparing, checking, choosing how many calls fill a burst, deciding whether kernels are timed apart."""
+    monkeypatch.setenv("CRASH_AT", str(call))
+    plan = replace(_QUICK, rounds=1)
+    peers = {"crashing": "fake_peers:CrashingLater", "honest": "fake_peers:Honest"}
+    [result] = _measured(peers, tmp_path, plan=plan)
+    crashing, honest = make_rows([result])
+    assert (crashing.status, honest.status) == ("crashed", "ok")
+    assert "SIGKILL" in crashing.reason
 
 
 def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
@@ -415,6 +431,15 @@ def test_suite_has_both_types_and_the_random_stitches() -> None:
 
 _SMALL_VIT = VitOptions(layers=1, hidden=32, heads=2, image=32, patch=8, classes=5)
 _SMALL_SWIN = SwinOptions(depths=(2, 2), heads=(2, 4), hidden=16, image=56, classes=5)
+
+
+@pytest.mark.parametrize("name", ["softmax-77x77x5", "no-such"])
+def test_workload_that_cannot_be_written_is_one_line(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.workloads", name, "-o", str(tmp_path / "no" / "such.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize("build", [partial(vit, _SMALL_VIT), partial(swin, _SMALL_SWIN)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,18 @@ def test_pass_table_names_every_pass() -> None:
     defined = set(re.findall(r'Pass<"(tile-[a-z-]+)"', (ROOT / "passes" / "Passes.td").read_text()))
     listed = set(re.findall(r"^\| `(tile-[a-z-]+)`", (ROOT / "docs" / "passes.md").read_text(), re.MULTILINE))
     assert listed == defined
+
+
+def test_figures_of_the_long_fuzzing_run_are_those_of_its_file() -> None:
+    text = (ROOT / "docs" / "testing.md").read_text()
+    found = re.search(r"\]\(\.\./(benchmarks/results/\S+-fuzz\.json)\): (.*?)\n\n", text, re.DOTALL)
+    assert found is not None
+    result = json.loads((ROOT / found[1]).read_text())
+    names = ("graphs", "passed", "passed_and_counted", "ops_in_our_kernels", "ops_eligible")
+    assert [int(number) for number in re.findall(r"\d+", found[2])] == [
+        *(result[name] for name in names),
+        result["rarest_operator"],
+    ]
 
 
 def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:

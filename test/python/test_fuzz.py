@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
 from tilewright.cli import cli
+from tilewright.errors import TilewrightError
+from tilewright.fuzz import command
 from tilewright.fuzz.builder import ModelBuilder
 from tilewright.fuzz.graphs import pairs, random_graph
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
@@ -22,6 +25,7 @@ from tilewright.fuzz.judge import Verdict, compare, operators
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.shrink import shrink
 from tilewright.fuzz.summary import as_text, summarize
+from tilewright.module import Module
 from tilewright.oracle import float64_reference, random_inputs
 from tilewright.process import Worker, WorkerDied, WorkerTooSlow
 from tilewright.report import Report
@@ -171,6 +175,39 @@ def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
     path.write_bytes(random_graph(0).SerializeToString())
     result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path), "--seeds", "0:1"])
     assert result.exit_code == 0 and "passed" in result.output
+
+
+def test_a_planted_bug_leaves_a_small_model_and_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setattr("tilewright.fuzz.hunt.Worker", partial(_worker, "fuzz_planted"))
+    seed = next(
+        s for s in range(1000) if _has(random_graph(s), "Tanh") and len(random_graph(s).graph.node) < 5
+    )
+    said: list[str] = []
+    command.fuzz(range(seed, seed + 1), target="cpu", jobs=1, out=tmp_path, small=True, say=said.append)
+    folder = tmp_path / f"crash-{seed}"
+    # Nothing that a process which died left behind.
+    assert {path.name for path in folder.iterdir()} == {
+        "README",
+        "graph.onnx",
+        "small.onnx",
+        "small.mlir",
+        "stages",
+    }
+    assert [node.op_type for node in onnx.load(folder / "small.onnx").graph.node] == ["Tanh"]
+    text = (folder / "small.mlir").read_text()
+    assert Module.parse(text).to_text() and "math.tanh" in text
+    [failure] = json.loads((tmp_path / "summary.json").read_text())["failures"]
+    assert failure["reproducer"] in said[-1] and str(folder / "small.onnx") in failure["reproducer"]
+    with pytest.raises(TilewrightError, match="crash"):
+        command.replay(folder / "small.onnx", seed=seed, target="cpu", say=said.append)
+
+
+def _worker(planted: str, folder: Path, *, module: str, limit_seconds: float) -> Worker:
+    """A judge's process, with `planted` in place of its module."""
+    return Worker(folder, module=planted, limit_seconds=limit_seconds)
 
 
 def test_seeds_that_are_no_range_are_refused() -> None:

@@ -42,15 +42,21 @@ def fuzz(
         outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress)
     summary = summarize(outcome, seeds=seeds, target=target, seconds=time.perf_counter() - started)
     say(as_text(summary))
+    _keep(summary, out)  # Making small models takes minutes, and may be interrupted.
     folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if outcome.findings else out
     for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
         assert folder is not None
+        say(f"{finding.verdict.kind}: {finding.verdict.message}")
         made = write_reproducer(finding, folder, target=target, small=small)
         entry["reproducer"] = made.command
-        say(f"{finding.verdict.kind}: {finding.verdict.message}; {made.nodes} nodes: {made.command}")
+        say(f"  {made.nodes} nodes: {made.command}")
+        _keep(summary, out)
+    return summary
+
+
+def _keep(summary: dict[str, Any], out: Path | None) -> None:
     if out is not None:
         write_json(summary, out / "summary.json")
-    return summary
 
 
 def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Path | None, say: Say) -> int:

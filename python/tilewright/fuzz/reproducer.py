@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,14 +36,18 @@ def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / "graph.onnx").write_bytes(model.SerializeToString())
-        judge = Judge(path, target=target, limit_seconds=_LIMIT_SECONDS)
-        try:
-            if small:
-                model = shrink(model, lambda other: judge.model(other, seed).same_failure(finding.verdict))
-            (path / "small.onnx").write_bytes(model.SerializeToString())
-            judge.model(model, seed, dump_dir=path / "stages")
-        finally:
-            judge.close()
+        # Processes that die leave files behind, which are nobody's reproducer.
+        with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
+            judge = Judge(Path(scratch), target=target, limit_seconds=_LIMIT_SECONDS)
+            try:
+                if small:
+                    model = shrink(
+                        model, lambda other: judge.model(other, seed).same_failure(finding.verdict)
+                    )
+                (path / "small.onnx").write_bytes(model.SerializeToString())
+                judge.model(model, seed, dump_dir=path / "stages")
+            finally:
+                judge.close()
         front = path / "stages" / "2-preprocessing.mlir"
         if front.exists():
             (path / "small.mlir").write_text(from_iree(front.read_text()))

@@ -1,0 +1,31 @@
+"""A judge that finds a planted bug: programs with a Tanh die."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from onnx import ModelProto
+from tilewright import compilation, worker
+from tilewright.fuzz import judge
+from tilewright.fuzz import worker as handlers
+from tilewright.fuzz.builder import Array
+
+
+class _Broken:
+    def __init__(self, model: ModelProto, *arguments: Any, **options: Any) -> None:
+        self._program = compilation.compile(model, *arguments, **options)
+        self._ops = {node.op_type for node in model.graph.node}
+        self.metadata = self._program.metadata
+
+    def __call__(self, *inputs: Array) -> list[Array]:
+        if "Tanh" in self._ops:
+            os.abort()
+        return self._program(*inputs)
+
+
+worker.HANDLERS |= {"judge_seeds": handlers.judge_seeds, "judge_model": handlers.judge_model}
+judge.compile = _Broken  # type: ignore[assignment, attr-defined]
+
+if __name__ == "__main__":
+    worker.main()
