@@ -186,6 +186,7 @@ def _compile_in(
                 threads = 1
             elif options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
                 threads, targets = 1, resolve_targets(choice, threads=1)
+                narrowest = targets[-1]
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
         kernels = kernel_files(targets)
