@@ -309,7 +309,8 @@ Value unfoldReduction(const PlainReduction &reduction) {
       order.push_back(dim);
   Value elements = elementsOf(builder, reduction, order);
   AffineMap all = builder.getMultiDimIdentityMap(order.size());
-  AffineMap result = all.getMajorSubMap(rank);
+  // Not a major submap, of which MLIR has none without results: a row by a column may give a number.
+  AffineMap result = AffineMap::get(order.size(), 0, all.getResults().take_front(rank), builder.getContext());
   SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::reduction);
   std::fill_n(loops.begin(), rank, utils::IteratorType::parallel);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());

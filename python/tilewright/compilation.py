@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.cores import available_cores
-from tilewright.errors import CompileError, IreeError, OutputError
+from tilewright.errors import CompileError, IreeError, OutputError, temporary_files
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
@@ -129,19 +129,13 @@ def compile_with(
     threads = options.threads or available_cores()
     targets = resolve_targets(target, threads=threads)
     report_step = progress or (lambda step: None)
-    try:
+    with temporary_files():
         directory = tempfile.TemporaryDirectory(prefix="tilewright-")
         try:
             return _compile_in(directory, model, target, targets, threads, options, report_step)
         except BaseException:
             directory.cleanup()
             raise
-    except OSError as error:
-        raise OutputError(
-            f"an intermediate file cannot be written ({error.strerror})",
-            where=str(error.filename or tempfile.gettempdir()),
-            hint="free disk space, or set TMPDIR to another folder",
-        ) from error
 
 
 def _compile_in(
@@ -186,6 +180,7 @@ def _compile_in(
                 threads = 1
             elif options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
                 threads, targets = 1, resolve_targets(choice, threads=1)
+                narrowest = targets[-1]
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())
         kernels = kernel_files(targets)

@@ -6,6 +6,10 @@ A message says what was wrong, where, and what to do; `str(error)` is one line. 
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
+
 
 class TilewrightError(Exception):
     """Base of the family: what was wrong, where (in the model or the file system), what to do."""
@@ -94,6 +98,19 @@ class SimulationError(TilewrightError):
 
 class OutputError(TilewrightError):
     """A result cannot be written."""
+
+
+@contextlib.contextmanager
+def temporary_files() -> Iterator[None]:
+    """Around whatever keeps its files in the system's temporary folder: says so where they cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"an intermediate file cannot be written ({error.strerror})",
+            where=str(error.filename or tempfile.gettempdir()),
+            hint="free disk space, or set TMPDIR to another folder",
+        ) from error
 
 
 class VersionError(TilewrightError):

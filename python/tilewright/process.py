@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,9 @@ from typing import Any
 
 import tilewright
 from tilewright.wire import read_message, write_message
+
+_LEAST_FREE_BYTES = 1 << 16
+"""A process that died beside less of its folder's disk than this died of that."""
 
 
 class WorkerDied(Exception):
@@ -58,7 +63,10 @@ class Worker:
         self._log.close()
 
     def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
-        """Sends a request; gives the answer, its bytes, and what was printed meanwhile."""
+        """Sends a request; gives the answer, its bytes, and what was printed meanwhile.
+
+        Raises `WorkerDied`, and `OSError` where the disk with its folder is full.
+        """
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         self._log.seek(0)
@@ -80,6 +88,9 @@ class Worker:
             self.close()
             if limit.passed:
                 raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s", log)
+            if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
+                # LLVM ends the process where it cannot write.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
             raise WorkerDied(_how(process.returncode), log)
         return message[0], message[1], log
 

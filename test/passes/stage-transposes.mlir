@@ -56,12 +56,12 @@ tile.program @writes_across outputs 1 {
 
 // -----
 
-// A copy is turned as it stands; bytes, narrow tiles, guarded reads and other indices than dims are gathered.
+// A copy is turned as it stands; bytes, narrow tiles, guarded reads, diagonals and other indices than dims are gathered.
 // CHECK-LABEL: tile.program @leaves
 // CHECK-NOT: tile.alloc
 tile.program @leaves outputs 1 {
 ^bb0(%x: !tile.slice<64x64xf32, global>, %n: !tile.slice<64x64xi8, global>, %t: !tile.slice<64x4xf32, global>,
-     %y: !tile.slice<64x64xf32, global>):
+     %d: !tile.slice<64x64x64xf32, global>, %y: !tile.slice<64x64xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
     tile.walk {
       tile.compute [64, 64] sizes [64, 64] offsets []() vector 1 reduce [] {
@@ -75,9 +75,11 @@ tile.program @leaves outputs 1 {
         %b = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, i)> guard affine_set<(i, j)[s0, s1] : (j - i >= 0)>
             : !tile.slice<64x64xf32, global> -> f32
         %c = tile.load %x at affine_map<(i, j)[s0, s1] -> (j, 63 - i)> : !tile.slice<64x64xf32, global> -> f32
+        %e = tile.load %d at affine_map<(i, j)[s0, s1] -> (i, j, i)> : !tile.slice<64x64x64xf32, global> -> f32
         %f = arith.sitofp %a : i8 to f32
         %s = arith.addf %b, %f : f32
-        %r = arith.addf %s, %c : f32
+        %p = arith.addf %s, %e : f32
+        %r = arith.addf %p, %c : f32
         tile.store %r, %y at affine_map<(i, j)[s0, s1] -> (i, j)> : f32, !tile.slice<64x64xf32, global>
         tile.yield
       }

@@ -96,6 +96,16 @@ func.func @row_by_column(%a: tensor<1x5xf32>, %b: tensor<5x1xf32>, %c: tensor<1x
   return %y : tensor<1x1xf32>
 }
 
+// Two vectors: the result has no dims, and what it starts from is added.
+// CHECK-LABEL: func.func @dot
+// CHECK: %[[PRODUCTS:.+]] = linalg.generic {{.*}}"parallel"]} ins(%{{.+}}, %{{.+}} : tensor<5xf32>, tensor<5xf32>)
+// CHECK: %[[SUM:.+]] = linalg.generic {{.*}}"reduction"]} ins(%[[PRODUCTS]] : tensor<5xf32>) outs(%{{.+}} : tensor<f32>)
+// CHECK: linalg.generic {{.*}}iterator_types = []} ins(%[[SUM]], %{{.+}} : tensor<f32>, tensor<f32>)
+func.func @dot(%a: tensor<5xf32>, %b: tensor<5xf32>, %c: tensor<f32>) -> tensor<f32> {
+  %y = linalg.dot ins(%a, %b : tensor<5xf32>, tensor<5xf32>) outs(%c : tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+
 // A matrix that is given lies along what is summed.
 // CHECK-LABEL: func.func @matrix_by_vector
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.+}} : tensor<40x1x5xf32>)

@@ -21,6 +21,15 @@ def test_small_programs_run_on_the_calling_thread() -> None:
     np.testing.assert_allclose(y, 1 / 129, rtol=1e-6)
 
 
+@pytest.mark.parametrize("targets", [["x86-64-v2"], ["x86-64-avx2", "x86-64-v2"]], ids=str)
+def test_fewer_threads_are_no_variants(targets: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was planned twice, and the target of the first time is no variant of that of the second."""
+    monkeypatch.setattr(tilewright.compilation, "available_cores", lambda: 2)
+    program = tilewright.compile(stitch.softmax((7, 129)), targets)
+    assert program.metadata.threads == 1
+    assert list(program.metadata.variants) == targets[:-1]
+
+
 def test_what_the_user_says_wins() -> None:
     assert tilewright.compile(stitch.softmax((7, 129)), threads=2).metadata.threads == 2
 

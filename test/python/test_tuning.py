@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -396,6 +401,52 @@ def test_tuning_moves_a_damaged_database_aside(make: Callable[[Path], None], tmp
         (tmp_path / "db").unlink()
 
 
+_READS = """
+import sys
+from pathlib import Path
+from tilewright import TuningError
+from tilewright.tuning.database import Database, open_for_tuning
+for opens in (Database, open_for_tuning):
+    try:
+        opened = opens(Path(sys.argv[1]))
+        print(len(opened.decisions()))
+    except TuningError as error:
+        print(error.message)
+"""
+
+
+def _read_where_nothing_can_be_written(path: Path) -> list[str]:
+    """What a process that may not write in its folder finds in a database, and what happens when it would tune."""
+    command = [sys.executable, "-c", _READS, str(path)]
+    if os.geteuid() == 0:
+        if not (setpriv := shutil.which("setpriv")):
+            pytest.skip("root may write everywhere, and there is no setpriv")
+        command = [setpriv, "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_a_read_only_database_is_read(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as kept:
+        kept.keep_decision(_decision())
+    assert _read_where_nothing_can_be_written(tmp_path / "db") == ["1", "is read-only"]
+
+
+def test_what_was_written_last_is_never_passed_over(tmp_path: Path) -> None:
+    """It may be in a log that only who writes can take over."""
+    with Database(tmp_path / "db") as kept:
+        kept.keep_decision(_decision())
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for name in ("db", "db-wal"):
+            (copy / name).write_bytes((tmp_path / name).read_bytes())
+    assert all("cannot be used" in line for line in _read_where_nothing_can_be_written(copy / "db"))
+
+
 def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
     with Database(tuned) as kept:
         kept.export(tmp_path / "db")
@@ -450,6 +501,42 @@ def test_later_decisions_stay_when_files_are_joined(tmp_path: Path) -> None:
         }
     listed = _tuning("list", "--database", tmp_path / "here").splitlines()
     assert len(listed) == 3 and listed[0].startswith("new here")
+
+
+def test_export_leaves_the_database_where_it_is(tmp_path: Path) -> None:
+    """Others may have it open, and would write to a file that is gone."""
+    with Database(tmp_path / "db") as kept:
+        with pytest.raises(tilewright.TuningError, match="db: is the database itself"):
+            kept.export(tmp_path / "db")
+        kept.keep_decision(_decision())
+    with Database(tmp_path / "db") as kept:
+        assert kept.decision("key")
+
+
+def test_export_names_what_it_cannot_write(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as kept, pytest.raises(tilewright.TuningError) as error:
+        kept.export(tmp_path / "missing" / "file")
+    assert str(error.value).startswith(f"{tmp_path / 'missing' / 'file'}: cannot be written")
+
+
+def test_an_empty_file_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(
+        cli, ["tuning", "import", str(tmp_path / "file"), "--database", str(tmp_path / "db")]
+    )
+    assert result.exit_code == 1
+    assert "file: is empty" in result.output
+    assert not (tmp_path / "file").read_bytes()
+
+
+def test_a_full_disk_is_named(rows_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM ends its process where it cannot write."""
+    monkeypatch.setattr("tilewright.process.read_message", lambda stream: None)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: Mock(free=0))
+    with pytest.raises(tilewright.OutputError, match=r"No space left on device.*TMPDIR"):
+        _tune(rows_path, tmp_path / "db", StubTimer(halves))
+    with pytest.raises(tilewright.OutputError, match=r"No space left on device.*TMPDIR"):
+        _compile(rows_path, database=False)
 
 
 def test_command_tunes_and_compile_uses_it(

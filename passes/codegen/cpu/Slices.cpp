@@ -49,7 +49,7 @@ int64_t tilewright::innermostDim(SliceType type, AffineMap map) {
   if (map.getNumResults() == 0 || !type.getStrides().empty())
     return -1;
   AffineExpr index = map.getResults().back();
-  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
+  for (int64_t dim = 0; dim < map.getNumDims(); ++dim) {
     AffineExpr rest =
         simplifyAffineExpr(index - getAffineDimExpr(dim, map.getContext()), map.getNumDims(), map.getNumSymbols());
     bool alone =

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ class Database:
         self.path = path
         with _explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
+            self._connection = _connection(path, wait_seconds)
             try:
                 self._prepare()
             except BaseException:
@@ -81,6 +82,8 @@ class Database:
         """The database that must be there."""
         if not path.is_file():
             raise TuningError("no such file", where=str(path), hint="`tilewright tune` makes one")
+        if path.stat().st_size == 0:
+            raise TuningError("is empty", where=str(path), hint="`tilewright tune` fills it")
         return Database(path)
 
     def _prepare(self) -> None:
@@ -109,6 +112,21 @@ class Database:
         [(found,), *_] = self._run("PRAGMA quick_check(1)")
         if found != "ok":
             raise DamagedError(f"is damaged ({' '.join(found.split())})", where=str(self.path))
+
+    def check_writable(self) -> None:
+        """Raises `TuningError` where nothing can be kept."""
+        with _explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                # Of a read-only file SQLite begins even that; the first change shows.
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            except sqlite3.OperationalError as error:
+                if not _is_read_only(error):
+                    raise
+                problem = TuningError("is read-only", where=str(self.path), hint="name another file")
+                raise problem from None
+            finally:
+                self._connection.execute("ROLLBACK")
 
     def __enter__(self) -> Database:
         return self
@@ -160,14 +178,29 @@ class Database:
 
     def export(self, path: Path) -> int:
         """Writes a copy, whole and consistent whatever others write meanwhile; gives the number of decisions."""
+        if path.exists() and path.samefile(self.path):
+            # Others that have it open would go on writing to a file that is gone.
+            raise TuningError("is the database itself", where=str(path), hint="name another file")
         temporary = path.with_name(f".{path.name}.tmp")
-        temporary.unlink(missing_ok=True)
         try:
-            self._run("VACUUM INTO ?", [str(temporary)])
-            temporary.replace(path)
+            with _explained(path):
+                temporary.unlink(missing_ok=True)
+            self._copy(temporary, path)
+            with _explained(path):
+                temporary.replace(path)
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
         return int(self._run("SELECT count(*) FROM decisions")[0][0])
+
+    def _copy(self, temporary: Path, path: Path) -> None:
+        with _explained(self.path):
+            try:
+                self._connection.execute("VACUUM INTO ?", [str(temporary)])
+            except sqlite3.OperationalError as error:
+                if "locked" in str(error):
+                    raise
+                raise TuningError(f"cannot be written ({error})", where=str(path)) from None
 
     def take_from(self, path: Path) -> int:
         """Takes over the decisions of another file; of two with one key, the later stays. Gives how many came."""
@@ -186,6 +219,28 @@ class Database:
     def _run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with _explained(self.path):
             return self._connection.execute(statement, values).fetchall()
+
+
+def _connection(path: Path, wait_seconds: float) -> sqlite3.Connection:
+    """Of a file in a read-only folder, too, where SQLite cannot keep what tells it of writers, and there are none."""
+    connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except BaseException as error:
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError) or not _is_read_only(error) or not path.is_file():
+            raise
+        if path.with_name(f"{path.name}-wal").exists():
+            raise  # What was written last is there, and only who writes can take it over.
+        address = f"file:{urllib.parse.quote(str(path.absolute()))}?immutable=1"
+        return sqlite3.connect(address, uri=True, isolation_level=None)
+    return connection
+
+
+def _is_read_only(error: sqlite3.OperationalError) -> bool:
+    # Names of errors begin with that of their kind.
+    name: str = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
 
 def _decision(row: Sequence[Any]) -> Decision:
@@ -232,6 +287,7 @@ def _checked(path: Path) -> Database:
     database = Database(path)
     try:
         database.check()
+        database.check_writable()
     except BaseException:
         database.close()
         raise

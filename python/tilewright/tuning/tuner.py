@@ -24,7 +24,7 @@ from queue import SimpleQueue
 
 from tilewright.compilation import iree_flags as flags_for
 from tilewright.cores import available_cores
-from tilewright.errors import PassError, TuningError
+from tilewright.errors import PassError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
@@ -152,7 +152,7 @@ def tune(
             hint="tune where the program will run",
         )
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
-    with kept, tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
+    with kept, temporary_files(), tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
         folder = Path(name)
         planned, setting = plan_program(model, target, targets, threads, numerics, iree_flags, folder)
         run = _Run(
