@@ -35,7 +35,11 @@ def _compiling(command: Command) -> Command:
             show_default=True,
             help="Target name or JSON file; several with commas.",
         ),
-        click.option("--threads", type=click.IntRange(1, 64), help="Threads to run on; default: all cores."),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, 64),
+            help="Threads that the program may use; default: one per core.",
+        ),
         click.option(
             "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."
         ),
