@@ -21,7 +21,7 @@ import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 COUNTS = (1, 4, 16)
-"""Repetitions that a slope is taken over."""
+"""Repetitions in the programs that are timed; a slope is taken over those of several."""
 
 BARRIER = "barrier_"
 """How the names of the Identity nodes between repetitions start."""

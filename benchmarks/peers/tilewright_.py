@@ -47,7 +47,7 @@ class Tilewright:
             for number, extra in enumerate(self._candidates(cache)):
                 dump = cache / f"{repetitions}-{number}"
                 try:
-                    program = self._program(source, parameters, extra, dump)
+                    program = self._program(source, parameters, extra, dump, repetitions)
                 except tilewright.IreeError:
                     if best is None:
                         raise
@@ -62,12 +62,19 @@ class Tilewright:
             return facts
 
     def _program(
-        self, source: str | Path, parameters: dict[str, Path], extra: Sequence[str], dump: Path
+        self,
+        source: str | Path,
+        parameters: dict[str, Path],
+        extra: Sequence[str],
+        dump: Path,
+        repetitions: int,
     ) -> tilewright.Program:
+        """As users compile it; a part of a larger program runs on as many threads as that does."""
+        threads = self._settings.threads
         return tilewright.compile(
             source,
             self._settings.target,
-            threads=self._settings.threads,
+            threads=threads if repetitions == 1 else [threads],
             iree_flags=extra,
             tuning=False,
             parameters=parameters,
@@ -90,5 +97,6 @@ def _facts(program: tilewright.Program, kernels: int, dump: Path, extra: Sequenc
     # What IREE's own kernels move is not counted, so only a program that is all ours has a sum.
     is_all_ours = kernels == len(program.kernels)
     moved = sum(kernel.loaded + kernel.stored for kernel in measure_traffic(dump)) if is_all_ours else None
-    detail = ", ".join([f"{len(program.kernels)} fused", *extra])
+    threads = program.metadata.threads
+    detail = ", ".join([f"{len(program.kernels)} fused, {threads} thread{'s' * (threads > 1)}", *extra])
     return Facts(kernels=kernels, bytes_moved=moved, detail=detail, extra={"iree_flags": list(extra)})

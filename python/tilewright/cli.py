@@ -38,7 +38,7 @@ def _compiling(command: Command) -> Command:
         click.option(
             "--threads",
             type=click.IntRange(1, 64),
-            help="Threads to run on; default: one or all cores, whichever is predicted faster.",
+            help="Threads that the program may use, where more are predicted faster; default: one per core.",
         ),
         click.option(
             "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."

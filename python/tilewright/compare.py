@@ -32,6 +32,7 @@ from tilewright.program import Program
 from tilewright.runtime import Session
 from tilewright.signature import Array
 from tilewright.targets import TargetChoice, resolve_targets
+from tilewright.threads import thread_choices
 
 # What may be best for IREE alone; see `compilation` for the wider search that left these.
 IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
@@ -124,7 +125,7 @@ def compare(
     """
     say = progress or (lambda step: None)
     options = options or CompileOptions()
-    threads = options.threads or available_cores()
+    threads = thread_choices(options.threads or available_cores())[-1]
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-compare-")))
         worker = stack.enter_context(Worker(folder))

@@ -44,7 +44,7 @@ from tilewright.state import check_in_place, check_state
 from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
-from tilewright.threads import choose_threads
+from tilewright.threads import Threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
 
@@ -57,7 +57,7 @@ def compile(
     model: Model,
     target: TargetChoice = "cpu",
     *,
-    threads: int | None = None,
+    threads: Threads | None = None,
     iree_flags: Sequence[str] = (),
     dump_dir: str | os.PathLike[str] | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
@@ -77,8 +77,9 @@ def compile(
         target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
             processors, as a sequence or with commas, give every kernel a variant for each, among which the processor
             chooses when the program runs. A GPU ("cuda:h200") need not be here.
-        threads: Threads that the program runs on; by default one, or one per core that this process may use,
-            whichever is predicted faster.
+        threads: Threads that the program may use, by default one per core that this process may use. It is compiled
+            for so many, or for one where that is predicted faster. A sequence names the numbers to choose from, and
+            `[2]` is two.
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
         dump_dir: Folder for every intermediate form.
         plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
@@ -96,7 +97,7 @@ def compile(
         progress: Called with the name of every step.
     """
     options = CompileOptions(
-        threads=threads,
+        threads=threads if threads is None or isinstance(threads, int) else tuple(threads),
         iree_flags=tuple(iree_flags),
         dump_dir=Path(dump_dir) if dump_dir is not None else None,
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
@@ -126,13 +127,13 @@ def compile_with(
 ) -> Program:
     """`compile` with its options as one object."""
     check_iree()
-    threads = options.threads or available_cores()
-    targets = resolve_targets(target, threads=threads)
+    choices = thread_choices(options.threads or available_cores())
+    targets = resolve_targets(target, threads=choices[-1])
     report_step = progress or (lambda step: None)
     with temporary_files():
         directory = tempfile.TemporaryDirectory(prefix="tilewright-")
         try:
-            return _compile_in(directory, model, target, targets, threads, options, report_step)
+            return _compile_in(directory, model, target, targets, choices, options, report_step)
         except BaseException:
             directory.cleanup()
             raise
@@ -143,7 +144,7 @@ def _compile_in(
     model: Model,
     choice: TargetChoice,
     targets: Sequence[Target],
-    threads: int,
+    choices: Sequence[int],
     options: CompileOptions,
     progress: Progress,
 ) -> Program:
@@ -176,10 +177,9 @@ def _compile_in(
         scopes = tuple(parameters)
         with _timed(seconds, "tilewright"):
             stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
-            if on_gpu:
-                threads = 1
-            elif options.threads is None and threads > 1 and choose_threads(stitched.report, targets[0]) == 1:
-                threads, targets = 1, resolve_targets(choice, threads=1)
+            threads = 1 if on_gpu else choose_threads(stitched.report, targets[0], choices)
+            if not on_gpu and threads < choices[-1]:
+                targets = resolve_targets(choice, threads=threads)
                 narrowest = targets[-1]
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
         dump.write("3-stitched.mlir", stitched.text.encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError, TuningError
+from tilewright.threads import Threads, thread_choices
 from tilewright.tuning.location import default_path
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ matmuls of f32 on GPUs multiply in tf32."""
 class CompileOptions:
     """Options of `tilewright.compile`, all with defaults."""
 
-    threads: int | None = None
-    """Threads that the program runs on; None: one, or one per core, whichever is predicted faster."""
+    threads: Threads | None = None
+    """Threads that the program may use, None: one per core; or the numbers to choose from. The one that is predicted
+    fastest is taken."""
     iree_flags: tuple[str, ...] = ()
     """More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults."""
     dump_dir: Path | None = None
@@ -47,7 +49,8 @@ class CompileOptions:
     """Outputs that continue inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
 
     def __post_init__(self) -> None:
-        if self.threads is not None and not 1 <= self.threads <= 64:
+        choices = thread_choices(self.threads if self.threads is not None else 1)
+        if not choices or not 1 <= choices[0] <= choices[-1] <= 64:
             raise CompileError(
                 f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
             )

@@ -1,9 +1,11 @@
-"""How many threads pay: one, on IREE's `local-sync`, or one per core, on `local-task`.
+"""How many threads pay: one, on IREE's `local-sync`, or as many as there may be, on `local-task`.
 
 `local-task` shares a kernel's workgroups among threads, but costs more for each call and each dispatch.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from tilewright.report import Report
 from tilewright.targets import Target
@@ -13,11 +15,20 @@ _CALL_SECONDS_SYNC, _CALL_SECONDS_TASK = 15e-6, 105e-6
 _DISPATCH_SECONDS_SYNC = 0.25e-6
 
 
-def choose_threads(report: Report, target: Target) -> int:
-    """1 or the target's cores, whichever is predicted faster; the cores if nothing is known of the program."""
+Threads = int | Sequence[int]
+"""At most so many, or the numbers to choose from."""
+
+
+def thread_choices(threads: Threads) -> tuple[int, ...]:
+    """Numbers of threads that a program may take, fewest first."""
+    return tuple(sorted({1, threads} if isinstance(threads, int) else set(threads)))
+
+
+def choose_threads(report: Report, target: Target, choices: Sequence[int]) -> int:
+    """The choice that is predicted fastest; the target's cores if nothing is known of the program."""
     if not report.raw:
         return target.cores
-    return min((1, target.cores), key=lambda threads: predicted_seconds(report, target, threads=threads))
+    return min(choices, key=lambda threads: predicted_seconds(report, target, threads=threads))
 
 
 def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:

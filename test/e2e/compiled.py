@@ -81,7 +81,7 @@ class Compiled:
 def compiled(model: ModelProto, *, target: str = "cpu") -> Iterator[Compiled]:
     """Compiles the model; nothing of it is kept."""
     with tempfile.TemporaryDirectory(prefix="tilewright-e2e-") as folder:
-        program = tilewright.compile(model, target, threads=THREADS, dump_dir=Path(folder), strict=True)
+        program = tilewright.compile(model, target, threads=[THREADS], dump_dir=Path(folder), strict=True)
         yield Compiled(program=program, folder=Path(folder))
 
 

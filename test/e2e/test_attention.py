@@ -162,7 +162,7 @@ def _kernels(program: tilewright.Program) -> list[str]:
 @pytest.mark.parametrize("attention", _WAYS.values(), ids=_WAYS.keys())
 def test_is_one_kernel(attention: Attention) -> None:
     model = attention.build()
-    program = tilewright.compile(model, threads=3)
+    program = tilewright.compile(model, threads=[3])
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     # A row is a weighted mean of values of size one; its weights err by the roundings of scores of size one.
@@ -184,7 +184,7 @@ def test_is_one_kernel(attention: Attention) -> None:
 def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
     attention = replace(_WAYS[way], dtype=dtype)
     model = attention.build()
-    program = tilewright.compile(model, threads=3)
+    program = tilewright.compile(model, threads=[3])
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     error = program(*inputs)[0].astype(np.float64) - expected
@@ -198,7 +198,7 @@ def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
 def test_strict_numerics_divide_where_the_graph_does() -> None:
     attention = replace(_PLAIN, dtype="bf16")
     model = attention.build()
-    program = tilewright.compile(model, threads=2, numerics="strict")
+    program = tilewright.compile(model, threads=[2], numerics="strict")
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     error = program(*inputs)[0].astype(np.float64) - expected
@@ -209,7 +209,7 @@ def test_strict_numerics_divide_where_the_graph_does() -> None:
 def test_a_masked_row_is_what_onnx_says() -> None:
     """Nothing to weigh gives NaN, in its own row alone."""
     attention = replace(_PLAIN, mask="rows")
-    program = tilewright.compile(attention.build(), threads=2)
+    program = tilewright.compile(attention.build(), threads=[2])
     inputs = attention.inputs(program)
     (expected,) = float64_reference(attention.build(), inputs)
     assert np.isnan(expected[..., 2, :]).all()
@@ -220,7 +220,7 @@ def test_a_masked_row_is_what_onnx_says() -> None:
 @pytest.mark.parametrize("where", [0, 1, 2], ids=["query", "key", "value"])
 def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
     model = _PLAIN.build()
-    program = tilewright.compile(model, threads=2)
+    program = tilewright.compile(model, threads=[2])
     inputs = _PLAIN.inputs(program)
     inputs[where][0, 1, 4, 5] = value
     (expected,) = float64_reference(model, inputs)
@@ -231,7 +231,7 @@ def _in_blocks(
     model: onnx.ModelProto, keys: int, block: int, *, form: str = "running maximum of blocks", rows: int = 0
 ) -> tilewright.Program:
     """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
-    plan = tilewright.compile(model, threads=3).plan
+    plan = tilewright.compile(model, threads=[3]).plan
     (kernel,) = (kernel for kernel in plan.kernels if kernel.name.startswith("contract"))
     part = kernel.parts[0]
     (dim,) = (dim for dim, extent in enumerate(part.extents) if extent == keys and dim not in part.grid)
@@ -243,7 +243,7 @@ def _in_blocks(
         op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
     )
     maximum.form = form
-    return tilewright.compile(model, threads=3, plan=plan)
+    return tilewright.compile(model, threads=[3], plan=plan)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_causal_attention_leaves_blocks_out_by_itself(dtype: str) -> None:
 
 def _one_right_kernel(attention: Attention, *, threads: int) -> tilewright.Program:
     model = attention.build()
-    program = tilewright.compile(model, threads=threads)
+    program = tilewright.compile(model, threads=[threads])
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     error = program(*inputs)[0].astype(np.float64) - expected
@@ -363,11 +363,11 @@ def test_a_chain_without_softmax_adds_up_its_blocks(dtype: str) -> None:
     a, b, d = g.input("a", (37, 24)), g.input("b", (24, 53)), g.input("d", (53, 20))
     g.output(g.op("MatMul", g.op("Relu", g.op("MatMul", a, b)), d), (37, 20))
     model = narrowed(g.build(), dtype)
-    plan = tilewright.compile(model, threads=2).plan
+    plan = tilewright.compile(model, threads=[2]).plan
     (kernel,) = plan.kernels
     part = kernel.parts[0]
     part.tiles[part.extents.index(53)] = 16
-    program = tilewright.compile(model, threads=2, plan=plan)
+    program = tilewright.compile(model, threads=[2], plan=plan)
     rng = np.random.default_rng(3)
     inputs = [rounded(rng.standard_normal(spec.shape), dtype) for spec in program.signature.inputs]
     (expected,) = float64_reference(model, inputs)

@@ -80,7 +80,7 @@ _SIZES = [
 def _check(product: Product, *, then: str = "", threads: int = 2, ours: bool = True) -> tilewright.Program:
 
     model = product.build(then=then)
-    program = tilewright.compile(model, threads=threads)
+    program = tilewright.compile(model, threads=[threads])
     if ours:
         left = [op.op for op in program.metadata.report.left_to_iree if "matmul" in op.op]
         assert not left, left

@@ -81,7 +81,7 @@ def test_convolution_is_right(name: str, dtype: str) -> None:
     model = _CASES[name].model()
     if dtype == "bf16":
         model = to_narrow(model, "bf16")
-    _holds(model, tilewright.compile(model, threads=2))
+    _holds(model, tilewright.compile(model, threads=[2]))
 
 
 @pytest.mark.parametrize("name", ["patches", "padded", "strided", "line"])

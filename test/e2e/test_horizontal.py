@@ -89,10 +89,10 @@ def test_parts_are_bit_for_bit_what_they_are_alone(case: str, rows: int) -> None
     parts = _CASES[case]
     model = _model(parts, rows)
     x = np.random.default_rng(rows).standard_normal((rows, _DEPTH)).astype(np.float32)
-    outputs = tilewright.compile(model, threads=2)(x)
+    outputs = tilewright.compile(model, threads=[2])(x)
     for output, exact in zip(outputs, float64_reference(model, [x]), strict=True):
         np.testing.assert_allclose(output, exact, rtol=1e-5, atol=1e-5)
-    (alone,) = tilewright.compile(_model(parts, rows, only=len(parts) - 1), threads=2)(x)
+    (alone,) = tilewright.compile(_model(parts, rows, only=len(parts) - 1), threads=[2])(x)
     np.testing.assert_array_equal(outputs[-1], alone)
 
 
@@ -104,7 +104,7 @@ def _names(program: tilewright.Program) -> list[str]:
 
 def test_attention_is_one_kernel_with_one_weight() -> None:
     """Three outputs of one kernel, and of the weights one parameter, laid out when the program is compiled."""
-    program = tilewright.compile(_model(_ATTENTION, 32), "x86-64-avx512", threads=2)
+    program = tilewright.compile(_model(_ATTENTION, 32), "x86-64-avx512", threads=[2])
     (kernel,) = program.kernels
     assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["fma-6x4"]
     (weight,) = [name for name in _names(program) if name.startswith("weight")]
@@ -121,7 +121,7 @@ def test_gate_and_up_share_a_kernel() -> None:
     gate, up = (g.op("MatMul", x, g.weight((_DEPTH, 128), fan_in=_DEPTH)) for _ in range(2))
     g.output(g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), up), (37, 128))
     model = g.build()
-    program = tilewright.compile(model, threads=2)
+    program = tilewright.compile(model, threads=[2])
     assert len(program.kernels) == 1
     value = np.random.default_rng(2).standard_normal((37, _DEPTH)).astype(np.float32)
     (exact,) = float64_reference(model, [value])
@@ -139,7 +139,7 @@ def test_bf16_is_within_one_rounding(columns: tuple[int, ...], numerics: str) ->
     x = g.input("x", left.shape, TensorProto.BFLOAT16)
     for weight in weights:
         g.output(g.op("MatMul", x, g.constant(weight)), (13, weight.shape[1]), TensorProto.BFLOAT16)
-    program = tilewright.compile(g.build(), threads=2, numerics=numerics)
+    program = tilewright.compile(g.build(), threads=[2], numerics=numerics)
     assert len(program.kernels) == 1
     for output, weight in zip(program(left), weights, strict=True):
         exact = left.astype(np.float64) @ weight.astype(np.float64)

@@ -32,7 +32,7 @@ def _softmaxes(*, first_is_output: bool = False) -> onnx.ModelProto:
 def _compile(model: onnx.ModelProto, target: str = "cpu") -> tuple[tilewright.Program, list[str]]:
     """The program, and of each of its dispatches the inputs that its results overwrite."""
     with tempfile.TemporaryDirectory() as folder:
-        program = tilewright.compile(model, target, threads=2, dump_dir=folder, strict=True)
+        program = tilewright.compile(model, target, threads=[2], dump_dir=folder, strict=True)
         stitched = (Path(folder) / "3-stitched.mlir").read_text()
     return program, [ties.replace(" : index", "") for ties in _TIES.findall(stitched)]
 

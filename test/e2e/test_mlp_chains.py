@@ -62,7 +62,7 @@ class Mlp:
         return np.asarray((y * (v["x"] @ v["w3"]) if self.gated else y) @ v["w2"])
 
     def check(self, target: str = "cpu") -> tilewright.Program:
-        program = tilewright.compile(self.build(), target, threads=2, tuning=False)
+        program = tilewright.compile(self.build(), target, threads=[2], tuning=False)
         values = self.values()
         (got,) = program(*(values[spec.name] for spec in program.signature.inputs))
         # Each product has a rounding where a factor was stored; in f32 the roundings of long sums count more.

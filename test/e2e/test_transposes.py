@@ -66,7 +66,7 @@ def test_transposes_beside_arithmetic(
     make: Callable[[int, int], onnx.ModelProto], shape: tuple[int, int], dtype: str
 ) -> None:
     model = make(*shape) if dtype == "f32" else to_narrow(make(*shape), "bf16")
-    program = tilewright.compile(model, threads=2, strict=True)
+    program = tilewright.compile(model, threads=[2], strict=True)
     assert len(program.kernels) == 1
     arrays = random_inputs(program.signature, seed=sum(shape))
     (expected,) = float64_reference(model, arrays)

@@ -68,7 +68,7 @@ def model_path(model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def program(model_path: Path) -> tilewright.Program:
-    return tilewright.compile(model_path, threads=2)
+    return tilewright.compile(model_path, threads=[2])
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_takes_a_model_proto_and_leaves_it_as_it_was(
 def test_runs_on_any_number_of_threads(
     model_path: Path, x: Array, expected: list[Array], threads: int
 ) -> None:
-    program = tilewright.compile(model_path, threads=threads)
+    program = tilewright.compile(model_path, threads=[threads])
     assert program.metadata.threads == threads
     np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)
 
@@ -215,7 +215,7 @@ def test_a_plan_of_the_compiler_is_carried_out_again(
 ) -> None:
     plan = program.plan
     assert plan is not None
-    again = tilewright.compile(model_path, plan=plan, threads=2)
+    again = tilewright.compile(model_path, plan=plan, threads=[2])
     assert len(again.kernels) == len(program.kernels)
     np.testing.assert_allclose(again(x)[0], expected[0], rtol=1e-5, atol=1e-6)
 

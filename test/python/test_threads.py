@@ -30,14 +30,25 @@ def test_fewer_threads_are_no_variants(targets: list[str], monkeypatch: pytest.M
     assert list(program.metadata.variants) == targets[:-1]
 
 
+def test_as_many_threads_as_the_user_allows_are_a_choice() -> None:
+    assert tilewright.compile(stitch.softmax((7, 129)), threads=2).metadata.threads == 1
+    assert tilewright.compile(stitch.softmax((4096, 1024)), threads=2).metadata.threads == 2
+
+
 def test_what_the_user_says_wins() -> None:
-    assert tilewright.compile(stitch.softmax((7, 129)), threads=2).metadata.threads == 2
+    assert tilewright.compile(stitch.softmax((7, 129)), threads=[2]).metadata.threads == 2
+
+
+@pytest.mark.parametrize("threads", [0, 65, [], [2, 0]])
+def test_threads_that_cannot_be_are_refused(threads: int | list[int]) -> None:
+    with pytest.raises(tilewright.CompileError, match="threads"):
+        tilewright.compile(stitch.softmax((7, 129)), threads=threads)
 
 
 def test_much_work_pays_for_workers() -> None:
     target = Target.lookup("x86-64-avx512").with_cores(8)
-    report = tilewright.compile(stitch.softmax((4096, 1024)), target=target, threads=8).metadata.report
-    assert choose_threads(report, target) == 8
+    report = tilewright.compile(stitch.softmax((4096, 1024)), target=target, threads=[8]).metadata.report
+    assert choose_threads(report, target, (1, 8)) == 8
     one, eight = (predicted_seconds(report, target, threads=n) for n in (1, 8))
     assert one / 8 < eight < one
 
@@ -48,12 +59,12 @@ def test_ops_left_to_iree_count_by_their_operations() -> None:
         return Report.from_json({"left_to_iree": [{**left, "operations": size**3, "dispatch": True}]})
 
     target = Target.lookup("x86-64-avx512").with_cores(4)
-    assert choose_threads(matmul(32), target) == 1
-    assert choose_threads(matmul(1024), target) == 4
+    assert choose_threads(matmul(32), target, (1, 4)) == 1
+    assert choose_threads(matmul(1024), target, (1, 4)) == 4
 
 
 def test_nothing_known_means_all_cores() -> None:
-    assert choose_threads(Report(), Target.lookup("x86-64-avx2").with_cores(3)) == 3
+    assert choose_threads(Report(), Target.lookup("x86-64-avx2").with_cores(3), (1, 3)) == 3
 
 
 def test_rates_scale_with_the_cores() -> None:
@@ -68,7 +79,7 @@ def test_rates_scale_with_the_cores() -> None:
 def test_large_results_go_where_the_last_ones_were(threads: int) -> None:
     """Fresh pages cost several times what a kernel takes to fill them."""
     shape = (10_000, 1024)  # 40 MB: 10,000 pages
-    call = tilewright.compile(stitch.scaled_copy(shape), threads=threads).bind(np.ones(shape, np.float32))
+    call = tilewright.compile(stitch.scaled_copy(shape), threads=[threads]).bind(np.ones(shape, np.float32))
     for _ in range(3):
         call()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -67,12 +67,12 @@ def cut(plan: Plan) -> float:
 
 def _tune(model: Path, database: Path, timer: StubTimer, *, candidates: int = 6) -> tilewright.Tuning:
     return tilewright.tune(
-        model, _TARGET, threads=2, database=database, candidates=candidates, jobs=1, timer=timer
+        model, _TARGET, threads=[2], database=database, candidates=candidates, jobs=1, timer=timer
     )
 
 
 def _compile(model: Path, *, database: Path | bool) -> tilewright.Program:
-    return tilewright.compile(model, _TARGET, threads=2, tuning=database)
+    return tilewright.compile(model, _TARGET, threads=[2], tuning=database)
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path)
 
 
 def test_clock_times_kernels(rows_path: Path, tmp_path: Path) -> None:
-    tuning = tilewright.tune(rows_path, "cpu", threads=2, database=tmp_path / "db", candidates=2, jobs=1)
+    tuning = tilewright.tune(rows_path, "cpu", threads=[2], database=tmp_path / "db", candidates=2, jobs=1)
     [one] = tuning.subprograms
     assert one.decision.seconds > 0 and one.decision.candidates == 2
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.options import CompileOptions
+from tilewright.threads import thread_choices
 
 if TYPE_CHECKING:
     from tilewright.compilation import Progress
@@ -49,5 +50,5 @@ def open_model(model: str, target: str, options: CompileOptions) -> Program:
     if Path(model).suffix == ".vmfb":
         from tilewright.program import load
 
-        return load(model, threads=options.threads)
+        return load(model, threads=thread_choices(options.threads)[-1] if options.threads else None)
     return compile_model(model, target, options)

@@ -22,7 +22,9 @@ _DATABASE = click.option(
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
-@click.option("--threads", type=click.IntRange(1, 64), help="Threads to run on; default: as compile chooses.")
+@click.option(
+    "--threads", type=click.IntRange(1, 64), help="Threads that programs may use; default: one per core."
+)
 @click.option(
     "--numerics",
     type=click.Choice(get_args(NumericsMode)),

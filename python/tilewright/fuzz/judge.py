@@ -115,7 +115,7 @@ def judge(
     if not judged:
         return verdicts
     try:
-        program = compile(merge(judged), target, threads=THREADS, strict=True, dump_dir=dump_dir)
+        program = compile(merge(judged), target, threads=[THREADS], strict=True, dump_dir=dump_dir)
         outputs = program(*(array for part in expected.values() for array in part.inputs))
         return verdicts | compare(expected, outputs, program.metadata.report)
     except Exception as error:

@@ -59,7 +59,7 @@ def make_bundle(
         raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
     with tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
         work = Path(name)
-        planned, setting = plan_program(model, target, targets, 1, numerics, iree_flags, work)
+        planned, setting = plan_program(model, target, targets, (1,), numerics, iree_flags, work)
         forms = {subprogram.form: subprogram for subprogram in reversed(planned.subprograms)}
         subprograms = []
         with zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED) as archive, Worker(work) as worker:

@@ -34,7 +34,7 @@ from tilewright.plan import Plan
 from tilewright.process import Worker
 from tilewright.runtime import missing_features
 from tilewright.targets import Target, TargetChoice, resolve_targets
-from tilewright.threads import choose_threads
+from tilewright.threads import Threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.database import (
     DamagedError,
@@ -116,7 +116,7 @@ def tune(
     model: Model,
     target: TargetChoice = "cpu",
     *,
-    threads: int | None = None,
+    threads: Threads | None = None,
     numerics: NumericsMode = "default",
     database: str | os.PathLike[str] | None = None,
     candidates: int = CANDIDATES,
@@ -139,8 +139,8 @@ def tune(
         progress: Called whenever something is done.
     """
     check_iree()
-    cores = threads or available_cores()
-    targets = resolve_targets(target, threads=cores)
+    choices = thread_choices(threads or available_cores())
+    targets = resolve_targets(target, threads=choices[-1])
     if targets[0].backend != "cpu":
         raise TuningError(
             f"{targets[0].name} is a GPU, whose kernels are timed where it is",
@@ -154,7 +154,7 @@ def tune(
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
     with kept, temporary_files(), tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
         folder = Path(name)
-        planned, setting = plan_program(model, target, targets, threads, numerics, iree_flags, folder)
+        planned, setting = plan_program(model, target, targets, choices, numerics, iree_flags, folder)
         run = _Run(
             database=kept,
             setting=setting,
@@ -176,7 +176,7 @@ def plan_program(
     model: Model,
     choice: TargetChoice,
     targets: Sequence[Target],
-    threads: int | None,
+    choices: Sequence[int],
     numerics: NumericsMode,
     extra_flags: Sequence[str],
     folder: Path,
@@ -190,8 +190,9 @@ def plan_program(
         front = mark_triangles(front, imported.parameters)
         setting = Setting(target=targets[0], numerics=numerics)
         planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
-        if threads is None and setting.target.cores > 1 and choose_threads(planned.report, targets[0]) == 1:
-            setting = Setting(target=resolve_targets(choice, threads=1)[0], numerics=numerics)
+        threads = choose_threads(planned.report, targets[0], choices)
+        if threads < choices[-1]:
+            setting = Setting(target=resolve_targets(choice, threads=threads)[0], numerics=numerics)
             planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
     return planned, setting
 
