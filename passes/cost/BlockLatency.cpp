@@ -35,8 +35,7 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
 /// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that
 /// have a block.
 double cacheSeconds(const BlockWork &work, const Target &target) {
-  auto cache =
-      find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
+  auto cache = find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
   double ports = std::min(work.blocks, target.cores) * kPortBytes * target.gpu.clockHz;
   return std::max(work.bytes, work.movedBytes) / std::min(cache->bandwidth, ports);
 }
@@ -45,7 +44,7 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
   int64_t byThreads = gpu.threadsPerSm / threads, byRegisters = gpu.registersPerSm / (perThread * threads);
-  int64_t byShared = gpu.sharedBytesPerSm / (sharedBytes + gpu.reservedSharedBytes);
+  int64_t byShared = gpu.sharedBytesPerSm / std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1);
   return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
 }
 
