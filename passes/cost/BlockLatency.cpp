@@ -44,7 +44,7 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
   int64_t byThreads = gpu.threadsPerSm / threads, byRegisters = gpu.registersPerSm / (perThread * threads);
-  int64_t byShared = gpu.sharedBytesPerSm / (sharedBytes + gpu.reservedSharedBytes);
+  int64_t byShared = gpu.sharedBytesPerSm / std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1);
   return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
 }
 

@@ -215,6 +215,31 @@ std::string readGpu(const json::Value &value, GpuLimits &gpu) {
   return fields.finish();
 }
 
+/// Why no kernel can be made for a GPU of such numbers, or nothing. Those of a processor are zero.
+std::string whyNoGpu(const Target &target) {
+  const GpuLimits &gpu = target.gpu;
+  constexpr int64_t kLanes = 32, kMostThreads = 1024;
+  if (gpu.warpLanes != kLanes)
+    return "gpu.warpLanes: " + std::to_string(gpu.warpLanes) + "; kernels are made for warps of 32 threads";
+  if (gpu.threadsPerBlock < kLanes || gpu.threadsPerBlock > kMostThreads)
+    return "gpu.threadsPerBlock: " + std::to_string(gpu.threadsPerBlock) + "; expected 32 to 1024";
+  if (gpu.threadsPerSm < gpu.threadsPerBlock)
+    return "gpu.threadsPerSm: " + std::to_string(gpu.threadsPerSm) + " is less than a block has";
+  const std::pair<StringRef, int64_t> counts[] = {{"blocksPerSm", gpu.blocksPerSm},
+                                                  {"registersPerSm", gpu.registersPerSm},
+                                                  {"registersPerThread", gpu.registersPerThread},
+                                                  {"sharedBytesPerSm", gpu.sharedBytesPerSm}};
+  for (auto [field, count] : counts)
+    if (count == 0)
+      return "gpu." + field.str() + ": expected an integer of at least 1";
+  if (gpu.clockHz == 0)
+    return "gpu.clockHz: expected a positive number";
+  bool isKnown = any_of(targetTable(), [&](const Target &known) {
+    return known.backend == Backend::cuda && known.cpu == target.cpu && known.triple == target.triple;
+  });
+  return isKnown ? "" : "cpu: '" + target.cpu + "' with triple '" + target.triple + "' is no GPU of the table";
+}
+
 /// Fills `kernels`; the list replaces the base's.
 std::string readMicroKernels(const json::Value &value, std::vector<MicroKernel> &kernels) {
   const json::Array *array = value.getAsArray();
@@ -392,5 +417,8 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
       return fail(error);
   if (!message.empty())
     return fail(message);
+  if (target.backend == Backend::cuda)
+    if (std::string why = whyNoGpu(target); !why.empty())
+      return fail(why);
   return target;
 }

@@ -1,6 +1,10 @@
 // Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
 // SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's;
 // reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+//
+// A row that a block has room for, and that is read again for each of its elements when the result is known (a softmax,
+// a norm), stays whole: its block keeps it, where parts would be read anew behind a barrier.
+#include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
@@ -12,6 +16,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -48,9 +53,49 @@ private:
     return *linalg::generalizeNamedOp(rewriter, copy);
   }
 
-  ReductionSplit decide(linalg::GenericOp op, const Target &machine) {
+  /// The bytes of the input's rows, along the dims that the op reduces; nothing where those are not innermost.
+  static std::optional<int64_t> rowBytes(linalg::GenericOp op, OpOperand *input) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    auto isReduced = [&](AffineExpr index) {
+      auto dim = dyn_cast<AffineDimExpr>(index);
+      return dim && op.getIteratorTypesArray()[dim.getPosition()] == utils::IteratorType::reduction;
+    };
+    if (map.getNumResults() == 0 || !isReduced(map.getResults().back()))
+      return std::nullopt;
+    int64_t bytes = tile::elementBytes(getElementTypeOrSelf(input->get().getType()));
+    for (AffineExpr index : llvm::make_filter_range(map.getResults(), isReduced))
+      bytes *= extents[cast<AffineDimExpr>(index).getPosition()];
+    return bytes;
+  }
+
+  /// Whether what is computed for each of the input's elements waits for the result.
+  static bool isReadBehind(linalg::LinalgOp op, Value input) {
+    llvm::SetVector<Operation *> behind;
+    behind.insert(op);
+    for (size_t i = 0; i < behind.size(); ++i)
+      for (Operation *user : behind[i]->getUsers())
+        behind.insert(user);
+    return llvm::any_of(input.getUsers(), [&](Operation *user) {
+      auto reader = dyn_cast<linalg::LinalgOp>(user);
+      return reader && reader != op && reader.getNumReductionLoops() == 0 && behind.contains(user);
+    });
+  }
+
+  static std::string whyKept(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      std::optional<int64_t> bytes = rowBytes(op, input);
+      if (bytes && *bytes <= machine.blockBytes && isReadBehind(named, input->get()))
+        return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for what reads them again";
+    }
+    return "";
+  }
+
+  ReductionSplit decide(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     ReductionSplit split;
     if (split.reason = whyNotSplittable(op); !split.reason.empty())
+      return split;
+    if (split.reason = multiplies(op) ? "" : whyKept(named, op, machine); !split.reason.empty())
       return split;
     std::string kind = kindOf(op);
     auto known = decided.find(kind);
@@ -119,7 +164,7 @@ private:
     SmallVector<Operation *> toErase;
     for (linalg::LinalgOp named : reductions) {
       linalg::GenericOp op = genericOf(named);
-      ReductionSplit split = decide(op, *machine);
+      ReductionSplit split = decide(named, op, *machine);
       explain(named, !split.dims.empty(), split);
       if (op != named)
         toErase.push_back(op);

@@ -122,6 +122,53 @@ func.func @many_rows(%x: tensor<4096x256xf32>) -> tensor<4096xf32> {
   return %s : tensor<4096xf32>
 }
 
+// A row of 200 KB, whose elements are divided by their sum: its block keeps it until the sum is known.
+// CHECK-LABEL: func @row_that_is_read_again
+// CHECK-NOT: two-phase
+// WHY: remark: {{.*}}one phase: a block keeps its rows of 200000 bytes for what reads them again
+func.func @row_that_is_read_again(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x50000xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %o = tensor.empty() : tensor<1x50000xf32>
+  %y = linalg.generic {indexing_maps = [#row, #sum, #row], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<1x50000xf32>, tensor<1xf32>) outs(%o : tensor<1x50000xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.divf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<1x50000xf32>
+  return %y : tensor<1x50000xf32>
+}
+
+// A longer one is cut: no block has room for it.
+// CHECK-LABEL: func @row_that_no_block_has_room_for
+// CHECK: two-phase
+func.func @row_that_no_block_has_room_for(%x: tensor<1x500000xf32>) -> tensor<1x500000xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x500000xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %o = tensor.empty() : tensor<1x500000xf32>
+  %y = linalg.generic {indexing_maps = [#row, #sum, #row], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<1x500000xf32>, tensor<1xf32>) outs(%o : tensor<1x500000xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.divf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<1x500000xf32>
+  return %y : tensor<1x500000xf32>
+}
+
 // What is combined in a way that nobody vouches for stays in its order.
 // CHECK-LABEL: func @unknown_combination
 // CHECK-NOT: two-phase

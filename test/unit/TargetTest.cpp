@@ -96,6 +96,22 @@ TEST(Target, errors_name_the_field) {
   EXPECT_EQ(errorOf(R"({"name": "mine"})").substr(0, 15), "levels: missing");
 }
 
+TEST(Target, a_gpu_that_no_kernel_can_be_made_for_is_refused) {
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"warpLanes": 64}})"),
+            "gpu.warpLanes: 64; kernels are made for warps of 32 threads");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"threadsPerBlock": 3}})"),
+            "gpu.threadsPerBlock: 3; expected 32 to 1024");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"threadsPerSm": 96}})"),
+            "gpu.threadsPerSm: 96 is less than a block has");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"registersPerSm": 0}})"),
+            "gpu.registersPerSm: expected an integer of at least 1");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"clockHz": 0}})"), "gpu.clockHz: expected a positive number");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_10"})"),
+            "cpu: 'sm_10' with triple 'nvptx64-nvidia-cuda' is no GPU of the table");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "gpu": {"warpLanes": 0}})"), "no error");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"reservedSharedBytes": 0}})"), "no error");
+}
+
 TEST(Target, lookup_says_what_was_wrong_with_a_name_or_file) {
   EXPECT_EQ(llvm::toString(lookupTarget("z80").takeError()).substr(0, 20), "unknown target 'z80'");
   EXPECT_NE(llvm::toString(lookupTarget("absent.json").takeError()).find("'absent.json'"), std::string::npos);

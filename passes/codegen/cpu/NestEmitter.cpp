@@ -154,7 +154,7 @@ private:
     Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
     if (level >= nest.numParallel || !threads->combines() || count == 1)
       return emitFor(dim, first, high, step, values, Value(), carried, body);
-    // All threads come by as often, because they meet inside; past the end they work on the first point and store
+    // All threads come by as often, because they meet inside; past the end they are at the first point and store
     // nothing.
     return emitCounted(llvm::divideCeil(size, step), carried, [&](Value turn, ValueRange now) {
       Value index = at(turn), outside = stores;
@@ -218,7 +218,7 @@ private:
     if (nest.running >= 0)
       std::tie(carried, correction) = emitRunning(values, carried);
     else
-      carried = emitReductionLoop(nest.numParallel, values, mask, carried);
+      carried = emitOwnReduction(values, mask, carried);
     ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(nest.numFlags);
     for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(nest.numFlags))) {
       Value result = isShared(i) ? combine(i, value) : reducesLanes() ? reduceLanes(i, value) : value;
@@ -226,6 +226,21 @@ private:
         result = arith::MulFOp::create(builder, loc, result, correction);
       storeAccumulator(i, result, flagsOf(i, sawNaN), mask);
     }
+  }
+
+  /// A thread that stores nothing reads nothing: it meets the others with what it started from.
+  SmallVector<Value> emitOwnReduction(IRMapping &values, Value mask, ValueRange carried) {
+    if (!stores)
+      return emitReductionLoop(nest.numParallel, values, mask, carried);
+    Value own = std::exchange(stores, Value());
+    auto branch = scf::IfOp::create(builder, loc, carried.getTypes(), own, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, carried);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, emitReductionLoop(nest.numParallel, values, mask, carried));
+    stores = own;
+    return SmallVector<Value>(branch.getResults());
   }
 
   /// Which lanes saw a NaN, if it wins in accumulator `i`.
