@@ -150,6 +150,42 @@ tile.program @keeps_order_of_long_rows outputs 1 {
   }
 }
 
+// What all tiles read is there once: with it the buffers of two tiles fit.
+// CHECK-LABEL: func.func @counts_shared_buffers_once
+// CHECK:   scf.for %{{.*}} = %c1 to %c3 step
+// CHECK:     nontemporal
+// CHECK:   nontemporal
+tile.program @counts_shared_buffers_once outputs 1 {
+^bb0(%x: !tile.slice<3x1024xf32, global>, %w: !tile.slice<3584xf32, global>, %y: !tile.slice<3x1024xf32, global>):
+  tile.parallel [3] tiles [1] workgroups 1 {
+  %shared = tile.alloc at 0 : !tile.slice<3584xf32, block>
+  tile.move %w, %shared : !tile.slice<3584xf32, global>, !tile.slice<3584xf32, block>
+  tile.walk {
+  ^bb0(%i: index):
+    %sum = tile.alloc at 14336 : !tile.slice<1xf32, block>
+    %kept = tile.alloc at 14400 : !tile.slice<1x1024xf32, block>
+    tile.compute [3, 1024] sizes [1, 1024] offsets [0] (%i) vector 1 reduce [1] into (%sum : !tile.slice<1xf32, block>)
+        at [#row] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<3x1024xf32, global> -> f32
+      tile.store %v, %kept at #local : f32, !tile.slice<1x1024xf32, block>
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [3, 1024] sizes [1, 1024] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %kept at #local : !tile.slice<1x1024xf32, block> -> f32
+      %s = tile.load %sum at #row : !tile.slice<1xf32, block> -> f32
+      %f = tile.load %shared at affine_map<(d0, d1)[s0, s1] -> (d1)> : !tile.slice<3584xf32, block> -> f32
+      %d = arith.subf %v, %s : f32
+      %n = arith.mulf %d, %f : f32
+      tile.store %n, %y at #id streamed : f32, !tile.slice<3x1024xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 #block = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 floordiv 32)>
 

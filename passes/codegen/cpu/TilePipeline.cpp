@@ -29,10 +29,22 @@ static bool isApart(ComputeOp first, ProgramOp program, WalkOp walk) {
          llvm::all_of(first.getBody().getOps<StoreOp>(), [&](StoreOp store) { return isOwn(store.getSlice()); });
 }
 
+/// Bytes of the buffers that each tile has anew.
+static int64_t tileBufferBytes(WalkOp walk) {
+  int64_t low = walk->getParentOfType<ProgramOp>().getBlockBytes(), high = 0;
+  for (auto alloc : walk.getBody().getOps<AllocOp>()) {
+    int64_t start = alloc.getOffset().value_or(0);
+    low = std::min(low, start);
+    high = std::max<int64_t>(high, start + alloc.getType().getNumBytes());
+  }
+  return std::max<int64_t>(high - low, 0);
+}
+
 TilePipeline tilewright::pipelineTiles(ProgramOp program, ParallelOp part, VectorShape shape) {
   WalkOp walk = part.getWalk();
   auto computes = llvm::to_vector(walk.getBody().getOps<ComputeOp>());
-  if (computes.size() < 2 || !streamsAll(computes.back()) || part.getNumTiles() <= part.getWorkgroups())
+  int64_t tiles = part.getNumTiles(), workgroups = part.getWorkgroups();
+  if (computes.size() < 2 || !streamsAll(computes.back()) || tiles <= workgroups)
     return {};
   ComputeOp first = computes.front(), last = computes.back();
   if (!llvm::all_of(walk.getBody().front(), llvm::IsaPred<AllocOp, SyncOp, ComputeOp>))
@@ -41,7 +53,7 @@ TilePipeline tilewright::pipelineTiles(ProgramOp program, ParallelOp part, Vecto
     return {{}, {}, "the first nest of a tile and the last do not visit the same points in the same order"};
   if (!isApart(first, program, walk))
     return {{}, {}, "the first nest of a tile may meet what the last one stores"};
-  if (2 * program.getBlockBytes() > shape.cacheBytes / 2)
+  if (program.getBlockBytes() + tileBufferBytes(walk) > shape.cacheBytes / 2)
     return {{}, {}, "the buffers of two tiles do not fit into half of the innermost cache"};
   return {first, last, ""};
 }
