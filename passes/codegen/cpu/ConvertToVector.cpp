@@ -4,6 +4,7 @@
 #include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
+#include "passes/codegen/cpu/TilePipeline.h"
 #include "passes/codegen/cpu/TransposeEmitter.h"
 #include "passes/target/TargetOrError.h"
 
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Remarks.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_CONVERTTOVECTOR
@@ -42,7 +44,14 @@ VectorShape shapeFor(const Target &target) {
 class CpuConverter : public ProgramConverter {
 public:
   CpuConverter(ProgramOp program, const Target &target)
-      : ProgramConverter(program), target(target), shape(shapeFor(target)) {}
+      : ProgramConverter(program), target(target), shape(shapeFor(target)) {
+    program.walk([&](ParallelOp part) {
+      pipelines[part] = pipelineTiles(program, part, shape);
+      if (StringRef reason = pipelines[part].reason; !reason.empty())
+        remark::missed(part.getLoc(), remark::RemarkOpts::name("tiles-apart").category("tile-convert-to-vector"))
+            << reason;
+    });
+  }
 
 private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
@@ -58,6 +67,60 @@ private:
   }
 
   void emitSync(OpBuilder &, SyncOp) override {}
+
+  /// Of the buffers of one tile.
+  int64_t tileBytes() { return llvm::alignTo(program.getBlockBytes(), kStackAlignment); }
+  int64_t blockBytes() override {
+    bool isTwice = llvm::any_of(pipelines, [](auto &entry) { return static_cast<bool>(entry.second); });
+    return isTwice ? 2 * tileBytes() : program.getBlockBytes();
+  }
+
+  /// The first nest of the first tile; then what is left of each tile beside the first nest of the next; then what is
+  /// left of the last tile.
+  bool convertTiles(OpBuilder &builder, ParallelOp part, Value low, Value high, const IRMapping &values) override {
+    const TilePipeline &pipeline = pipelines[part];
+    if (!pipeline)
+      return false;
+    Location loc = part.getLoc();
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value whole = memory;
+    IRMapping first = enterBuffers(builder, part, low, low, whole, values);
+    emitNest(builder, pipeline.first, first, shape);
+    auto loop = scf::ForOp::create(builder, loc, arith::AddIOp::create(builder, loc, low, one), high, one);
+    OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
+    Value tile = loop.getInductionVar();
+    IRMapping before = enterBuffers(body, part, low, arith::SubIOp::create(body, loc, tile, one), whole, values);
+    convertBetween(body, pipeline, before);
+    IRMapping now = enterBuffers(body, part, low, tile, whole, values);
+    emitNestsTogether(body, pipeline.first, now, pipeline.last, before, shape);
+    IRMapping last = enterBuffers(builder, part, low, arith::SubIOp::create(builder, loc, high, one), whole, values);
+    convertBetween(builder, pipeline, last);
+    emitNest(builder, pipeline.last, last, shape);
+    memory = whole;
+    return true;
+  }
+
+  /// The offsets of a tile, and its buffers: those of odd tiles behind those of even ones.
+  IRMapping enterBuffers(OpBuilder &builder, ParallelOp part, Value first, Value tile, Value whole,
+                         const IRMapping &values) {
+    Location loc = part.getLoc();
+    IRMapping inside = values;
+    enterTile(builder, part, first, tile, inside);
+    auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+    Value isOdd = arith::AndIOp::create(builder, loc, tile, constant(1));
+    Value start = arith::MulIOp::create(builder, loc, isOdd, constant(tileBytes()));
+    auto type = MemRefType::get({tileBytes()}, builder.getI8Type());
+    memory = memref::ViewOp::create(builder, loc, type, whole, start, ValueRange());
+    for (AllocOp alloc : part.getWalk().getBody().getOps<AllocOp>())
+      convertOp(builder, *alloc, inside);
+    return inside;
+  }
+
+  void convertBetween(OpBuilder &builder, const TilePipeline &pipeline, IRMapping &values) {
+    for (Operation *op = pipeline.first->getNextNode(); op != pipeline.last; op = op->getNextNode())
+      if (!isa<AllocOp>(op))
+        convertOp(builder, *op, values);
+  }
 
   bool onStack() { return blockBytes() <= kStackBytes; }
   int64_t givenBytes() override { return onStack() ? 0 : blockBytes(); }
@@ -78,6 +141,7 @@ private:
 
   const Target &target;
   VectorShape shape;
+  llvm::MapVector<Operation *, TilePipeline> pipelines; ///< of parts
 };
 
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {

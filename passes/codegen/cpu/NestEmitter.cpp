@@ -51,10 +51,7 @@ public:
       : NestMemory(builder, compute, nest, values, shape, threads), nest(nest) {}
 
   void emit() {
-    Value zero = constantIndex(0);
-    offsets.assign(offsets.size(), zero);
-    for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
-      offsets[dim] = outer.lookup(offset);
+    findOffsets();
     IRMapping values = outer;
     if (threads)
       stores = threads->leads(builder, /*accumulator=*/false);
@@ -66,7 +63,32 @@ public:
     emitLevel(0, values, Value());
   }
 
+  /// Emits both; what the other one does to memory goes on all the time.
+  void emitWith(NestEmitter &other) {
+    beside = &other;
+    leavesMemoryIdle = false;
+    other.findOffsets();
+    emit();
+  }
+
 private:
+  void findOffsets() {
+    offsets.assign(offsets.size(), constantIndex(0));
+    for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+      offsets[dim] = outer.lookup(offset);
+  }
+
+  /// The ops of the nest that shares these loops, at the same point of its own tile.
+  void emitBeside(unsigned level, IRMapping &values, Value mask) {
+    if (!beside)
+      return;
+    beside->indices = indices;
+    for (int64_t dim : compute.getOffsetDims())
+      if (llvm::is_contained(ArrayRef(nest.order).take_front(level), dim))
+        beside->indices[dim] = addValues(beside->offsets[dim], sub(indices[dim], offsets[dim]));
+    beside->emitOps(level, values, mask);
+  }
+
   // --- loops -------------------------------------------------------------------------------------------------------
 
   void emitLevel(unsigned level, IRMapping &values, Value mask) {
@@ -424,6 +446,12 @@ private:
     now[nest.running] = largestOf(vectors, now[nest.running]);
     moveReference(now);
     storeReference(start, now.back());
+    // In front of this nest's stores, which nothing says are apart from what the other one loads.
+    if (beside)
+      for (Vector &vector : vectors) {
+        indices[vectorDim] = vector.index;
+        emitBeside(nest.order.size(), vector.values, vector.mask);
+      }
     // Sums of sums: their errors grow with the number of blocks, and a block does not wait for the one before.
     SmallVector<Value> sums(now);
     for (unsigned i : relativeSums())
@@ -583,6 +611,7 @@ private:
     for (Operation &op : compute.getBodyBlock().without_terminator())
       if (nest.levels.lookup(&op) == level)
         emitOp(op, values, mask);
+    emitBeside(level, values, mask);
   }
 
   void emitOp(Operation &op, IRMapping &values, Value mask) {
@@ -715,7 +744,8 @@ private:
   }
 
   const NestStructure &nest;
-  Value stores; ///< whether this thread stores, an i1; null: it does
+  Value stores;                  ///< whether this thread stores, an i1; null: it does
+  NestEmitter *beside = nullptr; ///< the nest that shares the loops of this one
 };
 } // namespace
 
@@ -723,4 +753,25 @@ void tilewright::emitNest(OpBuilder &builder, ComputeOp compute, const IRMapping
                           NestThreads *threads) {
   NestStructure nest(compute, shape, threads);
   NestEmitter(builder, compute, nest, values, shape, threads).emit();
+}
+
+bool tilewright::canShareLoops(ComputeOp compute, ComputeOp beside, VectorShape shape) {
+  bool isWhole = llvm::all_of(llvm::zip(compute.getExtents(), compute.getSizes()), [](auto pair) {
+    auto [extent, size] = pair;
+    return extent % size == 0;
+  });
+  if (!isWhole || !beside.getAccs().empty() || compute.getMicroKernel() || beside.getMicroKernel() ||
+      compute.getExtents() != beside.getExtents() || compute.getSizes() != beside.getSizes() ||
+      compute.getOffsetDims() != beside.getOffsetDims() || compute.getOffsets() != beside.getOffsets())
+    return false;
+  NestStructure nest(compute, shape, /*threads=*/nullptr), other(beside, shape, /*threads=*/nullptr);
+  return nest.vectorDim >= 0 && nest.vectorDim == other.vectorDim && nest.order == other.order &&
+         nest.lanes % other.lanes == 0;
+}
+
+void tilewright::emitNestsTogether(OpBuilder &builder, ComputeOp compute, const IRMapping &values, ComputeOp beside,
+                                   const IRMapping &besideValues, VectorShape shape) {
+  NestStructure nest(compute, shape, /*threads=*/nullptr), other(beside, shape, /*threads=*/nullptr, nest.lanes);
+  NestEmitter second(builder, beside, other, besideValues, shape, /*threads=*/nullptr);
+  NestEmitter(builder, compute, nest, values, shape, /*threads=*/nullptr).emitWith(second);
 }

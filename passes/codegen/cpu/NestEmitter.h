@@ -44,6 +44,15 @@ public:
 void emitNest(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape,
               NestThreads *threads = nullptr);
 
+/// Whether the loops of `compute` visit the points of `beside`, which accumulates nothing, in the order and by the
+/// vectors that are right for it, too.
+bool canShareLoops(tile::ComputeOp compute, tile::ComputeOp beside, VectorShape shape);
+
+/// Emits `compute` and, in the same loops, `beside` at the same points of another tile. Neither reads what the other
+/// writes.
+void emitNestsTogether(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values,
+                       tile::ComputeOp beside, const mlir::IRMapping &besideValues, VectorShape shape);
+
 } // namespace tilewright
 
 #endif

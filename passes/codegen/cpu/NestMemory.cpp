@@ -110,7 +110,7 @@ Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> 
 
 void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {
   int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
-  if (dim < 0 || threads)
+  if (dim < 0 || threads || !leavesMemoryIdle)
     return;
   Value here = indices[dim];
   indices[dim] = add(here, compute.getSizes()[dim]);

@@ -28,7 +28,8 @@ protected:
 
   tile::ComputeOp compute;
   const mlir::IRMapping &outer;
-  NestThreads *threads; ///< null: one thread runs the nest
+  NestThreads *threads;         ///< null: one thread runs the nest
+  bool leavesMemoryIdle = true; ///< the tile, in its later nests
 
 private:
   /// Where the lanes of an access lie.

@@ -46,13 +46,15 @@ static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   return std::max<int64_t>(2, llvm::PowerOf2Ceil(size));
 }
 
-NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThreads *threads) : compute(compute) {
+NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThreads *threads,
+                             std::optional<int64_t> given)
+    : compute(compute) {
   vectorDim = compute.getVector();
   bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
     vectorDim = -1;
   if (vectorDim >= 0)
-    lanes = threads ? threads->lanes() : chooseLanes(compute, shape);
+    lanes = given ? *given : threads ? threads->lanes() : chooseLanes(compute, shape);
   if (lanes == 1)
     vectorDim = -1;
   orderLoops();

@@ -17,8 +17,9 @@ struct Extremum {
 };
 
 struct NestStructure {
-  /// Without `threads` one thread runs the nest.
-  NestStructure(tile::ComputeOp compute, VectorShape shape, const NestThreads *threads);
+  /// Without `threads` one thread runs the nest. `lanes`, where given, are those of a nest whose loops this one shares.
+  NestStructure(tile::ComputeOp compute, VectorShape shape, const NestThreads *threads,
+                std::optional<int64_t> lanes = std::nullopt);
 
   int64_t vectorDim, lanes = 1;
   llvm::SmallVector<int64_t> order;                         ///< loops, outermost first

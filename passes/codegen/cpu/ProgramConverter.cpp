@@ -136,6 +136,11 @@ static Value firstTile(OpBuilder &builder, ParallelOp part, Value workgroup) {
   return arith::DivUIOp::create(builder, loc, scaled, constant(part.getWorkgroups()));
 }
 
+void ProgramConverter::enterTile(OpBuilder &builder, ParallelOp part, Value first, Value tile, IRMapping &values) {
+  mapOffsets(builder, part, tile, values);
+  current = {first, tile};
+}
+
 void ProgramConverter::convertEarly(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
   Location loc = part.getLoc();
   OpBuilder body = builder;
@@ -170,13 +175,14 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
   OpBuilder body = builder;
   Value tile = low;
   bool several = tiles > workgroups;
+  if (several && convertTiles(body, part, low, high, values))
+    return;
   if (several) {
     auto loop = scf::ForOp::create(builder, loc, low, high, constant(1));
     body = OpBuilder::atBlockTerminator(loop.getBody());
     tile = loop.getInductionVar();
   }
-  mapOffsets(body, part, tile, values);
-  current = {low, tile};
+  enterTile(body, part, low, tile, values);
   for (Operation &op : part.getWalk().getBody().front())
     convertOp(body, op, values);
   if (several)

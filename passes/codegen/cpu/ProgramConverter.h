@@ -36,6 +36,15 @@ protected:
   virtual llvm::LogicalResult emitEarly(mlir::OpBuilder &, tile::ParallelOp, mlir::IRMapping &) {
     return llvm::success();
   }
+  /// Whether the target converts the workgroup's tiles, of which there are several, in an order of its own.
+  virtual bool convertTiles(mlir::OpBuilder &, tile::ParallelOp, mlir::Value low, mlir::Value high,
+                            const mlir::IRMapping &) {
+    return false;
+  }
+  /// Maps the offsets of a tile of the part; `first` is the workgroup's.
+  void enterTile(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value first, mlir::Value tile,
+                 mlir::IRMapping &values);
+  void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
   /// After the last op of each block of a walked dim.
   virtual void endBlock(mlir::OpBuilder &, mlir::Location) {}
   virtual void finish(mlir::OpBuilder &) {}
@@ -60,7 +69,6 @@ private:
   void convertParts(mlir::OpBuilder &builder, llvm::ArrayRef<tile::ParallelOp> parts, mlir::Value workgroup,
                     mlir::IRMapping &values);
   void convertPart(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value workgroup, mlir::IRMapping values);
-  void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
   void convertLoop(mlir::OpBuilder &builder, mlir::scf::ForOp loop, mlir::IRMapping &values);
 
   void convertKeep(mlir::OpBuilder &builder, tile::KeepOp keep, mlir::IRMapping &values);

@@ -1,0 +1,37 @@
+"""Rows that are streamed past the caches while the next ones are read: every row, also the first and the last of each
+workgroup, has the numbers of float64.
+
+A quotient of a sum of 784 exponentials is off by a few roundings, and a normalised row, whose elements are of the
+order of one, by as many: 1e-5 leaves room for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright
+from tilewright.oracle import float64_reference, random_inputs
+
+from benchmarks.workloads import stitch
+
+# More than the outermost cache holds; 6007 is prime, so that workgroups have ranges of different lengths and parity.
+_SHAPE = (6007, 784)
+
+
+@pytest.mark.parametrize("target", ["cpu", "x86-64-avx2"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("pattern", [stitch.softmax, stitch.layer_norm_op], ids=["softmax", "layer-norm"])
+def test_every_row_is_right(pattern: Callable[..., Any], threads: int, target: str, tmp_path: Path) -> None:
+    model = pattern(_SHAPE)
+    program = tilewright.compile(model, target=target, threads=threads, tuning=False, dump_dir=tmp_path)
+    # Beside the first nest of the next tile, and once more behind the last.
+    assert (tmp_path / "kernels.s").read_text().count("vmovntps") > 1
+    inputs = random_inputs(model, 0)
+    outputs = program(*inputs)
+    result = outputs if isinstance(outputs, np.ndarray) else outputs[0]
+    expected = float64_reference(model, inputs)[0]
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
