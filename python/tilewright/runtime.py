@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,11 @@ _ALLOCATOR = "caching:device_local=*;*;64"
 # Of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_INT = 2**31 - 1
+
+# What every call asks for, as the numbers that IREE takes.
+_DEVICE_LOCAL = int(runtime.MemoryType.DEVICE_LOCAL)
+_HOST_VISIBLE = int(runtime.MemoryType.HOST_VISIBLE)
+_ANY_USE = int(runtime.BufferUsage.DEFAULT)
 
 _DEFAULT_TOPOLOGY = (
     "--task_topology_nodes=current",
@@ -118,7 +124,7 @@ class Session:
         if providers:
             modules.insert(0, runtime.create_io_parameters_module(self._instance, *providers))
         try:
-            self._context = runtime.VmContext(self._instance, modules=modules)
+            context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
             hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
             raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module), hint=hint) from error
@@ -126,6 +132,9 @@ class Session:
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
+        self._contexts = [context]  # in a list, so that it goes before what its device keeps is given back
+        if device != "cuda":
+            weakref.finalize(self, _give_back, self._contexts, self._device).atexit = False
 
     def __call__(self, arrays: Sequence[Array], signature: Signature | None) -> list[Array]:
         """Runs the program on arrays that the signature has accepted; without one, on any arrays."""
@@ -144,7 +153,7 @@ class Session:
     def _invoke(self, arguments: Any, results: Any) -> None:
         try:
             with self._turn, self._waiting():
-                self._context.invoke(self._function, arguments, results)
+                self._contexts[0].invoke(self._function, arguments, results)
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
 
@@ -158,11 +167,11 @@ class Session:
     def place(self, array: Array) -> Any:
         """A copy of an array where programs read it: a buffer view of IREE's."""
         return self._device.allocator.allocate_buffer_copy(
-            memory_type=runtime.MemoryType.DEVICE_LOCAL,
-            allowed_usage=runtime.BufferUsage.DEFAULT,
+            memory_type=_DEVICE_LOCAL,
+            allowed_usage=_ANY_USE,
             device=self._device,
             buffer=array,
-            element_type=runtime.array_interop.map_dtype_to_element_type(array.dtype),
+            element_type=_element_type(array.dtype),
         )
 
     def read(self, view: Any, spec: TensorSpec) -> Array:
@@ -225,13 +234,23 @@ def _pull(results: Any, index: int, spec: TensorSpec | None, device: Any) -> Arr
 
 
 def _read(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
-    if 0 in view.shape:
-        return np.empty(view.shape, dtype)
+    shape = view.shape
+    if 0 in shape:
+        return np.empty(shape, dtype)
     # A copy: the program may go on using the buffer, as it does with a constant that it returns.
-    if not view.get_buffer().memory_type() & int(runtime.MemoryType.HOST_VISIBLE):
+    if not view.get_buffer().memory_type() & _HOST_VISIBLE:
         return _download(view, dtype, device)
-    bits = view.map().asarray(view.shape, np.dtype(f"V{dtype.itemsize}"))
-    return np.array(bits).view(dtype)
+    return np.array(view.map().asarray(shape, _bits(dtype))).view(dtype)
+
+
+@functools.cache
+def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"V{dtype.itemsize}")
+
+
+@functools.cache
+def _element_type(dtype: np.dtype[Any]) -> Any:
+    return runtime.array_interop.map_dtype_to_element_type(dtype)
 
 
 def _download(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
@@ -296,12 +315,20 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
     return driver, driver.create_default_device(allocators=[_ALLOCATOR])
 
 
-def _keep_freed_memory() -> None:
-    """Has glibc keep large blocks that are freed.
+def _give_back(contexts: list[Any], device: Any) -> None:
+    """Returns the memory that calls of a program reused to the system."""
+    contexts.clear()
+    device.allocator.trim()
+    with contextlib.suppress(OSError, AttributeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
-    IREE's queues of `local-task` take results and transients past the caching allocator from malloc, and so does
-    `local-sync` once programs of many sizes have filled its cache. malloc maps and unmaps blocks of more than 32 MB:
-    every call then touches fresh pages, which for a copy of 256 MB is 80 ms instead of 15.
+
+def _keep_freed_memory() -> None:
+    """Has glibc keep large blocks that are freed, until a program goes.
+
+    IREE's queues of `local-task` take transients, and results that IREE's own kernels make, past the caching allocator
+    from malloc, and so does `local-sync` once programs of many sizes have filled its cache. malloc maps and unmaps
+    blocks of more than 32 MB: every call then touches fresh pages, which for a copy of 256 MB is 80 ms instead of 15.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return  # the user knows better

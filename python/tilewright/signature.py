@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class TensorSpec:
         dims = "x".join("?" if d is None else str(d) for d in self.shape)
         return f"{self.name}: {self.dtype}[{dims}]"
 
-    @property
+    @functools.cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
         return np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
 
@@ -112,6 +113,13 @@ class Signature:
 
 
 def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) -> Array:
+    if (
+        type(value) is np.ndarray
+        and value.shape == spec.shape
+        and value.dtype == spec.numpy_dtype
+        and value.flags.c_contiguous
+    ):
+        return value  # as it is in most calls, which small programs notice
     if not isinstance(value, np.ndarray | np.generic):
         if isinstance(value, list | tuple | int | float | bool):
             # Python numbers have no dtype of their own, so the program's is taken.

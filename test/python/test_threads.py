@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,13 +77,45 @@ def test_rates_scale_with_the_cores() -> None:
     assert half.levels[0].bandwidth == pytest.approx(target.levels[0].bandwidth / target.cores)
 
 
+# In IREE's pools, and past them.
+_LARGE, _LARGER = (10_000, 1024), (16_500, 1024)
+
+
+@pytest.mark.parametrize("shape", [_LARGE, _LARGER])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_large_results_go_where_the_last_ones_were(threads: int) -> None:
+def test_large_results_go_where_the_last_ones_were(shape: tuple[int, int], threads: int) -> None:
     """Fresh pages cost several times what a kernel takes to fill them."""
-    shape = (10_000, 1024)  # 40 MB: 10,000 pages
-    call = tilewright.compile(stitch.scaled_copy(shape), threads=[threads]).bind(np.ones(shape, np.float32))
+    program = tilewright.compile(stitch.scaled_copy(shape), threads=[threads])
+    call = program.bind(np.ones(shape, np.float32))
     for _ in range(3):
         call()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     call()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_result_that_is_held_is_not_overwritten(threads: int) -> None:
+    program = tilewright.compile(stitch.scaled_copy(_LARGER), threads=[threads])
+    assert program.signature is not None
+    session, spec = program.load(), program.signature.outputs[0]
+    first = session.step([np.full(_LARGER, 2, np.float32)], 1).buffer(0)
+    session.step([np.full(_LARGER, 4, np.float32)], 1)
+    np.testing.assert_array_equal(session.read(first, spec), np.float32(3))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_calls_reused_is_given_back_with_the_program(threads: int) -> None:
+    program = tilewright.compile(stitch.scaled_copy(_LARGER), threads=[threads])
+    call = program.bind(np.ones(_LARGER, np.float32))
+    call()
+    call()
+    before = _resident_bytes()
+    del call, program
+    gc.collect()
+    assert before - _resident_bytes() > 100e6  # its input and its result
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/codegen/iree/CapabilityCondition.h"
+#include "passes/codegen/iree/ResultStorage.h"
 #include "passes/codegen/iree/Variants.h"
 #include "passes/transforms/InPlace.h"
 
@@ -288,6 +289,8 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     builder.setInsertionPointToStart(getOperation().getBody());
     if (kernels.empty())
       return;
+    if (kernels.front().threads == 0)
+      storeLargeResults(getOperation());
     ExecutableBuilder executable(builder, loc, object);
     if (gpus->empty())
       executable.build(kernels);
