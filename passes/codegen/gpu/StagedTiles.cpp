@@ -99,7 +99,7 @@ private:
     for (const Access &access : accesses)
       if (!place(tile, type, access))
         return;
-    if (!isOneRun(type.getShape(), tile.sizes))
+    if (!isOneRun(type.getShape(), tile.sizes) && !isSectorRuns(type.getShape(), tile.sizes, type.getElementBytes()))
       return;
     for (const Access &access : accesses)
       tile.directSectors += accessSectors(access.compute, shape, type, access.map);
