@@ -6,7 +6,7 @@ using namespace llvm;
 using namespace tilewright;
 
 static constexpr int64_t kPortableBlocks = 8; ///< of a cluster on any device that has them (CUDA programming guide)
-static constexpr int64_t kBlocksPerIdle = 8;  ///< of the kernel, for one that is left over in the last cluster
+static constexpr int64_t kBlocksPerIdle = 4;  ///< of the kernel, for one that is left over in the last cluster
 static constexpr double kWayCycles = 180;     ///< between two SMs (Luo et al. 2024); a barrier takes no less
 
 int64_t tilewright::largestCluster(const Target &target) { return target.cpu == "sm_90" ? kPortableBlocks : 1; }

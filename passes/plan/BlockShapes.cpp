@@ -272,17 +272,16 @@ private:
 
   /// How much more than its bytes a tile of rows is in sectors, on average over the tiles.
   double sectorsOfRows() const {
-    int64_t bytes = widest, grain = 0;
+    int64_t stride = widest, grain = 0;
     for (auto [dim, extent] : llvm::enumerate(space.extents))
-      bytes *= isGrid(dim) ? 1 : extent;
-    int64_t stride = bytes;
+      stride *= isGrid(dim) ? 1 : extent;
     for (int64_t dim : llvm::reverse(space.grid)) {
       if (space.tiles[dim] < space.extents[dim])
         grain = std::gcd(grain, space.tiles[dim] * stride);
       stride *= space.extents[dim];
-      bytes *= space.tiles[dim];
     }
-    return static_cast<double>(bytes + kSectorBytes - std::gcd(grain, kSectorBytes)) / bytes;
+    double bytes = static_cast<double>(stride) / space.numTiles();
+    return (bytes + kSectorBytes - std::gcd(grain, kSectorBytes)) / bytes;
   }
 
   void considerRows() {
