@@ -1,9 +1,12 @@
 #include "passes/cost/Clusters.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace llvm;
 using namespace tilewright;
 
 static constexpr int64_t kPortableBlocks = 8; ///< of a cluster on any device that has them (CUDA programming guide)
+static constexpr int64_t kBlocksPerIdle = 4;  ///< of the kernel, for one that is left over in the last cluster
 static constexpr double kWayCycles = 180;     ///< between two SMs (Luo et al. 2024); a barrier takes no less
 
 int64_t tilewright::largestCluster(const Target &target) { return target.cpu == "sm_90" ? kPortableBlocks : 1; }
@@ -12,7 +15,7 @@ int64_t tilewright::chooseCluster(const Target &target, int64_t blocks, double b
   if (bytes + common * static_cast<double>(blocks - 1) <= kHardlyRepeated * bytes)
     return 1;
   int64_t cluster = largestCluster(target);
-  while (blocks % cluster != 0)
+  while ((alignTo(blocks, cluster) - blocks) * kBlocksPerIdle > static_cast<uint64_t>(blocks))
     cluster /= 2;
   return cluster;
 }

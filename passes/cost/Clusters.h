@@ -13,8 +13,8 @@ constexpr double kHardlyRepeated = 1.045;
 /// Blocks of the largest cluster that every device of the target has room for; 1: it has no clusters.
 int64_t largestCluster(const Target &target);
 
-/// Blocks of a cluster of a kernel of so many blocks, none of which is left over, if they touch `bytes` of which all
-/// read the same `common`; 1: they are better off alone.
+/// Blocks of a cluster of a kernel of so many blocks, if they touch `bytes` of which all read the same `common`; 1:
+/// they are better off alone. In the last cluster blocks may be left over, which help with what is common.
 int64_t chooseCluster(const Target &target, int64_t blocks, double bytes, double common);
 
 /// What the blocks of a cluster wait for each other, on the whole.

@@ -263,9 +263,25 @@ private:
       space.group = group;
       forEachTile([&](ArrayRef<int64_t> order, int64_t turns) {
         cutGrid(order, turns * threads / group);
+        partSectors = sectorsOfRows();
         considerRows();
       });
     }
+    partSectors = 1;
+  }
+
+  /// How much more than its bytes a tile of rows is in sectors, on average over the tiles.
+  double sectorsOfRows() const {
+    int64_t stride = widest, grain = 0;
+    for (auto [dim, extent] : llvm::enumerate(space.extents))
+      stride *= isGrid(dim) ? 1 : extent;
+    for (int64_t dim : llvm::reverse(space.grid)) {
+      if (space.tiles[dim] < space.extents[dim])
+        grain = std::gcd(grain, space.tiles[dim] * stride);
+      stride *= space.extents[dim];
+    }
+    double bytes = static_cast<double>(stride) / space.numTiles();
+    return (bytes + kSectorBytes - std::gcd(grain, kSectorBytes)) / bytes;
   }
 
   void considerRows() {

@@ -69,16 +69,33 @@ private:
     return bytes;
   }
 
-  /// Whether what is computed for each of the input's elements waits for the result.
+  static int64_t elementsOf(Value tensor) {
+    auto type = dyn_cast<RankedTensorType>(tensor.getType());
+    return type ? type.getNumElements() : 1;
+  }
+
+  static bool isElementwise(Operation *op) {
+    auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
+    return structured && structured.getNumReductionLoops() == 0;
+  }
+
+  /// Whether what is computed for each element of the input, or of what that is computed from, waits for the result.
   static bool isReadBehind(linalg::LinalgOp op, Value input) {
     llvm::SetVector<Operation *> behind;
     behind.insert(op);
     for (size_t i = 0; i < behind.size(); ++i)
       for (Operation *user : behind[i]->getUsers())
         behind.insert(user);
-    return llvm::any_of(input.getUsers(), [&](Operation *user) {
-      auto reader = dyn_cast<linalg::LinalgOp>(user);
-      return reader && reader != op && reader.getNumReductionLoops() == 0 && behind.contains(user);
+    llvm::SetVector<Value> sources;
+    sources.insert(input);
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (Operation *producer = sources[i].getDefiningOp(); isElementwise(producer))
+        for (Value source : cast<linalg::LinalgOp>(producer).getDpsInputs())
+          if (elementsOf(source) == elementsOf(input))
+            sources.insert(source);
+    return llvm::any_of(sources, [&](Value source) {
+      return llvm::any_of(source.getUsers(),
+                          [&](Operation *user) { return isElementwise(user) && behind.contains(user); });
     });
   }
 

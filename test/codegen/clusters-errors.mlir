@@ -12,21 +12,9 @@ tile.program @larger_than_all_parts_have_room_for outputs 1 {
 
 // -----
 
-tile.program @not_whole outputs 1 {
-^bb0(%x: !tile.slice<60xf32, global>):
-  // expected-error @below {{clusters of 4 blocks, of 6 workgroups with 6 tiles: one a workgroup, all clusters whole}}
-  tile.parallel [60] tiles [10] workgroups 6 attributes {tile.threads = 32 : i64, tile.cluster = 4 : i64} {
-  tile.walk {
-  ^bb0(%i: index):
-  }
-  }
-}
-
-// -----
-
 tile.program @several_tiles_a_block outputs 1 {
 ^bb0(%x: !tile.slice<64xf32, global>):
-  // expected-error @below {{clusters of 4 blocks, of 4 workgroups with 8 tiles: one a workgroup, all clusters whole}}
+  // expected-error @below {{clusters of 4 blocks, of 4 workgroups with 8 tiles: one a workgroup, and no other part beside it}}
   tile.parallel [64] tiles [8] workgroups 4 attributes {tile.threads = 32 : i64, tile.cluster = 4 : i64} {
   tile.walk {
   ^bb0(%i: index):

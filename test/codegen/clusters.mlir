@@ -6,12 +6,12 @@
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// The gain is the same in all of the 60 blocks. Four of them, a cluster, meet when they have begun, copy it together, and meet again in
+// The gain is the same in all of the 60 blocks. Eight of them, a cluster, meet when they have begun, copy it together, and meet again in
 // front of the nest that reads it; the nest between the two waits for nobody.
 // STAGE-LABEL: tile.program @copies_once_a_cluster
 // STAGE: %[[GAIN:.*]] = tile.alloc {{.*}} <70xf32, block>
 // STAGE: tile.sync <cluster>
-// STAGE: tile.compute [70] sizes [70] {{.*}} {tile.cluster = 4 : i64}
+// STAGE: tile.compute [70] sizes [70] {{.*}} {tile.cluster = 8 : i64}
 // STAGE: tile.store {{.*}}, %[[GAIN]]
 // STAGE: tile.compute [60, 70]
 // STAGE: tile.yield
@@ -19,20 +19,26 @@
 // STAGE: tile.compute [60, 70]
 // STAGE: tile.load %[[GAIN]]
 
-// Threads arrive when they begin, and again as soon as they have written to all four blocks; syncs are where they wait.
+// Threads arrive when they begin, and again as soon as they have written to all eight blocks; syncs are where they wait.
+// Of the 64 blocks that are launched four have no row: they copy and wait as the others do, and compute nothing.
 // GPU-LABEL: func.func @copies_once_a_cluster
-// GPU-SAME: tile.cluster = 4 : i64
+// GPU-SAME: tile.cluster = 8 : i64
+// GPU-SAME: tile.workgroups = 64 : i64
+// GPU-DAG: %[[TILES:.*]] = arith.constant 60 : index
 // GPU: nvvm.cluster.arrive.relaxed {aligned}
 // GPU: nvvm.cluster.wait {aligned}
-// GPU-COUNT-4: nvvm.mapa
+// GPU-COUNT-8: nvvm.mapa
 // GPU-NOT: nvvm.mapa
 // GPU: vector.load {{.*}} vector<4xf32>
-// GPU-COUNT-4: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<7>
+// GPU-COUNT-8: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<7>
 // GPU: memref.load {{.*}} memref<70xf32, 1>
-// GPU-COUNT-4: llvm.store {{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<7>
+// GPU-COUNT-8: llvm.store {{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<7>
 // GPU: nvvm.cluster.arrive {aligned}
+// GPU: %[[HAS_ROW:.*]] = arith.cmpi ult, %{{.*}}, %[[TILES]] : index
+// GPU: scf.if %[[HAS_ROW]]
 // GPU: nvvm.shfl.sync
 // GPU: nvvm.cluster.wait {aligned}
+// GPU: scf.if
 tile.program @copies_once_a_cluster outputs 1 {
 ^bb0(%x: !tile.slice<60x70xf32, global>, %gain: !tile.slice<70xf32, global>, %y: !tile.slice<60x70xf32, global>):
   tile.parallel [60] tiles [1] workgroups 60 attributes {tile.threads = 32 : i64, tile.group = 32 : i64} {

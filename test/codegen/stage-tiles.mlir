@@ -108,7 +108,7 @@ tile.program @leaves_aligned_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d1)>
 
-// A tile of columns is no run of memory.
+// A tile of columns is no run of memory, nor are its rows whole sectors.
 // CHECK-LABEL: tile.program @leaves_columns
 // CHECK-NOT: tile.alloc
 tile.program @leaves_columns outputs 1 {
@@ -180,6 +180,63 @@ tile.program @stages_behind_what_does_not_fit outputs 2 {
       %v = tile.load %x at #id : !tile.slice<3x1003xf32, global> -> f32
       %e = math.exp %v : f32
       tile.store %e, %y at #id : f32, !tile.slice<3x1003xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, d2)>
+#rotated = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, (d2 + 32) mod 64)>
+
+// Three of five heads at one position, read twice: three runs of eight sectors. A copy reads each of them once.
+// CHECK-LABEL: tile.program @copies_runs_of_sectors
+// CHECK-SAME: outputs 1
+// CHECK: ^bb0(%[[X:.*]]: !tile.slice<5x7x64xf32, global>, %[[Y:.*]]: !tile.slice<5x7x64xf32, global>)
+// CHECK: %[[BUFFER:.*]] = tile.alloc {{.*}} : <3x1x64xf32, block>
+// CHECK: tile.compute [5, 7, 64] sizes [3, 1, 64]
+// CHECK-NEXT: tile.load %[[X]]
+// CHECK-NEXT: tile.store {{.*}}, %[[BUFFER]]
+// CHECK: tile.sync <block>
+// CHECK: tile.load %[[BUFFER]]
+// CHECK: tile.load %[[BUFFER]]
+// CHECK: tile.store {{.*}}, %[[Y]]
+tile.program @copies_runs_of_sectors outputs 1 {
+^bb0(%x: !tile.slice<5x7x64xf32, global>, %y: !tile.slice<5x7x64xf32, global>):
+  tile.parallel [5, 7] tiles [3, 1] workgroups 14 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [5, 7, 64] sizes [3, 1, 64] offsets [0, 1] (%i, %j) vector 2 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<5x7x64xf32, global> -> f32
+      %r = tile.load %x at #rotated : !tile.slice<5x7x64xf32, global> -> f32
+      %s = arith.addf %v, %r : f32
+      tile.store %s, %y at #id : f32, !tile.slice<5x7x64xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, d2)>
+#rotated = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, (d2 + 31) mod 62)>
+
+// Runs that begin inside sectors are left.
+// CHECK-LABEL: tile.program @leaves_runs_of_parts_of_sectors
+// CHECK-NOT: tile.alloc
+tile.program @leaves_runs_of_parts_of_sectors outputs 1 {
+^bb0(%x: !tile.slice<5x7x62xf32, global>, %y: !tile.slice<5x7x62xf32, global>):
+  tile.parallel [5, 7] tiles [3, 1] workgroups 14 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [5, 7, 62] sizes [3, 1, 62] offsets [0, 1] (%i, %j) vector 2 reduce [] {
+      %v = tile.load %x at #id : !tile.slice<5x7x62xf32, global> -> f32
+      %r = tile.load %x at #rotated : !tile.slice<5x7x62xf32, global> -> f32
+      %s = arith.addf %v, %r : f32
+      tile.store %s, %y at #id : f32, !tile.slice<5x7x62xf32, global>
       tile.yield
     }
   }

@@ -46,8 +46,12 @@ def run(model: onnx.ModelProto, target: str, folder: Path) -> tuple[tilewright.P
     return program, ran
 
 
-# Rows of whole vectors; of 641 elements, the last of which are no vector; and of bf16 with eight to a vector.
-@pytest.mark.parametrize("rows, size, element", [(256, 768, "f32"), (160, 641, "f32"), (256, 1024, "bf16")])
+# Rows of whole vectors; of 641 elements, the last of which are no vector; of bf16 with eight to a vector; and numbers
+# of rows that no cluster divides.
+@pytest.mark.parametrize(
+    "rows, size, element",
+    [(256, 768, "f32"), (160, 641, "f32"), (256, 1024, "bf16"), (77, 321, "f32"), (197, 1027, "bf16")],
+)
 def test_a_cluster_reads_gain_and_bias_once(rows: int, size: int, element: str, tmp_path: Path) -> None:
     model = layer_norm(rows, size, element)
     program, ran = run(model, "cuda:h200", tmp_path)

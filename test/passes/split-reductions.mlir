@@ -146,6 +146,35 @@ func.func @row_that_is_read_again(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32
   return %y : tensor<1x50000xf32>
 }
 
+// So does it where the sum is of terms that are computed from it.
+// CHECK-LABEL: func @row_whose_squares_are_summed
+// CHECK-NOT: two-phase
+func.func @row_whose_squares_are_summed(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %o = tensor.empty() : tensor<1x50000xf32>
+  %q = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<1x50000xf32>) outs(%o : tensor<1x50000xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %p = arith.mulf %a, %a : f32
+    linalg.yield %p : f32
+  } -> tensor<1x50000xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%q : tensor<1x50000xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %y = linalg.generic {indexing_maps = [#row, #sum, #row], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<1x50000xf32>, tensor<1xf32>) outs(%o : tensor<1x50000xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.divf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<1x50000xf32>
+  return %y : tensor<1x50000xf32>
+}
+
 // A longer one is cut: no block has room for it.
 // CHECK-LABEL: func @row_that_no_block_has_room_for
 // CHECK: two-phase

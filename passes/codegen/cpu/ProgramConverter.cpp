@@ -42,7 +42,7 @@ FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
   for (unsigned i = 0; i + 1 < types.size(); ++i)
     if (!shared.contains(i))
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-  function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(program.getWorkgroups()));
+  function->setAttr(kWorkgroupsAttr, builder.getI64IntegerAttr(launchedWorkgroups()));
   function->setAttr(kOutputsAttr, builder.getI64IntegerAttr(program.getOutputs()));
   function->setAttr(kBlockBytesAttr, builder.getI64IntegerAttr(givenBytes()));
   SmallVector<int64_t> bindingBytes;

@@ -55,6 +55,8 @@ protected:
   virtual int64_t blockBytes() { return program.getBlockBytes(); }
   /// How many of them the runtime has to give, and where all of them are.
   virtual int64_t givenBytes() { return blockBytes(); }
+  /// How many workgroups are launched: those of the program, and what the target needs beyond them.
+  virtual int64_t launchedWorkgroups() { return program.getWorkgroups(); }
   virtual mlir::Value placeMemory(mlir::OpBuilder &, mlir::Value given) { return given; }
 
   /// Whether the walk is at another tile than the workgroup's first; null: it has one tile only.
@@ -62,6 +64,10 @@ protected:
 
   tile::ProgramOp program;
   mlir::Value memory; ///< block-space memory of the workgroup
+  /// The number of the tile that the walk is at, and of the workgroup's first.
+  struct {
+    mlir::Value first, tile;
+  } current;
 
 private:
   void convertPhases(mlir::OpBuilder &builder, mlir::Value workgroup, mlir::IRMapping &values);
@@ -73,10 +79,6 @@ private:
 
   void convertKeep(mlir::OpBuilder &builder, tile::KeepOp keep, mlir::IRMapping &values);
 
-  /// The number of the tile that the walk is at, and of the workgroup's first.
-  struct {
-    mlir::Value first, tile;
-  } current;
   bool isConverted = true;
 };
 

@@ -51,6 +51,12 @@ private:
 
   int64_t blockBytes() override { return sharedBytesOf(program, target); }
 
+  /// Clusters are whole: in the last one blocks may be left over.
+  int64_t launchedWorkgroups() override {
+    auto first = *program.getBody().getOps<ParallelOp>().begin();
+    return llvm::alignTo(program.getWorkgroups(), clusterOf(first));
+  }
+
   void beginPart(OpBuilder &builder, ParallelOp part) override {
     Location loc = part.getLoc();
     shape = shapeOf(part);
@@ -126,15 +132,33 @@ private:
         arriveAtCluster(builder, compute.getLoc(), /*hasWritten=*/true);
       return success();
     }
-    if (isTileCopy(compute)) {
-      emitTileCopy(builder, compute, values, thread, threads);
-      return success();
+    if (Value hasTile = blockHasTile(builder, compute)) {
+      auto branch = scf::IfOp::create(builder, compute.getLoc(), hasTile);
+      OpBuilder body = OpBuilder::atBlockTerminator(branch.thenBlock());
+      emitWork(body, compute, values);
+    } else {
+      emitWork(builder, compute, values);
     }
+    return success();
+  }
+
+  /// Whether the block is none of those that are left over in the last cluster; null: there are none.
+  Value blockHasTile(OpBuilder &builder, ComputeOp compute) {
+    auto part = compute->getParentOfType<ParallelOp>();
+    if (part.getNumTiles() % clusterOf(part) == 0)
+      return Value();
+    Location loc = compute.getLoc();
+    Value tiles = arith::ConstantIndexOp::create(builder, loc, part.getNumTiles());
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, current.tile, tiles);
+  }
+
+  void emitWork(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
+    if (isTileCopy(compute))
+      return emitTileCopy(builder, compute, values, thread, threads);
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
     BlockThreads sharing(compute, mapping, thread, scratchOf(builder, compute));
     emitNest(builder, compute, values, VectorShape(), &sharing);
-    return success();
   }
 
   /// A barrier of the cluster is in two halves, and threads wait at its sync alone: they arrive when they have begun,
@@ -229,7 +253,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
     return success();
   }
 
-  /// Every block of the grid is in a cluster, begins, and runs its nests once.
+  /// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.
   static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
     int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
     if (blocks == 1)
@@ -239,10 +263,10 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
              << blocks << " blocks: target '" << target.name
              << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
     bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
-    if (!alone || workgroups % blocks != 0 || workgroups != part.getNumTiles())
+    if (!alone || workgroups != part.getNumTiles())
       return part.emitError("clusters of ")
              << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
-             << " tiles: one a workgroup, all clusters whole, and no other part beside it";
+             << " tiles: one a workgroup, and no other part beside it";
     return success();
   }
 

@@ -99,7 +99,7 @@ private:
     for (const Access &access : accesses)
       if (!place(tile, type, access))
         return;
-    if (!isOneRun(type.getShape(), tile.sizes))
+    if (!isOneRun(type.getShape(), tile.sizes) && !isSectorRuns(type.getShape(), tile.sizes, type.getElementBytes()))
       return;
     for (const Access &access : accesses)
       tile.directSectors += accessSectors(access.compute, shape, type, access.map);
@@ -141,7 +141,10 @@ private:
       tile.sizes = sizes;
       tile.gridDims = gridDims;
     }
-    return tile.sizes == sizes && tile.gridDims == gridDims;
+    return tile.sizes == sizes && llvm::all_of(llvm::zip(tile.gridDims, gridDims), [&](auto dims) {
+             auto [a, b] = dims;
+             return a == b || (!moves(a) && !moves(b));
+           });
   }
 
   /// The dim of the nest that the index is, if tiles move along it; or -1.
@@ -161,10 +164,16 @@ private:
     return offset && offset.getOwner() == &part.getWalk().getBody().front() ? offset.getArgNumber() : -1;
   }
 
-  static bool dependsOnNoOffset(ComputeOp compute, AffineExpr index) {
-    for (int64_t dim : compute.getOffsetDims())
-      if (index.isFunctionOfDim(dim) || index.isFunctionOfSymbol(dim))
+  /// Whether there are several tiles along the dim of the grid, if it is one.
+  bool moves(int64_t grid) { return grid >= 0 && part.getTiles()[grid] < part.getExtents()[grid]; }
+
+  bool dependsOnNoOffset(ComputeOp compute, AffineExpr index) {
+    for (int64_t dim : compute.getOffsetDims()) {
+      int64_t grid = gridDimOf(compute, dim);
+      bool always = grid >= 0 && !moves(grid); // at its start
+      if (!always && (index.isFunctionOfDim(dim) || index.isFunctionOfSymbol(dim)))
         return false;
+    }
     return true;
   }
 
@@ -291,7 +300,7 @@ private:
 AffineMap tilewright::localMapOf(const StagedTile &tile, AffineMap map) {
   SmallVector<AffineExpr> results;
   for (auto [index, grid] : llvm::zip(map.getResults(), tile.gridDims)) {
-    bool moves = grid >= 0;
+    bool moves = grid >= 0 && isa<AffineDimExpr>(index); // else there is one tile along the dim
     results.push_back(moves ? index - getAffineSymbolExpr(cast<AffineDimExpr>(index).getPosition(), index.getContext())
                             : index);
   }

@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// A binding whose tile is one run of memory.
+/// A binding whose tile is one run of memory, or runs of whole sectors.
 struct StagedTile {
   mlir::Value slice;
   bool isOutput = false;

@@ -26,11 +26,13 @@ public:
   }
 
   void emit() {
-    findRun();
-    source = flat(load.getSlice());
-    target = flat(store.getSlice());
     int64_t bytes = global().getElementBytes(), perSector = kSectorBytes / bytes;
     lanes = kCopyBytes / bytes;
+    source = flat(load.getSlice());
+    target = flat(store.getSlice());
+    if (!isOneRun(copy.getExtents(), copy.getSizes()))
+      return emitRuns();
+    findRun();
     Value low = first, high = end;
     bool whole = grain % perSector == 0;
     if (!whole) {
@@ -46,6 +48,7 @@ public:
 
 private:
   SliceType global() { return (isBlock(load.getSlice()) ? store.getSlice() : load.getSlice()).getType(); }
+  SliceType buffer() { return (isBlock(load.getSlice()) ? load.getSlice() : store.getSlice()).getType(); }
 
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, int64_t b) { return arith::AddIOp::create(builder, loc, a, constant(b)); }
@@ -53,6 +56,8 @@ private:
   Value less(Value a, Value b) {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b).getResult();
   }
+  Value divide(Value a, int64_t b) { return arith::DivUIOp::create(builder, loc, a, constant(b)); }
+  Value modulo(Value a, int64_t b) { return arith::RemUIOp::create(builder, loc, a, constant(b)); }
   /// The largest multiple of a power of two that is no more.
   Value down(Value value, int64_t unit) { return arith::AndIOp::create(builder, loc, value, constant(-unit)); }
 
@@ -81,6 +86,60 @@ private:
     }
     grain = std::gcd(grain, most);
     end = count ? arith::AddIOp::create(builder, loc, first, count) : add(first, most);
+  }
+
+  /// Where a vector is in the tensor and in the buffer, and whether it is there at all; null: it is.
+  struct Place {
+    Value tensor, buffer, inside;
+  };
+
+  Place placed(Value element, Value high) {
+    Value inside = high ? less(element, high) : Value();
+    return {element, arith::SubIOp::create(builder, loc, element, first), inside};
+  }
+
+  void emitRuns() {
+    int64_t vectors = buffer().getNumElements() / lanes, turns = llvm::divideCeil(vectors, threads);
+    int64_t together = std::min(turns, kInFlight);
+    auto group = [&](Value from) {
+      SmallVector<Place> places;
+      for (int64_t i = 0; i < together; ++i)
+        places.push_back(placeInRuns(i == 0 ? from : add(from, i * threads), vectors % (together * threads) != 0));
+      copyVectors(places);
+    };
+    if (turns <= together)
+      return group(own);
+    auto loop = scf::ForOp::create(builder, loc, own, constant(vectors), constant(together * threads));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    group(loop.getInductionVar());
+  }
+
+  /// Of a vector of the buffer; `partial`: there may be none of its number.
+  Place placeInRuns(Value number, bool partial) {
+    ArrayRef<int64_t> sizes = copy.getSizes(), extents = copy.getExtents();
+    SmallVector<int64_t> strides = denseStrides(extents);
+    int64_t innermost = static_cast<int64_t>(sizes.size()) - 1;
+    Place place{constant(0), mul(number, lanes), Value()};
+    auto restrict = [&](Value inside) {
+      place.inside = place.inside ? arith::AndIOp::create(builder, loc, place.inside, inside).getResult() : inside;
+    };
+    if (partial)
+      restrict(less(place.buffer, constant(buffer().getNumElements())));
+    Value rest = place.buffer;
+    for (int64_t dim = innermost; dim >= 0; --dim) {
+      Value index = dim == 0 ? rest : modulo(rest, sizes[dim]);
+      rest = dim == 0 ? rest : divide(rest, sizes[dim]);
+      const auto *moving = llvm::find(copy.getOffsetDims(), dim);
+      if (moving != copy.getOffsetDims().end()) {
+        Value offset = values.lookup(copy.getOffsets()[moving - copy.getOffsetDims().begin()]);
+        index = arith::AddIOp::create(builder, loc, index, offset);
+        if (extents[dim] % sizes[dim] != 0)
+          restrict(less(index, constant(extents[dim])));
+      }
+      place.tensor = arith::AddIOp::create(builder, loc, place.tensor, mul(index, strides[dim]));
+    }
+    return place;
   }
 
   Value flat(Value slice) {
@@ -113,13 +172,10 @@ private:
     Value start = arith::AddIOp::create(builder, loc, low, mul(own, lanes));
     bool exact = grain % (together * step) == 0;
     auto group = [&](Value from) {
-      SmallVector<Value> elements, loaded;
-      for (int64_t i = 0; i < together; ++i) {
-        elements.push_back(i == 0 ? from : add(from, i * step));
-        loaded.push_back(loadVector(elements.back(), exact ? Value() : high));
-      }
-      for (auto [element, value] : llvm::zip(elements, loaded))
-        storeVector(value, element, exact ? Value() : high);
+      SmallVector<Place> places;
+      for (int64_t i = 0; i < together; ++i)
+        places.push_back(placed(i == 0 ? from : add(from, i * step), exact ? Value() : high));
+      copyVectors(places);
     };
     if (turns <= together)
       return group(start);
@@ -131,16 +187,25 @@ private:
 
   VectorType vectorType() { return VectorType::get({lanes}, cast<MemRefType>(source.getType()).getElementType()); }
 
-  Value loadVector(Value element, Value high) {
-    Value place = placeIn(load.getSlice(), element);
+  void copyVectors(ArrayRef<Place> places) {
+    SmallVector<Value> loaded;
+    for (const Place &place : places)
+      loaded.push_back(loadVector(place));
+    for (auto [place, value] : llvm::zip(places, loaded))
+      storeVector(value, place);
+  }
+
+  static Value placeOf(Value slice, const Place &place) { return isBlock(slice) ? place.buffer : place.tensor; }
+
+  Value loadVector(const Place &place) {
     auto emit = [&] {
-      auto vector = vector::LoadOp::create(builder, loc, vectorType(), source, place);
+      auto vector = vector::LoadOp::create(builder, loc, vectorType(), source, placeOf(load.getSlice(), place));
       vector.setAlignment(kCopyBytes);
       return vector.getResult();
     };
-    if (!high)
+    if (!place.inside)
       return emit();
-    auto branch = scf::IfOp::create(builder, loc, vectorType(), less(element, high), /*withElseRegion=*/true);
+    auto branch = scf::IfOp::create(builder, loc, vectorType(), place.inside, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());
     Value none = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType()));
@@ -150,14 +215,13 @@ private:
     return branch.getResult(0);
   }
 
-  void storeVector(Value value, Value element, Value high) {
+  void storeVector(Value value, const Place &place) {
     OpBuilder::InsertionGuard guard(builder);
-    Value place = placeIn(store.getSlice(), element);
-    if (high) {
-      auto branch = scf::IfOp::create(builder, loc, less(element, high));
+    if (place.inside) {
+      auto branch = scf::IfOp::create(builder, loc, place.inside);
       builder.setInsertionPointToStart(branch.thenBlock());
     }
-    vector::StoreOp::create(builder, loc, value, target, place).setAlignment(kCopyBytes);
+    vector::StoreOp::create(builder, loc, value, target, placeOf(store.getSlice(), place)).setAlignment(kCopyBytes);
   }
 
   OpBuilder &builder;
@@ -180,6 +244,21 @@ bool tilewright::isOneRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes) {
     if (!whole && size != 1)
       return false;
     whole &= size == extent;
+  }
+  return true;
+}
+
+bool tilewright::isSectorRuns(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, int64_t elementBytes) {
+  int64_t stride = 1;
+  bool whole = true; // all dims that lie further inside are
+  for (auto [extent, size] : llvm::reverse(llvm::zip_equal(shape, sizes))) {
+    // Where a run ends, it ends a sector, as does the tensor's own.
+    if (whole && size != extent && size * stride * elementBytes % kSectorBytes != 0)
+      return false;
+    whole &= size == extent;
+    stride *= extent;
+    if (!whole && stride * elementBytes % kSectorBytes != 0)
+      return false;
   }
   return true;
 }
