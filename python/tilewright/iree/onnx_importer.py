@@ -18,6 +18,7 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 
 from tilewright.errors import ModelError
 from tilewright.frontends.scatters import ROWS_IN_BOUNDS
+from tilewright.iree.quantised import spell_out_quantised
 from tilewright.iree.unsigned import keep_signs
 
 
@@ -37,12 +38,13 @@ class Imported:
 
 
 def import_stripped_model(data: bytes, *, scope: str) -> Imported:
-    """Checks, infers shapes, rewrites what would lose signs, imports; stubs become parameters in `scope`."""
+    """Checks, infers shapes, rewrites what would give other numbers, imports; stubs become parameters in `scope`."""
     model = onnx.ModelProto.FromString(data)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
-    if keep_signs(model):
-        _infer_shapes(model, taken_out)
+    for rewrite in (spell_out_quantised, keep_signs):
+        if rewrite(model):
+            _infer_shapes(model, taken_out)
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=ir.Context()).operation
     parameters = externalization.ParamData(

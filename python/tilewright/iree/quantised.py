@@ -1,0 +1,141 @@
+"""Quantised ops of which IREE's importer computes other numbers than ONNX says, rewritten as ops that it knows.
+
+A MatMulInteger with a zero point for each row, which it takes as one for each column, and a QLinearConv with a scale
+for each channel, of which it takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+Shapes = dict[str, list[int]]
+
+
+def spell_out_quantised(model: onnx.ModelProto) -> bool:
+    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    return _rewrite_graph(model.graph, {})
+
+
+def _shapes_in(graph: onnx.GraphProto) -> Shapes:
+    """Of every tensor whose shape can be told; -1 is a length that cannot."""
+    shapes: Shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        if value.type.tensor_type.HasField("shape"):
+            dims = value.type.tensor_type.shape.dim
+            shapes[value.name] = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in dims]
+    return shapes
+
+
+def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
+    shapes = outer | _shapes_in(graph)
+    nodes: list[NodeProto] = []
+    is_changed = False
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                is_changed |= _rewrite_graph(attribute.g, shapes)
+        operation = _Operation(graph, node, shapes)
+        rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        if rewrite is not None and rewrite(operation):
+            nodes += operation.made
+            is_changed = True
+        else:
+            nodes.append(node)
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return is_changed
+
+
+class _Operation:
+    """A node and those that replace it."""
+
+    def __init__(self, graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> None:
+        self.inputs = list(node.input)
+        self.made: list[NodeProto] = []
+        self._graph = graph
+        self._node = node
+        self._shapes = shapes
+
+    def shape(self, place: int) -> list[int]:
+        """Of an input; empty where it is not known."""
+        return self._shapes.get(self.inputs[place], []) if place < len(self.inputs) else []
+
+    def varies(self, place: int) -> bool:
+        """Whether an input has more than one number."""
+        return any(length != 1 for length in self.shape(place))
+
+    def make(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{self._node.output[0]}.spelled_out_{len(self.made)}"
+        self.made.append(helper.make_node(op, list(inputs), [name], name=self._node.name, **attributes))
+        return name
+
+    def finish(self, op: str, *inputs: str) -> None:
+        """What gives the result."""
+        self.made.append(helper.make_node(op, list(inputs), list(self._node.output), name=self._node.name))
+
+    def make_with_attributes(self, op: str, *inputs: str) -> str:
+        """An op with the attributes of the node."""
+        name = self.make(op, *inputs)
+        self.made[-1].attribute.extend(self._node.attribute)
+        return name
+
+    def reshape(self, value: str, shape: list[int]) -> str:
+        name = f"{self._node.output[0]}.shape_{len(self.made)}"
+        self._graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), name))
+        return self.make("Reshape", value, name)
+
+    def cast(self, value: str, kind: int) -> str:
+        return self.make("Cast", value, to=kind)
+
+    def difference(self, value: str, zero_point: str) -> str:
+        """Of integers, in i32."""
+        return self.make("Sub", self.cast(value, TensorProto.INT32), self.cast(zero_point, TensorProto.INT32))
+
+
+def _take_off_zero_points_of_rows(operation: _Operation) -> bool:
+    """Both operands less their zero points in i32, and their product, which wraps as ONNX's does."""
+    if not operation.varies(2):
+        return False
+    left, right, rows, *others = operation.inputs
+    if len(operation.shape(2)) == 1:
+        rows = operation.reshape(rows, [-1, 1])
+    left = operation.difference(left, rows)
+    has_zero_point = bool(others and others[0])
+    right = (
+        operation.difference(right, others[0]) if has_zero_point else operation.cast(right, TensorProto.INT32)
+    )
+    operation.finish("MatMul", left, right)
+    return True
+
+
+def _convolve_dequantised(operation: _Operation) -> bool:
+    """The convolution of what its operands stand for; the scale of a bias is the product of theirs."""
+    if not operation.varies(4):
+        return False
+    image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
+    channels = [-1] + [1] * (len(operation.shape(3)) - 1)
+    if operation.varies(5):
+        zeros = operation.reshape(zeros, channels)
+    difference = operation.difference(weights, zeros)
+    weights = operation.make(
+        "Mul", operation.cast(difference, TensorProto.FLOAT), operation.reshape(scales, channels)
+    )
+    factors = [operation.make("DequantizeLinear", image, image_scale, image_zero), weights]
+    if bias and bias[0]:
+        step = operation.make("Mul", scales, image_scale)
+        factors.append(operation.make("Mul", operation.cast(bias[0], TensorProto.FLOAT), step))
+    convolved = operation.make_with_attributes("Conv", *factors)
+    operation.finish("QuantizeLinear", convolved, scale, zero)
+    return True
+
+
+_REWRITES: dict[str, Callable[[_Operation], bool]] = {
+    "MatMulInteger": _take_off_zero_points_of_rows,
+    "QLinearConv": _convolve_dequantised,
+}

@@ -1,0 +1,103 @@
+"""Quantised ops that IREE's importer takes otherwise than ONNX says: zero points of rows, scales of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto, helper
+
+Array = np.ndarray
+
+
+def _model(
+    node: onnx.NodeProto,
+    inputs: dict[str, Array],
+    constants: dict[str, Any],
+    output: tuple[int, tuple[int, ...]],
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        [node],
+        "quantised",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in inputs.items()
+        ],
+        [helper.make_tensor_value_info("y", *output)],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("with_columns", [True, False], ids=["rows-and-columns", "rows"])
+@pytest.mark.parametrize(
+    ("shape", "zero_shape"),
+    [((13, 21), (13,)), ((12, 12), (12,)), ((12, 12), (12, 1)), ((2, 5, 21), (2, 5, 1))],
+    ids=str,
+)
+@pytest.mark.parametrize("left", [np.uint8, np.int8])
+def test_zero_points_of_rows(
+    left: type, shape: tuple[int, ...], zero_shape: tuple[int, ...], *, with_columns: bool
+) -> None:
+    """Of a square operand each row's could be taken for a column's with no error."""
+    rng = np.random.default_rng(1)
+    a, b = _bytes(rng, left, *shape), _bytes(rng, np.int8, shape[-1], 33)
+    rows, columns = _bytes(rng, left, *zero_shape), _bytes(rng, np.int8, 33)
+    names = ["a", "b", "za", "zb"] if with_columns else ["a", "b", "za"]
+    constants = {"b": b, "za": rows} | ({"zb": columns} if with_columns else {})
+    model = _model(
+        helper.make_node("MatMulInteger", names, ["y"]),
+        {"a": a},
+        constants,
+        (TensorProto.INT32, (*shape[:-1], 33)),
+    )
+    each_row = rows.reshape(-1, 1) if rows.ndim == 1 else rows
+    right = b.astype(np.int64) - (columns if with_columns else 0)
+    expected = (a.astype(np.int64) - each_row) @ right
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1, tuning=False)(a)[0], expected)
+
+
+def _convolve(image: Array, weights: Array, group: int) -> Array:
+    """Exact, of windows of 3 x 3 in an image with a border of zeros."""
+    padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    parts = zip(np.split(windows, group, axis=1), np.split(weights, group), strict=True)
+    return np.concatenate([np.einsum("ncijkl,fckl->nfij", *part) for part in parts], axis=1)
+
+
+@pytest.mark.parametrize(
+    "zeros", [np.zeros(18, np.int8), np.int8(0), np.int8(-3)], ids=["each", "none", "one"]
+)
+@pytest.mark.parametrize("group", [1, 2])
+def test_scales_of_channels(group: int, zeros: Array) -> None:
+    rng = np.random.default_rng(2)
+    x, w = _bytes(rng, np.uint8, 1, 4, 9, 11), _bytes(rng, np.int8, 18, 4 // group, 3, 3)
+    scales = (rng.random(18) * 0.02 + 0.001).astype(np.float32)
+    bias = rng.integers(-500, 500, 18).astype(np.int32)
+    names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "bias"]
+    constants = {
+        "sx": np.float32(0.05), "zx": np.uint8(117), "w": w, "sw": scales, "zw": zeros,
+        "sy": np.float32(0.4), "zy": np.uint8(90), "bias": bias,
+    }  # fmt: skip
+    sums = _convolve(x.astype(np.int64) - 117, w.astype(np.int64) - int(np.max(zeros)), group)
+    model = _model(
+        helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1], group=group),
+        {"x": x},
+        constants,
+        (TensorProto.UINT8, sums.shape),
+    )
+    steps = float(np.float32(0.05)) * scales.astype(np.float64) / float(np.float32(0.4))
+    exact = (sums + bias[:, None, None]) * steps[:, None, None]
+    expected = np.clip(np.rint(exact) + 90, 0, 255)
+    got = tilewright.compile(model, threads=1, tuning=False)(x)[0].astype(np.int64)
+    # The sums are in f32, so what is next to a half may go either way.
+    near_half = np.abs(np.abs(exact - np.trunc(exact)) - 0.5) < 1e-3
+    assert (np.abs(got - expected) <= near_half).all()
