@@ -55,7 +55,10 @@ class Tilewright:
                 kernels = count_kernels(program, dump, iree)
                 seconds = quickest(_bound(program, inputs, Facts()))
                 if best is None or seconds < best:
-                    best, facts = seconds, _facts(program, kernels, dump, extra)
+                    best, facts = (
+                        seconds,
+                        _facts(program, kernels, dump, extra, allowed=self._settings.threads),
+                    )
                     program.save(saved)
                 if kernels == len(program.kernels):
                     break  # Flags change only what stays with IREE.
@@ -93,10 +96,15 @@ def _bound(program: tilewright.Program, inputs: Sequence[Array], facts: Facts) -
     return IreeProgram(program.bind(*inputs), facts)
 
 
-def _facts(program: tilewright.Program, kernels: int, dump: Path, extra: Sequence[str]) -> Facts:
+def _facts(
+    program: tilewright.Program, kernels: int, dump: Path, extra: Sequence[str], *, allowed: int
+) -> Facts:
     # What IREE's own kernels move is not counted, so only a program that is all ours has a sum.
     is_all_ours = kernels == len(program.kernels)
     moved = sum(kernel.loaded + kernel.stored for kernel in measure_traffic(dump)) if is_all_ours else None
     threads = program.metadata.threads
-    detail = ", ".join([f"{len(program.kernels)} fused, {threads} thread{'s' * (threads > 1)}", *extra])
+    taken = f"{threads} thread{'s' * (threads > 1)}"
+    if threads != allowed:
+        taken += f" (repetitions {allowed})"
+    detail = ", ".join([f"{len(program.kernels)} fused, {taken}", *extra])
     return Facts(kernels=kernels, bytes_moved=moved, detail=detail, extra={"iree_flags": list(extra)})

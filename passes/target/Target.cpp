@@ -234,6 +234,8 @@ std::string whyNoGpu(const Target &target) {
       return "gpu." + field.str() + ": expected an integer of at least 1";
   if (gpu.clockHz == 0)
     return "gpu.clockHz: expected a positive number";
+  if (none_of(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; }))
+    return "levels: a GPU needs one of space 'global'";
   bool isKnown = any_of(targetTable(), [&](const Target &known) {
     return known.backend == Backend::cuda && known.cpu == target.cpu && known.triple == target.triple;
   });

@@ -25,6 +25,9 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
+/// Of a block's memory, for what it needs beside rows: partial results of its warps, and copies that begin earlier.
+constexpr int64_t kBesideRows = 2048;
+
 class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
 public:
   using SplitReductionsBase::SplitReductionsBase;
@@ -102,7 +105,7 @@ private:
   static std::string whyKept(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     for (OpOperand *input : op.getDpsInputOperands()) {
       std::optional<int64_t> bytes = rowBytes(op, input);
-      if (bytes && *bytes <= machine.blockBytes && isReadBehind(named, input->get()))
+      if (bytes && *bytes <= machine.blockBytes - kBesideRows && isReadBehind(named, input->get()))
         return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for what reads them again";
     }
     return "";

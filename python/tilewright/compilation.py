@@ -44,7 +44,7 @@ from tilewright.state import check_in_place, check_state
 from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
-from tilewright.threads import Threads, choose_threads, thread_choices
+from tilewright.threads import Threads, checked_threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
 
@@ -97,7 +97,7 @@ def compile(
         progress: Called with the name of every step.
     """
     options = CompileOptions(
-        threads=threads if threads is None or isinstance(threads, int) else tuple(threads),
+        threads=None if threads is None else checked_threads(threads),
         iree_flags=tuple(iree_flags),
         dump_dir=Path(dump_dir) if dump_dir is not None else None,
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
+from tilewright.errors import CompileError
 from tilewright.report import Report
 from tilewright.targets import Target
 
@@ -17,6 +19,20 @@ _DISPATCH_SECONDS_SYNC = 0.25e-6
 
 Threads = int | Sequence[int]
 """At most so many, or the numbers to choose from."""
+
+
+def checked_threads(threads: object) -> Threads:
+    """What a caller gave, as numbers of Python's own; a CompileError for what is none."""
+    try:
+        return index(threads)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    try:
+        return tuple(index(count) for count in threads)  # type: ignore[attr-defined]
+    except TypeError as error:
+        raise CompileError(
+            f"threads is {threads!r}", hint="give the most threads, or a list of numbers to choose from"
+        ) from error
 
 
 def thread_choices(threads: Threads) -> tuple[int, ...]:

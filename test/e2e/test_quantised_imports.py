@@ -74,20 +74,32 @@ def _convolve(image: Array, weights: Array, group: int) -> Array:
 
 
 @pytest.mark.parametrize(
-    "zeros", [np.zeros(18, np.int8), np.int8(0), np.int8(-3)], ids=["each", "none", "one"]
+    ("zeros", "has_one_scale"),
+    [
+        (np.zeros(18, np.int8), False),
+        (np.int8(0), False),
+        (np.int8(-3), False),
+        (np.arange(-9, 9, dtype=np.int8), False),
+        (np.arange(-9, 9, dtype=np.int8), True),
+    ],
+    ids=["each", "none", "one", "various", "various-one-scale"],
 )
 @pytest.mark.parametrize("group", [1, 2])
-def test_scales_of_channels(group: int, zeros: Array) -> None:
+def test_scales_of_channels(group: int, zeros: Array, *, has_one_scale: bool) -> None:
     rng = np.random.default_rng(2)
     x, w = _bytes(rng, np.uint8, 1, 4, 9, 11), _bytes(rng, np.int8, 18, 4 // group, 3, 3)
     scales = (rng.random(18) * 0.02 + 0.001).astype(np.float32)
+    if has_one_scale:
+        scales[:] = scales[0]
     bias = rng.integers(-500, 500, 18).astype(np.int32)
     names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "bias"]
     constants = {
-        "sx": np.float32(0.05), "zx": np.uint8(117), "w": w, "sw": scales, "zw": zeros,
+        "sx": np.float32(0.05), "zx": np.uint8(117), "w": w, "sw": scales[0] if has_one_scale else scales, "zw": zeros,
         "sy": np.float32(0.4), "zy": np.uint8(90), "bias": bias,
     }  # fmt: skip
-    sums = _convolve(x.astype(np.int64) - 117, w.astype(np.int64) - int(np.max(zeros)), group)
+    sums = _convolve(
+        x.astype(np.int64) - 117, w.astype(np.int64) - np.broadcast_to(zeros, 18)[:, None, None, None], group
+    )
     model = _model(
         helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1], group=group),
         {"x": x},
@@ -101,3 +113,60 @@ def test_scales_of_channels(group: int, zeros: Array) -> None:
     # The sums are in f32, so what is next to a half may go either way.
     near_half = np.abs(np.abs(exact - np.trunc(exact)) - 0.5) < 1e-3
     assert (np.abs(got - expected) <= near_half).all()
+
+
+def _in_branch(node: onnx.NodeProto, constants: dict[str, Any], inputs: dict[str, Array], output: Any) -> Any:
+    """A model whose one If computes the node on operands that its branch has as Constants."""
+    held = [
+        helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(np.asarray(value)))
+        for name, value in constants.items()
+    ]
+    result = helper.make_tensor_value_info("y", *output)
+    branch = helper.make_graph([*held, node], "branch", [], [result])
+    other = helper.make_graph([*held, node], "other", [], [result])
+    choose = helper.make_node("If", ["c"], ["z"], then_branch=branch, else_branch=other)
+    graph = helper.make_graph(
+        [choose],
+        "g",
+        [helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+        + [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in inputs.items()
+        ],
+        [helper.make_tensor_value_info("z", *output)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_zero_points_of_rows_in_a_branch() -> None:
+    rng = np.random.default_rng(3)
+    a, b, rows = _bytes(rng, np.uint8, 12, 12), _bytes(rng, np.int8, 12, 33), _bytes(rng, np.uint8, 12)
+    model = _in_branch(
+        helper.make_node("MatMulInteger", ["a", "b", "za"], ["y"]),
+        {"b": b, "za": rows},
+        {"a": a},
+        (TensorProto.INT32, (12, 33)),
+    )
+    (got,) = tilewright.compile(model, threads=1)(np.array(True), a)
+    np.testing.assert_array_equal(
+        got, (a.astype(np.int32) - rows[:, None].astype(np.int32)) @ b.astype(np.int32)
+    )
+
+
+@pytest.mark.parametrize("version", [3, 8])
+def test_models_whose_initializers_are_inputs(version: int) -> None:
+    """Before version 4 of the format every initializer was an input."""
+    rng = np.random.default_rng(4)
+    a, b, rows = _bytes(rng, np.uint8, 12, 12), _bytes(rng, np.int8, 12, 33), _bytes(rng, np.uint8, 12)
+    model = _model(
+        helper.make_node("MatMulInteger", ["a", "b", "za"], ["y"]),
+        {"a": a, "b": b, "za": rows},
+        {},
+        (TensorProto.INT32, (12, 33)),
+    )
+    model.ir_version = version
+    model.opset_import[0].version = 10
+    (got,) = tilewright.compile(model, threads=1)(a, b, rows)
+    np.testing.assert_array_equal(
+        got, (a.astype(np.int32) - rows[:, None].astype(np.int32)) @ b.astype(np.int32)
+    )

@@ -104,6 +104,8 @@ def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None
     inferred = onnx.shape_inference.infer_shapes(probe, data_prop=True)
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
+    del model.graph.node[:]
+    model.graph.node.extend(inferred.graph.node)  # their own graphs have types, too
     del model.graph.output[:]
     model.graph.output.extend(inferred.graph.output)
 

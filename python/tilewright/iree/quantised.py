@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from tilewright.errors import ModelError
+
 Shapes = dict[str, list[int]]
 
 
@@ -24,6 +26,9 @@ def spell_out_quantised(model: onnx.ModelProto) -> bool:
 def _shapes_in(graph: onnx.GraphProto) -> Shapes:
     """Of every tensor whose shape can be told; -1 is a length that cannot."""
     shapes: Shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            shapes[node.output[0]] = list(node.attribute[0].t.dims)
     for value in [*graph.input, *graph.value_info, *graph.output]:
         if value.type.tensor_type.HasField("shape"):
             dims = value.type.tensor_type.shape.dim
@@ -39,7 +44,7 @@ def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 is_changed |= _rewrite_graph(attribute.g, shapes)
-        operation = _Operation(graph, node, shapes)
+        operation = _Operation(node, shapes)
         rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         if rewrite is not None and rewrite(operation):
             nodes += operation.made
@@ -55,20 +60,27 @@ def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
 class _Operation:
     """A node and those that replace it."""
 
-    def __init__(self, graph: onnx.GraphProto, node: NodeProto, shapes: Shapes) -> None:
+    def __init__(self, node: NodeProto, shapes: Shapes) -> None:
         self.inputs = list(node.input)
         self.made: list[NodeProto] = []
-        self._graph = graph
         self._node = node
         self._shapes = shapes
 
     def shape(self, place: int) -> list[int]:
-        """Of an input; empty where it is not known."""
-        return self._shapes.get(self.inputs[place], []) if place < len(self.inputs) else []
+        """Of an input. Whether it is one number decides what the op means, so it must be known."""
+        known = self._shapes.get(self.inputs[place])
+        if known is None:
+            raise ModelError(
+                f"the shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
+                where=f"'{self._node.name}'",
+                hint="declare it in the graph's value_info",
+            )
+        return known
 
     def varies(self, place: int) -> bool:
-        """Whether an input has more than one number."""
-        return any(length != 1 for length in self.shape(place))
+        """Whether an input is there and has more than one number."""
+        is_given = place < len(self.inputs) and self.inputs[place]
+        return bool(is_given) and any(length != 1 for length in self.shape(place))
 
     def make(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self._node.output[0]}.spelled_out_{len(self.made)}"
@@ -86,9 +98,9 @@ class _Operation:
         return name
 
     def reshape(self, value: str, shape: list[int]) -> str:
-        name = f"{self._node.output[0]}.shape_{len(self.made)}"
-        self._graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), name))
-        return self.make("Reshape", value, name)
+        return self.make(
+            "Reshape", value, self.make("Constant", value=numpy_helper.from_array(np.array(shape, np.int64)))
+        )
 
     def cast(self, value: str, kind: int) -> str:
         return self.make("Cast", value, to=kind)
@@ -116,16 +128,15 @@ def _take_off_zero_points_of_rows(operation: _Operation) -> bool:
 
 def _convolve_dequantised(operation: _Operation) -> bool:
     """The convolution of what its operands stand for; the scale of a bias is the product of theirs."""
-    if not operation.varies(4):
+    if not (operation.varies(4) or operation.varies(5)):
         return False
     image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
     channels = [-1] + [1] * (len(operation.shape(3)) - 1)
     if operation.varies(5):
         zeros = operation.reshape(zeros, channels)
     difference = operation.difference(weights, zeros)
-    weights = operation.make(
-        "Mul", operation.cast(difference, TensorProto.FLOAT), operation.reshape(scales, channels)
-    )
+    steps = operation.reshape(scales, channels) if operation.varies(4) else scales
+    weights = operation.make("Mul", operation.cast(difference, TensorProto.FLOAT), steps)
     factors = [operation.make("DequantizeLinear", image, image_scale, image_zero), weights]
     if bias and bias[0]:
         step = operation.make("Mul", scales, image_scale)
