@@ -496,8 +496,12 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     a maximum) would otherwise be computed and written by the kernel. Assertions
     inside bodies go too. A linalg operation of any kind one of whose loops has
     length zero is replaced by what its results begin with: a matmul along such
-    a dim is its zeros. Apart from that, contractions and everything that is not
-    linalg.generic are left alone.
+    a dim is its zeros. A contraction that kernels can take reads past the
+    reshapes that lay batch dims of both operands together, and becomes a
+    linalg.generic with a loop for each, so that it has the dims of what is
+    around it: an attention of several batches and heads is one chain then.
+    Apart from that, contractions and everything that is not linalg.generic are
+    left alone.
     See test/passes/normalize.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];

@@ -2,8 +2,10 @@
 // an argmax-style reduction) and operands no body reads. Assertions inside bodies go too: a kernel has no way to report
 // them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
 // length zero, gives what its results begin with: IREE's compiler divides by the length.
+// Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h).
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
+#include "passes/transforms/BatchDims.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -59,6 +61,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     dropAssertions();
     foldScalars();
     foldWithoutPoints();
+    keepBatchDimsApart(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

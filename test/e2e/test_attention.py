@@ -69,7 +69,8 @@ class Attention:
     heads_inside: bool = False
     """[sequence, heads · size], as a projection gives it, and split here"""
     four: bool = True
-    """[1, heads, …], or [heads, …]"""
+    """[batch, heads, …], or [heads, …]"""
+    batch: int = 1
 
     def build(self) -> onnx.ModelProto:
         g = GraphBuilder("attention")
@@ -95,16 +96,16 @@ class Attention:
         return narrowed(g.build(), self.dtype)
 
     def _lead(self, heads: int) -> tuple[int, ...]:
-        return (1, heads) if self.four else (heads,)
+        return (self.batch, heads) if self.four else (heads,)
 
     def _heads(self, g: GraphBuilder, name: str, heads: int, rows: int, size: int) -> str:
         if not self.heads_inside:
             return g.input(name, (*self._lead(heads), rows, size))
-        x = g.input(name, (1, rows, heads * size))
-        return split_heads(g, x, batch=1, sequence=rows, heads=heads, head_size=size)
+        x = g.input(name, (self.batch, rows, heads * size))
+        return split_heads(g, x, batch=self.batch, sequence=rows, heads=heads, head_size=size)
 
     def _repeated(self, g: GraphBuilder, x: str, size: int) -> str:
-        shape = (1, self.key_heads, self.keys, size)
+        shape = (self.batch, self.key_heads, self.keys, size)
         return repeat_heads(g, x, shape=shape, group=self.heads // self.key_heads)
 
     def _masked(self, g: GraphBuilder, scores: str) -> str:
@@ -147,6 +148,9 @@ _WAYS = {
     "split heads": replace(_PLAIN, heads_inside=True),
     "causal": replace(_PLAIN, mask="causal", queries=53),
     "masked keys": replace(_PLAIN, mask="keys"),
+    "batch": replace(_PLAIN, batch=2, mask="keys", queries=64, keys=64),
+    "batch of split heads": replace(_PLAIN, batch=2, heads_inside=True, queries=64, keys=64),
+    "batch, grouped": replace(_PLAIN, batch=2, heads=6, key_heads=2, queries=64, keys=64),
     "grouped": replace(_PLAIN, heads=6, key_heads=2),
     "one key head": replace(_PLAIN, heads=4, key_heads=1),
     "few queries": replace(_PLAIN, queries=2, keys=130),

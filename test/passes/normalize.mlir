@@ -90,3 +90,125 @@ func.func @unknown_lengths_are_kept(%a: tensor<4x?xf32>, %b: tensor<?x5xf32>, %i
   %c = linalg.matmul ins(%a, %b : tensor<4x?xf32>, tensor<?x5xf32>) outs(%init : tensor<4x5xf32>) -> tensor<4x5xf32>
   return %c : tensor<4x5xf32>
 }
+
+// Heads of a batch that were laid together for a matmul stay apart in it, and with them those of its result.
+// CHECK-LABEL: func.func @batch_dims_apart
+// CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<2x3x5x6xf32>)
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: %[[Y:.+]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK-SAME: ins(%[[A]], %[[B]] : {{.*}}) outs(%{{.+}} : tensor<2x3x4x6xf32>)
+// CHECK-NOT: tensor.expand_shape
+// CHECK: return %[[Y]]
+func.func @batch_dims_apart(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>) -> tensor<2x3x4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x4x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x4x6xf32>) -> tensor<6x4x6xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1], [2], [3]] : tensor<2x3x5x6xf32> into tensor<6x5x6xf32>
+  %y = linalg.batch_matmul ins(%u, %v : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%zeros : tensor<6x4x6xf32>)
+      -> tensor<6x4x6xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 3, 4, 6] : tensor<6x4x6xf32> into tensor<2x3x4x6xf32>
+  return %z : tensor<2x3x4x6xf32>
+}
+
+// The result keeps its dims in their places, and its start its value; who reads it with one dim for the batch still does.
+// CHECK-LABEL: func.func @batch_inside_the_result
+// CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<2x3x5x6xf32>)
+// CHECK-DAG: %[[ONE:.+]] = arith.constant 1.0
+// CHECK: %[[START:.+]] = linalg.fill ins(%[[ONE]] : f32) outs(%{{.+}} : tensor<4x2x3x6xf32>)
+// CHECK: %[[Y:.+]] = linalg.generic {{.*}} ins(%[[A]], %[[B]] : {{.*}}) outs(%[[START]] : tensor<4x2x3x6xf32>)
+// CHECK: %[[Z:.+]] = tensor.collapse_shape %[[Y]] {{\[\[}}0], [1, 2], [3]]
+// CHECK: return %[[Z]]
+func.func @batch_inside_the_result(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>) -> tensor<4x6x6xf32> {
+  %one = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<4x6x6xf32>
+  %ones = linalg.fill ins(%one : f32) outs(%empty : tensor<4x6x6xf32>) -> tensor<4x6x6xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1], [2], [3]] : tensor<2x3x5x6xf32> into tensor<6x5x6xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                                        affine_map<(b, m, n, k) -> (m, b, n)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%u, %v : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%ones : tensor<4x6x6xf32>) {
+  ^bb0(%e: f32, %f: f32, %s: f32):
+    %p = arith.mulf %e, %f : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4x6x6xf32>
+  return %y : tensor<4x6x6xf32>
+}
+
+// A contraction of a result that was never laid apart between keeps the dims apart as well.
+// CHECK-LABEL: func.func @chain_of_batches
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: %[[X:.+]] = linalg.generic {{.*}} outs(%{{.+}} : tensor<2x3x4x6xf32>)
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: %[[Y:.+]] = linalg.generic {{.*}} ins(%[[X]], %{{.+}}) outs(%{{.+}} : tensor<2x3x4x7xf32>)
+// CHECK: tensor.collapse_shape %[[Y]]
+func.func @chain_of_batches(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>, %c: tensor<2x3x6x7xf32>)
+    -> tensor<6x4x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x4x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x4x6xf32>) -> tensor<6x4x6xf32>
+  %empty2 = tensor.empty() : tensor<6x4x7xf32>
+  %zeros2 = linalg.fill ins(%zero : f32) outs(%empty2 : tensor<6x4x7xf32>) -> tensor<6x4x7xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1], [2], [3]] : tensor<2x3x5x6xf32> into tensor<6x5x6xf32>
+  %w = tensor.collapse_shape %c [[0, 1], [2], [3]] : tensor<2x3x6x7xf32> into tensor<6x6x7xf32>
+  %x = linalg.batch_matmul ins(%u, %v : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%zeros : tensor<6x4x6xf32>)
+      -> tensor<6x4x6xf32>
+  %y = linalg.batch_matmul ins(%x, %w : tensor<6x4x6xf32>, tensor<6x6x7xf32>) outs(%zeros2 : tensor<6x4x7xf32>)
+      -> tensor<6x4x7xf32>
+  return %y : tensor<6x4x7xf32>
+}
+
+// Groups of heads are heads where the other operand has these. Dims of one point do not matter then.
+// CHECK-LABEL: func.func @groups_of_heads
+// CHECK-SAME: (%[[A:.+]]: tensor<2x6x4x5xf32>, %[[B:.+]]: tensor<1x2x2x3x1x5x6xf32>)
+// CHECK: %[[HEADS:.+]] = tensor.collapse_shape %[[B]] {{\[\[}}0, 1], [2, 3, 4], [5], [6]] : {{.*}} into tensor<2x6x5x6xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %[[HEADS]] : {{.*}}) outs(%{{.+}} : tensor<2x6x4x6xf32>)
+func.func @groups_of_heads(%a: tensor<2x6x4x5xf32>, %b: tensor<1x2x2x3x1x5x6xf32>) -> tensor<12x4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<12x4x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<12x4x6xf32>) -> tensor<12x4x6xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x6x4x5xf32> into tensor<12x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1, 2, 3, 4], [5], [6]] : tensor<1x2x2x3x1x5x6xf32> into tensor<12x5x6xf32>
+  %y = linalg.batch_matmul ins(%u, %v : tensor<12x4x5xf32>, tensor<12x5x6xf32>) outs(%zeros : tensor<12x4x6xf32>)
+      -> tensor<12x4x6xf32>
+  return %y : tensor<12x4x6xf32>
+}
+
+// Rows that were laid together are one dim of a matrix, dims of one point keep nothing apart, other dims of the two
+// operands are not the same, and a sum in f16 is IREE's.
+// CHECK-LABEL: func.func @leaves_the_rest_together
+// CHECK: linalg.matmul
+// CHECK: linalg.batch_matmul
+// CHECK: linalg.batch_matmul
+// CHECK: linalg.batch_matmul
+func.func @leaves_the_rest_together(%a: tensor<2x3x5xf32>, %b: tensor<5x6xf32>, %c: tensor<1x6x4x5xf32>,
+                                    %d: tensor<1x6x5x6xf32>, %e: tensor<2x3x4x5xf32>, %f: tensor<3x2x5x6xf32>,
+                                    %g: tensor<2x3x4x5xf16>, %h: tensor<2x3x5x6xf16>)
+    -> (tensor<6x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %matrix = tensor.empty() : tensor<6x6xf32>
+  %matrices = tensor.empty() : tensor<6x4x6xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%matrix : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %starts = linalg.fill ins(%zero : f32) outs(%matrices : tensor<6x4x6xf32>) -> tensor<6x4x6xf32>
+  %a2 = tensor.collapse_shape %a [[0, 1], [2]] : tensor<2x3x5xf32> into tensor<6x5xf32>
+  %rows = linalg.matmul ins(%a2, %b : tensor<6x5xf32>, tensor<5x6xf32>) outs(%start : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %c3 = tensor.collapse_shape %c [[0, 1], [2], [3]] : tensor<1x6x4x5xf32> into tensor<6x4x5xf32>
+  %d3 = tensor.collapse_shape %d [[0, 1], [2], [3]] : tensor<1x6x5x6xf32> into tensor<6x5x6xf32>
+  %one = linalg.batch_matmul ins(%c3, %d3 : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%starts : tensor<6x4x6xf32>)
+      -> tensor<6x4x6xf32>
+  %e3 = tensor.collapse_shape %e [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %f3 = tensor.collapse_shape %f [[0, 1], [2], [3]] : tensor<3x2x5x6xf32> into tensor<6x5x6xf32>
+  %other = linalg.batch_matmul ins(%e3, %f3 : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%starts : tensor<6x4x6xf32>)
+      -> tensor<6x4x6xf32>
+  %half = arith.constant 0.0 : f16
+  %halves = tensor.empty() : tensor<6x4x6xf16>
+  %from = linalg.fill ins(%half : f16) outs(%halves : tensor<6x4x6xf16>) -> tensor<6x4x6xf16>
+  %g3 = tensor.collapse_shape %g [[0, 1], [2], [3]] : tensor<2x3x4x5xf16> into tensor<6x4x5xf16>
+  %h3 = tensor.collapse_shape %h [[0, 1], [2], [3]] : tensor<2x3x5x6xf16> into tensor<6x5x6xf16>
+  %narrow = linalg.batch_matmul ins(%g3, %h3 : tensor<6x4x5xf16>, tensor<6x5x6xf16>) outs(%from : tensor<6x4x6xf16>)
+      -> tensor<6x4x6xf16>
+  return %rows, %one, %other, %narrow : tensor<6x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf16>
+}

@@ -1,0 +1,16 @@
+// Batch dims of contractions as the graph has them. Front ends lay them together for a batched matmul, and apart again
+// for what follows it, as the heads of an attention; tiles of both are the same only where the dims are.
+#ifndef TILEWRIGHT_TRANSFORMS_BATCHDIMS_H
+#define TILEWRIGHT_TRANSFORMS_BATCHDIMS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tilewright {
+
+/// Has contractions that kernels can take read past the reshapes that lay batch dims of both operands together, and
+/// removes reshapes that lay those of their results apart.
+void keepBatchDimsApart(mlir::func::FuncOp function);
+
+} // namespace tilewright
+
+#endif
