@@ -174,17 +174,16 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 }
 
 /// Algebra that adds and divides in another order than the graph.
-void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
+void buildRegrouping(OpPassManager &manager, const KernelOptions &options) {
   ShiftMomentsOptions shift;
   shift.target = options.target;
   manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   manager.addNestedPass<func::FuncOp>(createDelayDivisions());
-  if (isGpu) {
-    SplitReductionsOptions split;
-    split.target = options.target;
-    split.gridSync = options.gridSync;
-    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
-  }
+  SplitReductionsOptions split;
+  split.target = options.target;
+  split.cores = options.cores;
+  split.gridSync = options.gridSync;
+  manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
   RunMaximaOptions run;
   run.target = options.target;
   manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
@@ -198,7 +197,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
     manager.addNestedPass<func::FuncOp>(createUnfoldContractions());
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict")
-    buildRegrouping(manager, options, isGpu);
+    buildRegrouping(manager, options);
   if (isGpu)
     return;
   MergeContractionsOptions merge;
