@@ -13,7 +13,7 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics threads take the same tiles
+constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
 constexpr double kRunBytes = 64;       ///< that DRAM gives at once
@@ -235,7 +235,7 @@ private:
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
     double first = ahead ? 0 : target.gpu.dramCycles;
-    double waits = (first + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
     return std::max(busy, waits) + meets;
   }
@@ -324,7 +324,7 @@ private:
           refuse(why);
         return std::nullopt;
       }
-      if (tiling->sums > kMostSums)
+      if (tiling->loadsFactors && tiling->sums > kMostSums)
         return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
       scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));

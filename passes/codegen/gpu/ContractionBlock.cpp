@@ -209,20 +209,21 @@ private:
   }
 
   /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
-  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it.
+  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
+  /// reads it.
   SmallVector<Value> reduceSteps(ValueRange sums) {
-    int64_t stages = plan.tiling.stages, steps = stepsOf(compute, plan);
-    for (int64_t step = 0; step < stages - 1; ++step) {
+    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead(), steps = stepsOf(compute, plan);
+    for (int64_t step = 0; step < ahead; ++step) {
       if (step < steps)
         copyFirst(frame.constant(step));
       if (operands.restIsAsync() || again)
         commit();
     }
     SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
-      wait(stages - 2);
+      wait(ahead - 1);
       fence();
       NVVM::Barrier0Op::create(builder, loc);
-      copyBehind(frame.add(step, stages - 1), steps);
+      copyBehind(frame.add(step, ahead), steps);
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
       rows.enter(first);
       lanes.enter(first);
@@ -230,6 +231,7 @@ private:
     });
     if (!next) // otherwise no copies are on their way but those for the next one
       wait(0);
+    done = share->finish(done);
     NVVM::Barrier0Op::create(builder, loc);
     return done;
   }
@@ -262,11 +264,11 @@ private:
     commit();
   }
 
-  /// The slots of the next one that are filled before it begins, one less than it has.
+  /// The slots of the next one that are filled before it begins.
   void copyAhead(Value step) {
-    int64_t slots = std::min(next->plan.tiling.stages - 1, stepsOf(next->frame.compute, next->plan));
+    int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
     OpBuilder::InsertionGuard guard(builder);
-    if (slots < plan.tiling.stages - 1) {
+    if (slots < plan.tiling.stepsAhead()) {
       auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(slots)),
                                        /*withElseRegion=*/false);
       builder.setInsertionPointToStart(isThere.thenBlock());
@@ -393,7 +395,7 @@ void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &co
                                  Value thread, int64_t threads) {
   StepOperands operands(builder, contraction, values, thread, threads);
   int64_t steps = stepsOf(contraction.compute, contraction.plan);
-  for (int64_t step = 0; step < contraction.plan.tiling.stages - 1; ++step) {
+  for (int64_t step = 0; step < contraction.plan.tiling.stepsAhead(); ++step) {
     Value place = operands.frame.constant(step);
     if (step < steps)
       operands.copyAhead(place, place);

@@ -90,8 +90,8 @@ ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
 /// Whether the loop of the one before has a turn for each of the first steps.
 static bool hasTurnsFor(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
   std::optional<ContractionPlan> own = planContraction(before, threads, target);
-  return own && hasOneLoop(before, *own) && own->tiling.stages >= plan.tiling.stages &&
-         stepsOf(before, *own) >= own->tiling.stages - 1;
+  return own && hasOneLoop(before, *own) && own->tiling.stepsAhead() >= plan.tiling.stepsAhead() &&
+         stepsOf(before, *own) >= own->tiling.stepsAhead();
 }
 
 LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target) {
