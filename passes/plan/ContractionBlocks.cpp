@@ -1,12 +1,16 @@
 #include "passes/plan/ContractionBlocks.h"
 
+#include "passes/analysis/Rounding.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/TileGrowth.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
+
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -39,6 +43,7 @@ struct Product {
   int64_t rowBytes = 1, laneBytes = 1;
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
+  bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
 };
 
 int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
@@ -118,7 +123,7 @@ private:
       }
       handsOver |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
       std::optional<ContractionRoles> roles = rolesOf(graph, root);
-      std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false);
+      std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
       if (!roles || !kernel)
         return "no micro kernel of the target computes the contraction";
       Product product;
@@ -137,6 +142,8 @@ private:
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
+      product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
       products.push_back(product);
     }
     return "";
@@ -147,7 +154,10 @@ private:
   }
 
   /// Terms are shared where the sums of a block are all there is: other nests would wait.
-  int64_t mostTermUnits() const { return handsOver || isOfWarpgroup(space.block) ? 1 : kMostTermUnits; }
+  int64_t mostTermUnits() const {
+    bool inOrder = llvm::any_of(products, [](const Product &product) { return product.inOrder; });
+    return handsOver || inOrder || isOfWarpgroup(space.block) ? 1 : kMostTermUnits;
+  }
 
   /// Of a row dim: warps multiply as many rows either way.
   int64_t leastRows() const {

@@ -1,5 +1,7 @@
 // RUN: tilewright-opt %s --tile-convert-to-gpu=target=cuda:h200 --canonicalize --cse --split-input-file | FileCheck %s
 // RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --canonicalize --cse --split-input-file | FileCheck %s --check-prefix=PORTABLE
+// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --split-input-file \
+// RUN:   --remarks-filter-missed=tile-convert-to-gpu --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=WHY
 
 #rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
@@ -33,6 +35,7 @@
 // PORTABLE-LABEL: func.func @rows_of_lanes
 // PORTABLE-NOT: wgmma
 // PORTABLE: nvvm.mma.sync
+// WHY: remark: {{.*}}computed with 'mma_sync': target 'sm_90' has no 'wgmma' that multiplies f16 by f16 for sums in f32
 tile.program @rows_of_lanes outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {

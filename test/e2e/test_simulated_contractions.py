@@ -207,7 +207,7 @@ def test_blocks_share_long_sums(
     model, inputs = product.build(), product.inputs()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     assert len(program.kernels) <= 2
-    assert program.kernels[0].workgroups >= 64
+    assert program.kernels[0].workgroups >= 48
     ran = simulate_program(program, tmp_path, inputs)  # raises if a kernel has a bug
     assert ran.outputs is not None
     (expected,) = float64_reference(model, inputs)
@@ -320,6 +320,24 @@ def test_a_missing_wait_of_warpgroups_is_found(wait: int, instead: str, fault: s
         dynamic_shared_bytes=launch["dynamic_shared_bytes"],
     )
     assert re.match(fault, str(report.faults[0])), str(report.faults[0])
+
+
+def test_a_plan_that_names_warpgroups_elsewhere_says_what_is_taken(tmp_path: Path) -> None:
+    product = Product.of((64, 96, 128), "neither", element="f16")
+    plan = tilewright.compile(product.build(), "cuda:a100").plan
+    assert plan is not None
+    _by_warpgroups(64, 128)(plan)
+    program = tilewright.compile(product.build(), "cuda:a100", plan=plan)
+    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
+
+
+def test_strict_numerics_name_and_predict_what_is_taken() -> None:
+    product = Product.of((2048, 2048, 2048), "neither", element="f16").build()
+    quick = tilewright.compile(product, "cuda:h200").kernels[0]
+    strict = tilewright.compile(product, "cuda:h200", numerics="strict").kernels[0]
+    assert any(op.micro_kernel.startswith("wgmma") for op in quick.ops)
+    assert any(op.micro_kernel.startswith("fma") for op in strict.ops)
+    assert strict.predicted_seconds > 4 * quick.predicted_seconds
 
 
 _BYTES: dict[str, tuple[int, type]] = {"s": (TensorProto.INT8, np.int8), "u": (TensorProto.UINT8, np.uint8)}

@@ -6,7 +6,7 @@
 #include "passes/codegen/gpu/SumEpilogue.h"
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/cost/BlockLatency.h"
-#include "passes/target/Tf32.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,7 +39,6 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
-/// Lines of buffers are spread over the banks in another way than descriptors can say.
 static bool readsBuffers(const Contraction &contraction) {
   return llvm::any_of(std::array{contraction.rows, contraction.lanes},
                       [](LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; });
@@ -73,13 +72,13 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("it is no sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
     return refuse("sums that go on from their slice have no code generation on GPUs");
-  // Whether tf32 is allowed was the plan's to say.
-  auto kernel = findMicroKernel(allowingTf32(target), contraction->types, {1}, *compute.getMicroKernel());
-  if (!kernel || (isOfWarpgroup(*kernel) && readsBuffers(*contraction)))
-    kernel = chooseMicroKernel(target, contraction->types, {1}, /*strict=*/false);
+  std::string instead;
+  StringRef named = *compute.getMicroKernel();
+  auto kernel =
+      blockMicroKernel(allowingNamed(target, named), contraction->types, named, readsBuffers(*contraction), &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
-  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction)};
+  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction), instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
   SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
                sizes[contraction->lane],
@@ -88,7 +87,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
                bytesOf(contraction->lanes),
                !liesAlong(contraction->rows, contraction->row)};
   std::string why;
-  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(*compute.getMicroKernel()));
+  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
