@@ -16,7 +16,9 @@ constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kSlotAlignment = 128;
 constexpr int64_t kPanelAlignment = 1024; ///< after which the widest swizzle repeats
 constexpr int64_t kPanelStages = 4;
-constexpr int64_t kMostSlotBytes = 96 * 1024; ///< of all steps together, so that whole rows leave room for buffers
+constexpr int64_t kGroupLanes = 256;            ///< that an instruction of a warpgroup has at most
+constexpr int64_t kMostPanelBytes = 192 * 1024; ///< of the steps of a block that has an SM for itself
+constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< of all steps together, so that whole rows leave room for buffers
 constexpr int64_t kMostStages = 5;
 constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
 
@@ -99,12 +101,16 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
     best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms, alignment);
     best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes, /*alongTerms=*/false, alignment);
   };
-  for (setSlots(); best.sharedBytes() > kMostSlotBytes && best.step > termUnits * least; setSlots())
+  // With so many sums a thread blocks are alone on an SM; those of whole rows leave room for buffers all the same.
+  bool isAlone = isGroup && best.sums > kThreadSums && best.lanes <= kGroupLanes;
+  int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
+  for (setSlots(); best.sharedBytes() > mostBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
   if (termUnits > 1)
     best.stages = std::clamp(kStreamBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kMostStages);
   if (isGroup)
-    best.stages = std::clamp(kMostSlotBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kPanelStages);
+    best.stages = std::clamp(mostBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kPanelStages);
+  best.overlaps = isGroup && best.stages == kPanelStages; // fewer are needed for what is on its way
   best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;
   best.sumBytes = std::max({best.sumBytes, tile.rowBytes, tile.laneBytes});
   return best;

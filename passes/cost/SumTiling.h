@@ -30,9 +30,12 @@ struct SumTiling {
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
   int64_t sumThreads = 0, sumBytes = 4;        ///< that hold the tile's sums once; bytes of a sum
   bool loadsFactors = true;                    ///< into registers, before they are multiplied
+  bool overlaps = false;                       ///< a step is still multiplied when the next one begins
 
   /// Of each step, for a unit.
   int64_t ownTerms() const { return step / termUnits; }
+  /// Whose copies are on their way while one is multiplied: the slot of a step that still is cannot be filled anew.
+  int64_t stepsAhead() const { return stages - (overlaps ? 2 : 1); }
   int64_t sharedBytes() const {
     return std::max(stages * (rowSlotBytes + laneSlotBytes), (termUnits - 1) * sumThreads * sums * sumBytes);
   }

@@ -5,6 +5,7 @@
 #include "passes/plan/Candidates.h"
 
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
 #include "passes/plan/WritePlan.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -299,5 +300,6 @@ private:
 
 std::vector<Plan> tilewright::planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                                              unsigned count) {
-  return CandidateLister(graph, target, options).list(count);
+  Target machine = forNumerics(target, options.numerics);
+  return CandidateLister(graph, machine, options).list(count);
 }

@@ -1,19 +1,23 @@
 #include "passes/plan/ContractionBlocks.h"
 
+#include "passes/analysis/Rounding.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/TileGrowth.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
+
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostSums = 64;      ///< of a thread; with strict numerics threads take the same tiles
+constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
 constexpr double kRunBytes = 64;       ///< that DRAM gives at once
@@ -39,6 +43,7 @@ struct Product {
   int64_t rowBytes = 1, laneBytes = 1;
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
+  bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
 };
 
 int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()); }
@@ -118,7 +123,7 @@ private:
       }
       handsOver |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
       std::optional<ContractionRoles> roles = rolesOf(graph, root);
-      std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false);
+      std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
       if (!roles || !kernel)
         return "no micro kernel of the target computes the contraction";
       Product product;
@@ -137,6 +142,8 @@ private:
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
+      product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
       products.push_back(product);
     }
     return "";
@@ -147,7 +154,10 @@ private:
   }
 
   /// Terms are shared where the sums of a block are all there is: other nests would wait.
-  int64_t mostTermUnits() const { return handsOver || isOfWarpgroup(space.block) ? 1 : kMostTermUnits; }
+  int64_t mostTermUnits() const {
+    bool inOrder = llvm::any_of(products, [](const Product &product) { return product.inOrder; });
+    return handsOver || inOrder || isOfWarpgroup(space.block) ? 1 : kMostTermUnits;
+  }
 
   /// Of a row dim: warps multiply as many rows either way.
   int64_t leastRows() const {
@@ -235,7 +245,7 @@ private:
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
     double first = ahead ? 0 : target.gpu.dramCycles;
-    double waits = (first + steps * found / static_cast<double>(tiling.stages - 1)) / clock;
+    double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
     return std::max(busy, waits) + meets;
   }
@@ -324,7 +334,7 @@ private:
           refuse(why);
         return std::nullopt;
       }
-      if (tiling->sums > kMostSums)
+      if (tiling->loadsFactors && tiling->sums > kMostSums)
         return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
       scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));

@@ -1,5 +1,6 @@
 #include "passes/plan/ContractionKernel.h"
 
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 using namespace mlir;
@@ -25,14 +26,14 @@ static bool canLoadTiles(const TensorExpr &expr, const PartRoot &root, const Con
 }
 
 std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const PartRoot &root,
-                                                      const Target &target, bool strict) {
+                                                      const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
   std::optional<PackedTerms> terms = termsOf(graph, root, *roles);
   LaneLayout layout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)};
-  return chooseMicroKernel(target, productTypes(expr, *roles), layout, strict);
+  return chooseMicroKernel(target, productTypes(expr, *roles), layout, target.has(kStrictFeature));
 }
 
 std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root,

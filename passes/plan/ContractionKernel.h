@@ -7,8 +7,7 @@
 namespace tilewright {
 
 /// Nothing if the root's accesses are none of a register block, or no micro kernel reads them.
-std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target,
-                                          bool strict);
+std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target);
 
 /// The one of warpgroups, if the target has one.
 std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target);

@@ -4,6 +4,7 @@
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/Partition.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/plan/WritePlan.h"
 #include "llvm/Support/Format.h"
 
@@ -509,5 +510,19 @@ private:
 Plan tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options) {
   if (graph.exprs().empty())
     return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}};
-  return GreedyPlanner(graph, target, options, *graph.exprs().front().op->getBlock()).run();
+  Target machine = forNumerics(target, options.numerics);
+  return GreedyPlanner(graph, machine, options, *graph.exprs().front().op->getBlock()).run();
+}
+
+std::optional<double> tilewright::plannedSeconds(const TensorGraph &graph, const Target &target,
+                                                 const PlanOptions &options) {
+  Plan plan = makePlan(graph, target, options);
+  if (llvm::any_of(plan.left, [&](const LeftOp &op) { return graph.exprs()[op.id].kind != ExprKind::movement; }))
+    return std::nullopt;
+  double seconds = 0;
+  for (const KernelPlan &kernel : plan.kernels)
+    for (const CostTerm &term : kernel.predicted)
+      if (term.name == "seconds")
+        seconds += term.value;
+  return seconds;
 }

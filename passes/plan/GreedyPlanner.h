@@ -52,6 +52,9 @@ std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<uns
 
 Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});
 
+/// Predicted for all kernels of that plan; nothing where it leaves to IREE what computes.
+std::optional<double> plannedSeconds(const TensorGraph &graph, const Target &target, const PlanOptions &options);
+
 } // namespace tilewright
 
 #endif

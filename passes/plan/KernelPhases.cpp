@@ -2,6 +2,7 @@
 
 #include "passes/cost/GridPartition.h"
 #include "passes/plan/ContractionBlocks.h"
+#include "passes/plan/SettleMicroKernels.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -165,7 +166,7 @@ private:
       const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
       stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
       stage.work = part(own).space.blockWork;
-      // What the proof counts on (whyNotCoResident), and launch bounds hold the assembler to.
+      // What the proof counts on (countedRegisters), and launch bounds hold the assembler to.
       stage.work.registers = kUnknownRegisters;
       if (contracts(part(own)) && !describeContraction(part(own).space, threads, stage))
         return std::nullopt;
@@ -233,7 +234,7 @@ void tilewright::joinAtGrid(const TensorGraph &graph, const Target &target, Part
     GridJoiner(graph, target, partition, decisions, allowed).run();
 }
 
-std::string tilewright::whyNotCoResident(const Plan &plan, const Target &target) {
+std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target) {
   for (const KernelPlan &kernel : plan.kernels) {
     if (phasesOf(plan, kernel).size() == 1)
       continue;
@@ -242,11 +243,14 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const Target &target)
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
     for (const PartPlan &part : kernel.parts)
       threads = std::max(threads, part.threads);
-    int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, kUnknownRegisters));
+    int64_t registers = 0;
+    for (const PartPlan &part : kernel.parts)
+      registers = std::max(registers, countedRegisters(part, graph, threads, target));
+    int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
     if (blocks > most)
-      return llvm::formatv("kernel '{0}' has {1} workgroups of {2} threads that wait for each other at scope grid; "
-                           "target '{3}' is sure to have {4} resident",
-                           kernel.name, blocks, threads, target.name, most);
+      return llvm::formatv("kernel '{0}' has {1} workgroups of {2} threads, {3} registers a thread, that wait for each "
+                           "other at scope grid; target '{4}' is sure to have {5} resident",
+                           kernel.name, blocks, threads, registers, target.name, most);
   }
   return "";
 }

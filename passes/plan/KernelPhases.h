@@ -29,7 +29,7 @@ void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &parti
                 bool allowed);
 
 /// Empty, or why the workgroups of a kernel with edges at scope grid cannot all be resident at once.
-std::string whyNotCoResident(const Plan &plan, const Target &target);
+std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target);
 
 } // namespace tilewright
 

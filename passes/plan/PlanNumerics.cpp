@@ -6,6 +6,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/Rounding.h"
+#include "passes/target/AllowedProducts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -56,6 +57,12 @@ static int64_t roundingsRemoved(const TensorExpr &expr, const Numerics &numerics
     if (isSumOrProduct(kind) && type != print(getElementTypeOrSelf(result)))
       removed += points - 1;
   return removed;
+}
+
+Target tilewright::forNumerics(const Target &target, NumericsMode mode) {
+  if (mode == NumericsMode::standard)
+    return target;
+  return mode == NumericsMode::strict ? demandingStrict(target) : allowingTf32(target);
 }
 
 Numerics tilewright::decideNumerics(const TensorExpr &expr, NumericsMode mode, bool regroups) {

@@ -3,12 +3,16 @@
 #define TILEWRIGHT_PLAN_PLANNUMERICS_H
 
 #include "passes/plan/Plan.h"
+#include "passes/target/Target.h"
 
 namespace tilewright {
 
 /// The discardable attribute of an op that stands for algebra other than the original graph's: its name.
 inline constexpr llvm::StringLiteral kFormAttr = "tile.form";
 std::string formOf(const TensorExpr &expr);
+
+/// The same machine with the micro kernels that the mode allows.
+Target forNumerics(const Target &target, NumericsMode mode);
 
 /// What an op's body and accumulators do. `regroups`: points that it reduces lie in different lanes.
 Numerics decideNumerics(const TensorExpr &expr, NumericsMode mode, bool regroups);

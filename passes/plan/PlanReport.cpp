@@ -6,7 +6,7 @@
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
-#include "passes/target/Tf32.h"
+#include "passes/target/AllowedProducts.h"
 
 using namespace mlir;
 using namespace tilewright;

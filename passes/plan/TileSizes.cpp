@@ -192,11 +192,10 @@ private:
     return sizes;
   }
 
-  /// The register block of the part's first contraction. Strict numerics may have a slower micro kernel, which takes
-  /// the same tiles.
+  /// The register block of the part's first contraction.
   void chooseBlock() {
     for (const PartRoot &root : space.roots)
-      if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, /*strict=*/false)) {
+      if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target)) {
         space.block = kernel->blockFor(target);
         space.speed = kernel->speed;
         return;

@@ -159,7 +159,7 @@ private:
     if (kernel && target.backend == Backend::cuda)
       plan.copies = narrowCopies(graph, *root);
     if (kernel)
-      plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), termUnitsOf(part, plan.numerics)),
+      plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), part.space.termUnits),
                                           termsPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(tilingOf(part, root->dims));
     if (kernel)
@@ -168,16 +168,9 @@ private:
   }
 
   std::optional<MicroKernel> kernelOf(const PlannedPart &part, const PartRoot &root) const {
-    bool strict = numerics == NumericsMode::strict;
-    if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda && !strict)
+    if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda)
       return warpgroupKernelFor(graph, root, target);
-    return microKernelFor(graph, root, target, strict);
-  }
-
-  /// How many share the terms of each sum; those that are added in the graph's order are not shared.
-  int64_t termUnitsOf(const PlannedPart &part, const Numerics &declared) const {
-    bool inOrder = numerics == NumericsMode::strict && !declared.reassociates;
-    return inOrder ? 1 : part.space.termUnits;
+    return microKernelFor(graph, root, target);
   }
 
   static std::string formOfBlocks(const IndexSpace &space) {

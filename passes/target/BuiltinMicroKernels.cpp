@@ -6,7 +6,7 @@
 // the end. VPMADDWD multiplies signed words: bytes are widened, those at even places apart from those at odd ones. Both
 // are exact: integers wrap as they do in the graph.
 #include "passes/target/BuiltinMicroKernels.h"
-#include "passes/target/Tf32.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -254,7 +254,7 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   warp.types = {"f32", "f32", "f32"};
   warp.depth = 8;
   warp.speed = 8;
-  warp.features = {"tf32"};
+  warp.features = {kTf32Feature.str()};
   kernels.push_back(warp);
 }
 } // namespace

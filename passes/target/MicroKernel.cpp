@@ -1,6 +1,7 @@
 // The registry of micro kernels: a list that others add to, and the choice, which is the same wherever it is asked.
 #include "passes/target/MicroKernel.h"
 
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/MicroKernelBody.h"
 #include "passes/target/Target.h"
@@ -131,9 +132,26 @@ std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, c
 
 std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, const ProductTypes &types) {
   for (MicroKernel &kernel : candidates(target, types, {/*packedDepth=*/1}))
-    if (isOfWarpgroup(kernel))
+    if (isOfWarpgroup(kernel) && (kernel.strict || !target.has(kStrictFeature)))
       return std::move(kernel);
   return std::nullopt;
+}
+
+std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, const ProductTypes &types,
+                                                        StringRef label, bool readsBuffers, std::string *instead) {
+  auto kernel = findMicroKernel(target, types, {/*packedDepth=*/1}, label);
+  bool strict = target.has(kStrictFeature);
+  std::string why;
+  if (!kernel)
+    why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' that multiplies " + types.rows +
+          " by " + types.lanes + " for sums in " + types.sums;
+  else if (strict && !kernel->strict)
+    why = "strict numerics forbid '" + kernel->name + "', which does not round each product by itself";
+  else if (readsBuffers && isOfWarpgroup(*kernel))
+    why = "an operand lies in a buffer of the block, which descriptors of '" + kernel->name + "' cannot name";
+  if (instead)
+    *instead = why;
+  return why.empty() ? kernel : chooseMicroKernel(target, types, {/*packedDepth=*/1}, strict);
 }
 
 std::optional<MicroKernel> tilewright::findMicroKernel(const Target &target, const ProductTypes &types,

@@ -28,6 +28,12 @@ inline int64_t threadsOfStep(const MicroKernel &kernel) {
 /// block asks for it, and chooseMicroKernel() does not give it.
 std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
 
+/// What a block of threads takes where a plan names a micro kernel: that one, or else the quickest that can compute the
+/// contraction, and `instead` says why. `readsBuffers`: an operand is what another nest left in shared memory, whose
+/// lines are spread over the banks in another way than the descriptors of a warpgroup can say.
+std::optional<MicroKernel> blockMicroKernel(const Target &target, const ProductTypes &types, llvm::StringRef label,
+                                            bool readsBuffers, std::string *instead = nullptr);
+
 } // namespace tilewright
 
 #endif

@@ -9,8 +9,8 @@
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
+#include "passes/plan/SettleMicroKernels.h"
 #include "passes/plan/WalkedDim.h"
-#include "passes/target/Tf32.h"
 #include "passes/transforms/ExprRewriter.h"
 #include "passes/transforms/JsonFile.h"
 #include "passes/transforms/Roundings.h"
@@ -329,9 +329,22 @@ private:
              << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
-    if (std::string why = whyNotCoResident(*plan, planned); !why.empty())
+    settle(graph, planned, *plan);
+    if (std::string why = whyNotCoResident(*plan, graph, planned); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
+  }
+
+  /// What is reported is what is taken.
+  static void settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
+    if (planned.backend != Backend::cuda)
+      return;
+    for (const SettledKernel &kernel : settleMicroKernels(plan, graph, forNumerics(planned, plan.numerics)))
+      remark::missed(graph.exprs()[kernel.op].op->getLoc(),
+                     remark::RemarkOpts::name("micro-kernel").category("tile-form-subprograms"))
+          << llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}", kernel.op, kernel.after,
+                           kernel.before, kernel.reason)
+                 .str();
   }
 
   void explain(const TensorGraph &graph, const Plan &plan) {
@@ -364,8 +377,6 @@ private:
     if (numerics == "tf32" && planned.backend != Backend::cuda)
       return getOperation().emitError("numerics 'tf32' are of GPUs; target '")
              << target << "' multiplies f32 as it is: choose default or strict";
-    if (numerics == "tf32")
-      planned = allowingTf32(std::move(planned));
     auto functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)

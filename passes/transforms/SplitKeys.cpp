@@ -502,21 +502,7 @@ public:
     TensorGraph graph = TensorGraph::build(*body);
     PlanOptions options;
     options.gridSync = gridSync;
-    Plan plan = makePlan(graph, target, options);
-    std::vector<bool> taken(graph.exprs().size());
-    double seconds = 0;
-    for (const KernelPlan &kernel : plan.kernels) {
-      for (const CostTerm &term : kernel.predicted)
-        if (term.name == "seconds")
-          seconds += term.value;
-      for (const PartPlan &part : kernel.parts)
-        for (const OpPlan &op : part.ops)
-          taken[op.id] = true;
-    }
-    for (auto [expr, isTaken] : llvm::zip(graph.exprs(), taken))
-      if (!isTaken && expr.kind != ExprKind::movement)
-        return std::nullopt;
-    return seconds;
+    return plannedSeconds(graph, target, options);
   }
 
   static void eraseDead(Block &block) {

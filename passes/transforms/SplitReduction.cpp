@@ -373,34 +373,34 @@ public:
       reduction.getDpsInputOperand(i)->set(argument);
   }
 
-  double oneSeconds() { return secondsOf(reduction).value_or(0); }
+  double oneSeconds() {
+    TensorGraph graph = TensorGraph::build(function.front());
+    std::optional<PlannedPart> part = planPart(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
+    return part ? part->predicted.seconds : 0;
+  }
 
-  /// Nothing: the planner declines one of the phases.
+  /// As the planner takes both phases: in two launches, or in one with a barrier of the grid between. Nothing: it
+  /// declines one of them.
   std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
-    OpBuilder builder(reduction);
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    auto trial = cast<func::FuncOp>(builder.clone(*function));
+    auto whole = cast<linalg::GenericOp>(trial.front().back());
+    builder.setInsertionPointToEnd(&trial.front());
     SplitViews views;
     ReductionSplit split;
     split.dims.assign(dims.begin(), dims.end());
-    TwoPhases phases = buildTwoPhases(builder, reduction, split, views);
-    std::optional<double> first = secondsOf(phases.partial), second = secondsOf(phases.final);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front())))
-      if (op.isBeforeInBlock(reduction) && op.use_empty())
-        op.erase();
-    if (!first || !second)
-      return std::nullopt;
-    double between = gridSync ? target.gpu.gridBarrierSeconds - target.launchSeconds : 0;
-    return *first + *second + between;
+    func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, split, views).results);
+    whole.erase();
+    PlanOptions options;
+    options.gridSync = gridSync;
+    std::optional<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options);
+    trial.erase();
+    return seconds;
   }
 
   linalg::GenericOp reduction;
 
 private:
-  std::optional<double> secondsOf(linalg::GenericOp op) {
-    TensorGraph graph = TensorGraph::build(function.front());
-    std::optional<PlannedPart> part = planPart(graph, static_cast<unsigned>(graph.indexOf(op)), target);
-    return part ? std::optional(part->predicted.seconds) : std::nullopt;
-  }
-
   const Target &target;
   bool gridSync;
   OwningOpRef<ModuleOp> module;
@@ -428,7 +428,6 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
   if (best.reason = whyNotSplittable(op); !best.reason.empty())
     return best;
   bool products = multiplies(op);
-  gridSync &= !products;
   Trial trial(op, target, gridSync);
   best.oneSeconds = best.twoSeconds = trial.oneSeconds();
   double least = (products ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);

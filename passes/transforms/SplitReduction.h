@@ -35,7 +35,7 @@ struct ReductionSplit {
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Whether it is a contraction, which no kernel has beside a barrier of the grid: its phases are two launches.
+/// Whether it is a contraction.
 bool multiplies(mlir::linalg::GenericOp reduction);
 
 /// Why the reduction cannot be cut into two phases at all; empty if it can.

@@ -1,19 +1,22 @@
 // RUN: tilewright-opt %s --tile-convert-to-gpu=target=cuda:h200 --canonicalize --cse --split-input-file | FileCheck %s
 // RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --canonicalize --cse --split-input-file | FileCheck %s --check-prefix=PORTABLE
+// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --split-input-file \
+// RUN:   --remarks-filter-missed=tile-convert-to-gpu --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=WHY
 
 #rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Four steps of 64 terms, 8 + 16 KB each, are in shared memory. What a thread copied is fenced before the barrier, and the
-// sums are passed through nothing behind the wait, so that nobody uses them before it. The lanes lie innermost in the
+// Four steps of 64 terms, 8 + 16 KB each, are in shared memory. What a thread copied is fenced before the barrier. One
+// step is still multiplied while the next one begins, so the one before that is where copies go; behind the last one
+// the sums are passed through nothing, so that nobody uses them before they are waited for. The lanes lie innermost in the
 // right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the swizzle of 128 bytes.
 // CHECK-LABEL: func.func @rows_of_lanes
 // CHECK-SAME: memref<98304xi8, 3>
 // CHECK-DAG: %[[LEFT:.*]] = arith.constant 4611686293305360384 : i64
 // CHECK-DAG: %[[RIGHT:.*]] = arith.constant 4611686293338849280 : i64
 // CHECK: scf.for
-// CHECK:   nvvm.cp.async.wait.group 2
+// CHECK:   nvvm.cp.async.wait.group 1
 // CHECK:   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
 // CHECK:   nvvm.barrier
 // CHECK:   nvvm.cp.async.shared.global
@@ -21,14 +24,18 @@
 // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 128, k = 16>{{.*}}<row>{{.*}}<row>
 // CHECK-NOT: nvvm.wgmma.mma_async
 // CHECK:   nvvm.wgmma.commit.group.sync.aligned
-// CHECK:   nvvm.wgmma.wait.group.sync.aligned 0
-// CHECK:   llvm.inline_asm has_side_effects "", "=f,
+// CHECK:   nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK-NOT: llvm.inline_asm
+// CHECK:   scf.yield
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: llvm.inline_asm has_side_effects "", "=f,
 // CHECK: vector.store {{.*}} vector<2xf32>
 
 // Without the instructions of the device itself warps multiply.
 // PORTABLE-LABEL: func.func @rows_of_lanes
 // PORTABLE-NOT: wgmma
 // PORTABLE: nvvm.mma.sync
+// WHY: remark: {{.*}}computed with 'mma_sync': target 'sm_90' has no 'wgmma' that multiplies f16 by f16 for sums in f32
 tile.program @rows_of_lanes outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
@@ -68,6 +75,39 @@ tile.program @rows_of_terms outputs 1 {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<128x256xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Two warpgroups have 64 rows each, and a thread 128 sums: four steps of 48 KB, and the block is alone on its SM.
+// CHECK-LABEL: func.func @full_size
+// CHECK-SAME: memref<196608xi8, 3>
+// CHECK: scf.for {{.*}} iter_args
+// CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 256, k = 16>
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+tile.program @full_size outputs 1 {
+^bb0(%a: !tile.slice<256x512xf16, global>, %b: !tile.slice<512x256xf16, global>, %y: !tile.slice<256x256xf32, global>):
+  tile.parallel [256, 256] tiles [128, 256] workgroups 2 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [256, 256, 512] sizes [128, 256, 512] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<256x512xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<512x256xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32

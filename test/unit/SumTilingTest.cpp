@@ -63,6 +63,29 @@ TEST(SumTiling, warpgroups_have_whole_panels) {
   EXPECT_FALSE(tileSums({64, 64, 768, 2, 2, true}, 64, kernel));
 }
 
+// One step is multiplied while the next one begins where there are enough of them; two blocks of an SM cover for each
+// other where there are not.
+TEST(SumTiling, steps_of_warpgroups_overlap_in_four_stages) {
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  SumTiling large = *tileSums({128, 256, 4096, 2, 2, true}, 256, kernel);
+  EXPECT_EQ(large.sums, 128);
+  EXPECT_EQ(large.ownLanes, 256);
+  EXPECT_EQ(large.step, 64);
+  EXPECT_EQ(large.sharedBytes(), 4 * (128 + 256) * 64 * 2);
+  EXPECT_TRUE(large.overlaps);
+  EXPECT_EQ(large.stepsAhead(), 2);
+  EXPECT_EQ(large.registers(), 128 + 64);
+  SumTiling narrow = *tileSums({64, 256, 4096, 2, 2, true}, 128, kernel);
+  EXPECT_EQ(narrow.sums, 128);
+  EXPECT_EQ(narrow.stepsAhead(), 2);
+  SumTiling square = *tileSums({128, 128, 4096, 2, 2, true}, 256, kernel);
+  EXPECT_FALSE(square.overlaps);
+  EXPECT_EQ(square.stepsAhead(), 2);
+  std::string reason;
+  EXPECT_FALSE(tileSums({256, 256, 4096, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_EQ(reason, "a tile of 256x256 sums is 256 for each of 256 threads, which hold 128");
+}
+
 TEST(SumTiling, warpgroups_are_of_named_devices) {
   EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}));
   EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}));

@@ -6,7 +6,7 @@
 #include "passes/codegen/gpu/SumEpilogue.h"
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/cost/BlockLatency.h"
-#include "passes/target/Tf32.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,7 +39,6 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
-/// Lines of buffers are spread over the banks in another way than descriptors can say.
 static bool readsBuffers(const Contraction &contraction) {
   return llvm::any_of(std::array{contraction.rows, contraction.lanes},
                       [](LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; });
@@ -73,13 +72,13 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("it is no sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
     return refuse("sums that go on from their slice have no code generation on GPUs");
-  // Whether tf32 is allowed was the plan's to say.
-  auto kernel = findMicroKernel(allowingTf32(target), contraction->types, {1}, *compute.getMicroKernel());
-  if (!kernel || (isOfWarpgroup(*kernel) && readsBuffers(*contraction)))
-    kernel = chooseMicroKernel(target, contraction->types, {1}, /*strict=*/false);
+  std::string instead;
+  StringRef named = *compute.getMicroKernel();
+  auto kernel =
+      blockMicroKernel(allowingNamed(target, named), contraction->types, named, readsBuffers(*contraction), &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
-  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction)};
+  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction), instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
   SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
                sizes[contraction->lane],
@@ -88,7 +87,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
                bytesOf(contraction->lanes),
                !liesAlong(contraction->rows, contraction->row)};
   std::string why;
-  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(*compute.getMicroKernel()));
+  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
@@ -209,20 +208,21 @@ private:
   }
 
   /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
-  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it.
+  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
+  /// reads it.
   SmallVector<Value> reduceSteps(ValueRange sums) {
-    int64_t stages = plan.tiling.stages, steps = stepsOf(compute, plan);
-    for (int64_t step = 0; step < stages - 1; ++step) {
+    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead(), steps = stepsOf(compute, plan);
+    for (int64_t step = 0; step < ahead; ++step) {
       if (step < steps)
         copyFirst(frame.constant(step));
       if (operands.restIsAsync() || again)
         commit();
     }
     SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
-      wait(stages - 2);
+      wait(ahead - 1);
       fence();
       NVVM::Barrier0Op::create(builder, loc);
-      copyBehind(frame.add(step, stages - 1), steps);
+      copyBehind(frame.add(step, ahead), steps);
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
       rows.enter(first);
       lanes.enter(first);
@@ -230,6 +230,7 @@ private:
     });
     if (!next) // otherwise no copies are on their way but those for the next one
       wait(0);
+    done = share->finish(done);
     NVVM::Barrier0Op::create(builder, loc);
     return done;
   }
@@ -262,11 +263,11 @@ private:
     commit();
   }
 
-  /// The slots of the next one that are filled before it begins, one less than it has.
+  /// The slots of the next one that are filled before it begins.
   void copyAhead(Value step) {
-    int64_t slots = std::min(next->plan.tiling.stages - 1, stepsOf(next->frame.compute, next->plan));
+    int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
     OpBuilder::InsertionGuard guard(builder);
-    if (slots < plan.tiling.stages - 1) {
+    if (slots < plan.tiling.stepsAhead()) {
       auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(slots)),
                                        /*withElseRegion=*/false);
       builder.setInsertionPointToStart(isThere.thenBlock());
@@ -393,7 +394,7 @@ void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &co
                                  Value thread, int64_t threads) {
   StepOperands operands(builder, contraction, values, thread, threads);
   int64_t steps = stepsOf(contraction.compute, contraction.plan);
-  for (int64_t step = 0; step < contraction.plan.tiling.stages - 1; ++step) {
+  for (int64_t step = 0; step < contraction.plan.tiling.stepsAhead(); ++step) {
     Value place = operands.frame.constant(step);
     if (step < steps)
       operands.copyAhead(place, place);

@@ -18,7 +18,8 @@ struct ContractionPlan {
   Contraction contraction;
   MicroKernel kernel;
   SumTiling tiling;
-  int64_t terms; ///< the reduced dim that is walked in steps
+  int64_t terms;       ///< the reduced dim that is walked in steps
+  std::string instead; ///< why the micro kernel is another one than is named; empty: it is not
 };
 
 /// Nothing for a nest that no micro kernel of the target computes, or not with so many threads; `reason` says why.

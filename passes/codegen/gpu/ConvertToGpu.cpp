@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_CONVERTTOGPU
@@ -98,6 +99,9 @@ private:
       own->again = isLaterTile(builder, part);
     if (!own || (behind && !next))
       return compute.emitError("the contraction has no code generation on GPUs: ") << why;
+    if (!own->plan.instead.empty())
+      remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
+          << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
     emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
     return success();
   }
@@ -250,7 +254,16 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       if (failed(checkCluster(program, part, target)))
         return failure();
     }
-    return success();
+    return checkLoadsAhead(program, target);
+  }
+
+  static LogicalResult checkLoadsAhead(ProgramOp program, const Target &target) {
+    int64_t threads = threadsOf(program);
+    WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
+      std::string why = whyNotAhead(compute, threads, target);
+      return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kLoadsAheadAttr) << ": " << why);
+    });
+    return failure(checked.wasInterrupted());
   }
 
   /// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.

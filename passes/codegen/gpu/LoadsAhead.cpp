@@ -90,8 +90,8 @@ ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
 /// Whether the loop of the one before has a turn for each of the first steps.
 static bool hasTurnsFor(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
   std::optional<ContractionPlan> own = planContraction(before, threads, target);
-  return own && hasOneLoop(before, *own) && own->tiling.stages >= plan.tiling.stages &&
-         stepsOf(before, *own) >= own->tiling.stages - 1;
+  return own && hasOneLoop(before, *own) && own->tiling.stepsAhead() >= plan.tiling.stepsAhead() &&
+         stepsOf(before, *own) >= own->tiling.stepsAhead();
 }
 
 LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target) {
@@ -105,4 +105,28 @@ LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
   return {canStart(plan->contraction.rows, rowShape(*plan)), canStart(plan->contraction.lanes, laneShape(*plan))};
+}
+
+std::string tilewright::whyNotAhead(ComputeOp compute, int64_t threads, const Target &target) {
+  Attribute attribute = compute->getAttr(kLoadsAheadAttr);
+  if (!attribute)
+    return "";
+  auto isOperand = [](Attribute name) {
+    auto text = dyn_cast<StringAttr>(name);
+    return text && (text.getValue() == kRows || text.getValue() == kLanes);
+  };
+  auto names = dyn_cast<ArrayAttr>(attribute);
+  if (!names || !llvm::all_of(names, isOperand))
+    return "expected an array of \"rows\" and \"lanes\"";
+  LoadsAhead said = loadsAheadOf(compute), possible;
+  if (compute.getMicroKernel())
+    possible = possibleLoadsAhead(compute, threads, target);
+  StringRef wrong = said.rows && !possible.rows ? kRows : said.lanes && !possible.lanes ? kLanes : "";
+  if (wrong.empty())
+    return "";
+  return ("the first steps of its " + wrong +
+          " cannot be copied ahead: that takes a contraction before it that copies as many steps ahead, and has as "
+          "many, or a "
+          "barrier of the grid, and an operand that is copied asynchronously and that nothing in the kernel writes")
+      .str();
 }

@@ -34,6 +34,9 @@ tile::ComputeOp contractionBegunBefore(tile::ParallelOp part);
 /// loop of steps, that of the one before is long enough, and nothing in the kernel writes what is copied.
 LoadsAhead possibleLoadsAhead(tile::ComputeOp contraction, int64_t threads, const Target &target);
 
+/// Empty, or what is wrong with the attribute, for which nobody would copy what the contraction multiplies.
+std::string whyNotAhead(tile::ComputeOp compute, int64_t threads, const Target &target);
+
 } // namespace tilewright
 
 #endif

@@ -18,8 +18,10 @@ struct SumPlace {
 class SumShare {
 public:
   virtual ~SumShare() = default;
-  /// The sums with the products of the slot's terms added.
+  /// The sums with the products of the slot's terms added. Nobody may use them before `finish`, but the next step.
   virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange sums, mlir::Value slot) = 0;
+  /// The sums behind the last step.
+  virtual llvm::SmallVector<mlir::Value> finish(mlir::ValueRange sums) { return sums; }
 
   mlir::Value firstRow, firstLane;    ///< of the thread in the tile
   llvm::SmallVector<SumPlace> places; ///< of its sums, in the order in which they are carried

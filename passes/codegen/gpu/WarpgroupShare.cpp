@@ -47,15 +47,25 @@ public:
             multiply(describe(rows, slot, frame.add(groupRow, block * kRows), frame.constant(term)), right, result);
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
-    NVVM::WgmmaWaitGroupSyncOp::create(builder, loc, builder.getI64IntegerAttr(0));
+    wait(tiling.overlaps ? 1 : 0);
     SmallVector<Value> next;
     for (Value result : results)
       for (int64_t i = 0; i < own; ++i)
         next.push_back(LLVM::ExtractValueOp::create(builder, loc, result, i));
-    return readable(next);
+    return tiling.overlaps ? next : readable(next);
+  }
+
+  SmallVector<Value> finish(ValueRange sums) override {
+    if (!tiling.overlaps)
+      return sums;
+    wait(0);
+    return readable(sums);
   }
 
 private:
+  /// For all products but those of the last steps.
+  void wait(int64_t steps) { NVVM::WgmmaWaitGroupSyncOp::create(builder, loc, builder.getI64IntegerAttr(steps)); }
+
   Value pack(ValueRange values, Type type) {
     Value packed = LLVM::UndefOp::create(builder, loc, type);
     for (auto [i, value] : llvm::enumerate(values))

@@ -1,0 +1,139 @@
+// The micro kernels that plans for GPUs name: those that are predicted, that are taken, and whose registers are
+// counted.
+#include "passes/plan/SettleMicroKernels.h"
+#include "passes/plan/PlanNumerics.h"
+#include "test/unit/PlanFixture.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+class SettleMicroKernelsTest : public PlanFixture {
+protected:
+  /// 2048 x 2048 x 2048, of f16 in f32, or with what is computed of the rows before.
+  static constexpr const char *kProduct = R"(
+func.func @product(%a: tensor<2048x2048xf16>, %b: tensor<2048x2048xf16>) -> tensor<2048x2048xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2048x2048xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<2048x2048xf16>, tensor<2048x2048xf16>)
+                     outs(%z : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  return %p : tensor<2048x2048xf32>
+})";
+  static constexpr const char *kOfExponentials = R"(
+func.func @product(%a: tensor<128x64xf16>, %b: tensor<64x128xf16>) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x128xf32>
+  %x = tensor.empty() : tensor<128x64xf16>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %r = linalg.exp ins(%a : tensor<128x64xf16>) outs(%x : tensor<128x64xf16>) -> tensor<128x64xf16>
+  %p = linalg.matmul ins(%r, %b : tensor<128x64xf16>, tensor<64x128xf16>)
+                     outs(%z : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %p : tensor<128x128xf32>
+})";
+
+  static Plan planned(const TensorGraph &graph, llvm::StringRef machine, NumericsMode numerics) {
+    PlanOptions options;
+    options.numerics = numerics;
+    return makePlan(graph, *lookupTarget(machine), options);
+  }
+
+  static const OpPlan &contractionOf(const Plan &plan) {
+    for (const KernelPlan &kernel : plan.kernels)
+      for (const PartPlan &part : kernel.parts)
+        for (const OpPlan &op : part.ops)
+          if (!op.microKernel.empty())
+            return op;
+    llvm_unreachable("the plan has a contraction");
+  }
+
+  static double secondsOf(const Plan &plan) {
+    for (const CostTerm &term : plan.kernels.front().predicted)
+      if (term.name == "seconds")
+        return term.value;
+    llvm_unreachable("kernels have predictions");
+  }
+
+  static Plan handMade(llvm::StringRef label) {
+    OpPlan op;
+    op.id = 1;
+    op.root = true;
+    op.microKernel = label.str();
+    Plan plan;
+    plan.kernels = {{"k", {PartPlan{{op}}}, {}}};
+    plan.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
+    return plan;
+  }
+};
+
+// Tensor cores do not round each product by itself: what strict numerics take instead is slower, and predicted so.
+TEST_F(SettleMicroKernelsTest, strict_products_are_predicted_with_what_they_name) {
+  TensorGraph graph = parse(kProduct);
+  Plan quick = planned(graph, "cuda:h200", NumericsMode::standard);
+  Plan strict = planned(graph, "cuda:h200", NumericsMode::strict);
+  double least = 2 * 2048.0 * 2048 * 2048 / lookupTarget("cuda:h200")->flopsPerSecond;
+  EXPECT_EQ(llvm::StringRef(contractionOf(quick).microKernel).split('-').first, "wgmma");
+  EXPECT_EQ(llvm::StringRef(contractionOf(strict).microKernel).split('-').first, "fma");
+  EXPECT_LT(secondsOf(quick), least);
+  EXPECT_GE(secondsOf(strict), least);
+}
+
+TEST_F(SettleMicroKernelsTest, planners_name_what_is_taken) {
+  TensorGraph graph = parse(kProduct);
+  for (llvm::StringRef machine : {"cuda:h200", "sm_90", "cuda:a100"})
+    for (NumericsMode numerics : {NumericsMode::standard, NumericsMode::strict, NumericsMode::tf32}) {
+      Plan plan = planned(graph, machine, numerics);
+      EXPECT_TRUE(settleMicroKernels(plan, graph, forNumerics(*lookupTarget(machine), numerics)).empty());
+    }
+}
+
+TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
+  TensorGraph graph = parse(kOfExponentials);
+  Plan plan = handMade("wgmma-64x8");
+  std::vector<SettledKernel> settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:a100"));
+  ASSERT_EQ(settled.size(), 1u);
+  EXPECT_EQ(settled[0].op, 1u);
+  EXPECT_EQ(settled[0].before, "wgmma-64x8");
+  EXPECT_EQ(settled[0].reason, "target 'cuda:a100' has no 'wgmma' that multiplies f16 by f16 for sums in f32");
+  EXPECT_EQ(contractionOf(plan).microKernel, "mma_sync-16x8");
+  EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget("cuda:a100")).empty());
+
+  plan = handMade("wgmma-64x8");
+  EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget("cuda:h200")).empty());
+
+  // Terms stay shared, and a mode that forbids a micro kernel forbids to name it.
+  plan = handMade("mma_sync-16x8k4");
+  ASSERT_EQ(settleMicroKernels(plan, graph, forNumerics(*lookupTarget("cuda:h200"), NumericsMode::strict)).size(), 1u);
+  EXPECT_EQ(llvm::StringRef(contractionOf(plan).microKernel).split('-').first, "fma");
+  EXPECT_TRUE(llvm::StringRef(contractionOf(plan).microKernel).ends_with("k4"));
+}
+
+TEST_F(SettleMicroKernelsTest, warpgroups_read_no_buffers) {
+  TensorGraph graph = parse(kOfExponentials);
+  Plan plan = handMade("wgmma-64x8");
+  plan.edges[0].scope = tile::Scope::block;
+  std::vector<SettledKernel> settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:h200"));
+  ASSERT_EQ(settled.size(), 1u);
+  EXPECT_EQ(settled[0].after, "mma_sync-16x8");
+  EXPECT_EQ(settled[0].reason, "an operand lies in a buffer of the block, which descriptors of 'wgmma' cannot name");
+}
+
+// Of 128 sums a thread blocks of 256 are alone on an SM, although 64 registers would let four of them share it.
+TEST_F(SettleMicroKernelsTest, presence_is_proved_with_the_registers_of_sums) {
+  TensorGraph graph = parse(kProduct);
+  Target h200 = *lookupTarget("cuda:h200");
+  Plan plan = planned(graph, "cuda:h200", NumericsMode::standard);
+  PartPlan &part = plan.kernels[0].parts[0];
+  EXPECT_EQ(countedRegisters(PartPlan(), graph, 256, h200), 64);
+  for (OpPlan &op : part.ops)
+    if (!op.microKernel.empty()) {
+      op.microKernel = "wgmma-64x8";
+      op.tilings[0].sizes = {128, 256, 2048};
+    }
+  EXPECT_EQ(countedRegisters(part, graph, 256, h200), 64 + 128);
+  for (OpPlan &op : part.ops)
+    op.tilings.clear();
+  EXPECT_EQ(countedRegisters(part, graph, 256, h200), 64);
+}
+} // namespace
