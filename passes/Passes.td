@@ -39,8 +39,9 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
     `object` is PTX, and the exports name blocks and shared memory. With
     `variants`, it is a `hal.executable` with a variant for the capability of
     each target and one for that of `target`; the runtime takes the first that
-    the device has, and refuses to load the module where it has none. See
-    test/codegen/splice-iree-cuda-variants.mlir.
+    the device has, and refuses to load the module where it has none. Results
+    above 64 MB are placed by an allocation in the module (ResultStorage), on
+    CPUs. See test/codegen/splice-iree-cuda-variants.mlir.
   }];
   let options = [Option<"object", "object", "std::string", "\"\"",
                         "path of the ELF object, or the PTX, with the kernels; that of a variant has its number in it">,
@@ -202,11 +203,14 @@ def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
   let summary = "Convert tile programs to functions over vectors and memrefs";
   let description = [{
     Arrives: `tile.program`s with allocated buffers, for `target` unless they say
-    theirs; `scf.for` in a walk orders the nests of a tile. Leaves: a `func.func` of the same name per program, over its bindings, the workgroup's memory and the
-    workgroup's index. Each loop nest advances along its vector dim by whole
+    theirs; `scf.for` in a walk orders the nests of a tile. Leaves: a `func.func`
+    of the same name per program, over its bindings, the workgroup's memory and
+    the workgroup's index. Each loop nest advances along its vector dim by whole
     vectors with a masked tail; values are computed outside the loops they do
     not depend on; contiguous, uniform and irregular accesses become vector
-    loads, scalar loads and gathers.
+    loads, scalar loads and gathers. Where a tile's last nest streams its results
+    past the caches, it runs in the loops of the next tile's first nest
+    (TilePipeline).
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
