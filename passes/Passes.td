@@ -500,11 +500,13 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     a maximum) would otherwise be computed and written by the kernel. Assertions
     inside bodies go too. A linalg operation of any kind one of whose loops has
     length zero is replaced by what its results begin with: a matmul along such
-    a dim is its zeros. Apart from that, contractions and everything that is not
-    linalg.generic are left alone.
+    a dim is its zeros. A number that a body takes from a tensor of one element,
+    at most computed on from there, becomes an operand, and integers are padded
+    with such a number by a constant pad of differences to it. Apart from that,
+    contractions and everything that is not linalg.generic are left alone.
     See test/passes/normalize.mlir.
   }];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {

@@ -4,6 +4,7 @@
 // length zero, gives what its results begin with: IREE's compiler divides by the length.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
+#include "passes/transforms/TakenScalars.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -59,6 +60,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     dropAssertions();
     foldScalars();
     foldWithoutPoints();
+    takeScalarsInside(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;
