@@ -522,6 +522,20 @@ def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def ExpandQuantization : Pass<"tile-expand-quantization", "::mlir::func::FuncOp"> {
+  let summary = "Expand IREE's quantisations into arithmetic that fuses";
+  let description = [{
+    Arrives: any function, with `iree_linalg_ext.quantize_affine` and
+    `iree_linalg_ext.dequantize_affine` as unregistered ops. Leaves: for each in
+    f32 a `linalg.generic` with what ONNX says of it: x / scale, rounded to the
+    even one of two, plus the zero point, cut off at the bounds, of which a NaN
+    gives the lower; (q - zero point) * scale. All others are left alone.
+    See test/passes/expand-quantization.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
   let summary = "Sum squared differences in one pass where a workgroup cannot keep what it reduces";
   let description = [{
@@ -740,15 +754,20 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
 //===----------------------------------------------------------------------===//
 
 def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
-  let summary = "Multiply quantised bytes as bytes, and apply their zero points to the sums";
+  let summary = "Multiply quantised bytes as bytes, and apply zero points and scales to the sums";
   let description = [{
     Arrives: expressions as the front end leaves them: matmuls of i8 that was
-    widened and had zero points taken off before, and `linalg.quantized_matmul`.
-    Leaves: sums of products of bytes in i32, less what the zero points add to
-    them: sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Sums
-    in i64 are taken only where i32 holds every one of them.
+    widened and had zero points taken off before, `linalg.quantized_matmul`, and
+    matmuls in f32 of dequantised i8, all of them also behind movement. Leaves:
+    sums of products of bytes in i32, less what the zero points add to them:
+    sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Zero points
+    and scales may differ along whatever is not summed. Sums in i64 and f32 are
+    taken only where i32 holds every one of them; those in f32 are multiplied by
+    both scales, and are left alone in strict numerics, which round each term.
     See test/passes/narrow-products.mlir.
   }];
+  let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
+                        "default; strict: sums in f32 stay what they are">];
   let statistics = [Statistic<"numNarrowed", "narrowed", "matmuls of quantised numbers">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
@@ -761,7 +780,8 @@ def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"
     of static shape that sums over input channels, a movement that lays every
     window of the image in a row (im2col), a contraction of those rows with the
     weights, and what the convolution starts from added at the end. The movement
-    is for the planner to fold into whoever reads it. A convolution with a filter
+    is for the planner to fold into whoever reads it. Of quantised bytes the zero
+    points are taken off before, for `tile-narrow-products`. A convolution with a filter
     for each channel becomes products and a reduction, and so does a contraction
     with both factors or none along the innermost dim of its result; a pool
     becomes the windows and a reduction.
