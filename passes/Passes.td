@@ -39,8 +39,9 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
     `object` is PTX, and the exports name blocks and shared memory. With
     `variants`, it is a `hal.executable` with a variant for the capability of
     each target and one for that of `target`; the runtime takes the first that
-    the device has, and refuses to load the module where it has none. See
-    test/codegen/splice-iree-cuda-variants.mlir.
+    the device has, and refuses to load the module where it has none. Results
+    above 64 MB are placed by an allocation in the module (ResultStorage), on
+    CPUs. See test/codegen/splice-iree-cuda-variants.mlir.
   }];
   let options = [Option<"object", "object", "std::string", "\"\"",
                         "path of the ELF object, or the PTX, with the kernels; that of a variant has its number in it">,
@@ -202,11 +203,14 @@ def ConvertToVector : Pass<"tile-convert-to-vector", "::mlir::ModuleOp"> {
   let summary = "Convert tile programs to functions over vectors and memrefs";
   let description = [{
     Arrives: `tile.program`s with allocated buffers, for `target` unless they say
-    theirs; `scf.for` in a walk orders the nests of a tile. Leaves: a `func.func` of the same name per program, over its bindings, the workgroup's memory and the
-    workgroup's index. Each loop nest advances along its vector dim by whole
+    theirs; `scf.for` in a walk orders the nests of a tile. Leaves: a `func.func`
+    of the same name per program, over its bindings, the workgroup's memory and
+    the workgroup's index. Each loop nest advances along its vector dim by whole
     vectors with a masked tail; values are computed outside the loops they do
     not depend on; contiguous, uniform and irregular accesses become vector
-    loads, scalar loads and gathers.
+    loads, scalar loads and gathers. Where a tile's last nest streams its results
+    past the caches, it runs in the loops of the next tile's first nest
+    (TilePipeline).
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
@@ -499,12 +503,14 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     a dim is its zeros. A contraction that kernels can take reads past the
     reshapes that lay batch dims of both operands together, and becomes a
     linalg.generic with a loop for each, so that it has the dims of what is
-    around it: an attention of several batches and heads is one chain then.
-    Apart from that, contractions and everything that is not linalg.generic are
-    left alone.
+    around it: an attention of several batches and heads is one chain then. A
+    number that a body takes from a tensor of one element, at most computed on from
+    there, becomes an operand, and integers are padded with such a number by a
+    constant pad of differences to it. Apart from that, contractions and everything
+    that is not linalg.generic are left alone.
     See test/passes/normalize.mlir.
   }];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {
@@ -518,6 +524,20 @@ def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def ExpandQuantization : Pass<"tile-expand-quantization", "::mlir::func::FuncOp"> {
+  let summary = "Expand IREE's quantisations into arithmetic that fuses";
+  let description = [{
+    Arrives: any function, with `iree_linalg_ext.quantize_affine` and
+    `iree_linalg_ext.dequantize_affine` as unregistered ops. Leaves: for each in
+    f32 a `linalg.generic` with what ONNX says of it: x / scale, rounded to the
+    even one of two, plus the zero point, cut off at the bounds, of which a NaN
+    gives the lower; (q - zero point) * scale. All others are left alone.
+    See test/passes/expand-quantization.mlir.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
@@ -741,15 +761,20 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
 //===----------------------------------------------------------------------===//
 
 def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
-  let summary = "Multiply quantised bytes as bytes, and apply their zero points to the sums";
+  let summary = "Multiply quantised bytes as bytes, and apply zero points and scales to the sums";
   let description = [{
     Arrives: expressions as the front end leaves them: matmuls of i8 that was
-    widened and had zero points taken off before, and `linalg.quantized_matmul`.
-    Leaves: sums of products of bytes in i32, less what the zero points add to
-    them: sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Sums
-    in i64 are taken only where i32 holds every one of them.
+    widened and had zero points taken off before, `linalg.quantized_matmul`, and
+    matmuls in f32 of dequantised i8, all of them also behind movement. Leaves:
+    sums of products of bytes in i32, less what the zero points add to them:
+    sum((a - za)(b - zb)) = sum(ab) - za sum(b) - zb sum(a) + K za zb. Zero points
+    and scales may differ along whatever is not summed. Sums in i64 and f32 are
+    taken only where i32 holds every one of them; those in f32 are multiplied by
+    both scales, and are left alone in strict numerics, which round each term.
     See test/passes/narrow-products.mlir.
   }];
+  let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
+                        "default; strict: sums in f32 stay what they are">];
   let statistics = [Statistic<"numNarrowed", "narrowed", "matmuls of quantised numbers">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
@@ -762,7 +787,8 @@ def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"
     of static shape that sums over input channels, a movement that lays every
     window of the image in a row (im2col), a contraction of those rows with the
     weights, and what the convolution starts from added at the end. The movement
-    is for the planner to fold into whoever reads it. A convolution with a filter
+    is for the planner to fold into whoever reads it. Of quantised bytes the zero
+    points are taken off before, for `tile-narrow-products`. A convolution with a filter
     for each channel becomes products and a reduction, and so does a contraction
     with both factors or none along the innermost dim of its result; a pool
     becomes the windows and a reduction.

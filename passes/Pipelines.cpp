@@ -191,10 +191,15 @@ void buildRegrouping(OpPassManager &manager, const KernelOptions &options) {
 
 /// A module's functions to what is planned. On GPUs no weights are packed for kernels of ours.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
+  NarrowProductsOptions narrow;
+  narrow.numerics = options.numerics;
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
-  manager.addNestedPass<func::FuncOp>(createNarrowProducts());
-  if (!isGpu)
+  manager.addNestedPass<func::FuncOp>(createExpandQuantization());
+  manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow));
+  if (!isGpu) {
     manager.addNestedPass<func::FuncOp>(createUnfoldContractions());
+    manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow)); // what was a convolution
+  }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict")
     buildRegrouping(manager, options);

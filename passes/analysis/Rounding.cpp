@@ -100,6 +100,10 @@ static bool toleratesUnrounded(arith::CmpFOp compare) {
   return !equality && (isNumber(compare.getLhs()) || isNumber(compare.getRhs()));
 }
 
+static bool roundsToInteger(Operation *op) {
+  return isa<math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp>(op);
+}
+
 static bool toleratesUnrounded(OpOperand &use) {
   Operation *op = use.getOwner();
   if (isa<arith::ExtFOp, arith::SelectOp>(op))
@@ -110,8 +114,14 @@ static bool toleratesUnrounded(OpOperand &use) {
     return llvm::none_of(op->getOperands(),
                          [&](Value operand) { return llvm::is_contained(accumulators(*op->getBlock()), operand); });
   if (isa<math::MathDialect>(op->getDialect()))
-    return !isa<math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp>(op);
+    return !roundsToInteger(op);
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::TruncFOp>(op);
+}
+
+bool tilewright::isRoundedToInteger(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return roundsToInteger(user) || isa<arith::FPToSIOp, arith::FPToUIOp>(user);
+  });
 }
 
 bool tilewright::toleratesUnrounded(Value value) {

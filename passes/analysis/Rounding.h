@@ -31,6 +31,9 @@ bool isExact(mlir::Operation *op);
 /// what was fused.
 bool toleratesUnrounded(mlir::Value value);
 
+/// Whether a body rounds the value to an integer: the last bit decides to which one.
+bool isRoundedToInteger(mlir::Value value);
+
 /// Roundings inside a body that need not be made: of values that only arithmetic of the same body reads.
 int64_t countAvoidableRoundings(mlir::Block &body);
 

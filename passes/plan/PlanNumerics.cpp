@@ -136,5 +136,6 @@ bool tilewright::isRounded(const TensorGraph &graph, const TensorEdge &edge) {
 
 bool tilewright::mayUseReciprocals(const TensorExpr &expr, NumericsMode mode) {
   return mode != NumericsMode::strict && isa<linalg::LinalgOp, tile::ExprOp>(expr.op) &&
-         !expr.op->getRegion(0).getOps<arith::DivFOp>().empty();
+         llvm::any_of(expr.op->getRegion(0).getOps<arith::DivFOp>(),
+                      [](arith::DivFOp division) { return !isRoundedToInteger(division); });
 }

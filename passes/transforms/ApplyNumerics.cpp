@@ -2,6 +2,7 @@
 // later passes neither add nor lose, and freedoms become flags of the operations that have them. Upstream's emulation
 // of narrow floats would leave out every rounding inside one body, whatever was fused into it and unseen by the plan.
 #include "passes/Passes.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/transforms/ExprBuilder.h"
 #include "passes/transforms/Roundings.h"
 
@@ -30,7 +31,9 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
       for (auto op : ops)
         op.setFastmath(op.getFastmath() | flag);
     };
-    allow(body.getOps<arith::DivFOp>(), arith::FastMathFlags::arcp);
+    auto divisions =
+        llvm::make_filter_range(body.getOps<arith::DivFOp>(), [](arith::DivFOp op) { return !isRoundedToInteger(op); });
+    allow(divisions, arith::FastMathFlags::arcp);
     allow(body.getOps<math::TanhOp>(), arith::FastMathFlags::afn);
     allow(body.getOps<math::ExpOp>(), arith::FastMathFlags::afn);
   }

@@ -1,9 +1,14 @@
-// Quantised matmuls come widened: i8 less a zero point, in i32, multiplied and summed in i64 or i32. The sum of
-// (a - za)(b - zb) is sum(ab) - za sum(b) - zb sum(a) + K za zb, whose first term is a matmul of bytes, for which
-// processors have instructions; sums of weights are known at load, and the rest is arithmetic on its results. All of it
-// is exact: what wraps does so modulo 2^32 as in the graph, and sums in i64 are taken only where i32 holds them.
+// Quantised matmuls come widened: i8 less a zero point, in i32, multiplied and summed in i64 or i32; or dequantised,
+// which is that times a scale, in f32. The sum of (a - za)(b - zb) is sum(ab) - za sum(b) - zb sum(a) + K za zb, whose
+// first term is a matmul of bytes, for which processors have instructions; sums of weights are known at load, and the
+// rest is arithmetic on its results. All of it is exact: what wraps does so modulo 2^32 as in the graph, and sums in
+// i64 and f32 are taken only where i32 holds them. A sum in f32 is then rounded once and multiplied by the scales one
+// after another, whose product alone might be too small or too large for f32; the graph rounds each factor and each
+// partial sum.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
+#include "passes/plan/PlanNumerics.h"
+#include "passes/transforms/QuantizedFactor.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -12,6 +17,8 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <vector>
 
 using namespace mlir;
 
@@ -23,188 +30,165 @@ namespace {
 /// Terms of which no sum of two bytes' products, each at most 255 from zero, leaves i32.
 constexpr int64_t kMostTerms = 33025;
 
-/// A factor before it was widened and moved.
-struct NarrowFactor {
-  Value bytes;   ///< a tensor of i8
-  AffineMap map; ///< where an element of the factor is in it
-  bool isSigned;
-  Value zeroPoint;               ///< a tensor of one i8, widened as the bytes are; null: none
-  std::optional<int64_t> number; ///< the zero point, where it is known
-};
-
-std::optional<int64_t> integerOf(Value value) {
-  TypedAttr constant = constantElement(value);
-  auto integer = dyn_cast_or_null<IntegerAttr>(constant);
-  return integer ? std::optional(integer.getValue().getSExtValue()) : std::nullopt;
-}
-
-/// A generic that computes each element from the elements at the same place, and from single ones.
-linalg::GenericOp elementwise(Value tensor) {
-  auto op = tensor.getDefiningOp<linalg::GenericOp>();
-  if (!op || op->getNumResults() != 1 || op.getNumReductionLoops() > 0)
-    return {};
-  bool inPlace = llvm::all_of(op.getIndexingMapsArray(),
-                              [](AffineMap map) { return map.isIdentity() || map.getNumResults() == 0; });
-  return inPlace ? op : linalg::GenericOp();
-}
-
-/// The input of the generic that a body value is, or nothing.
-Value inputBehind(linalg::GenericOp op, Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument && argument.getArgNumber() < op.getNumDpsInputs() ? op.getInputs()[argument.getArgNumber()] : Value();
-}
-
-/// The bytes that a body value widens, and how.
-Value widenedFrom(linalg::GenericOp op, Value value, bool &isSigned) {
-  Operation *widening = value.getDefiningOp();
-  if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(widening))
-    return {};
-  isSigned = isa<arith::ExtSIOp>(widening);
-  Value bytes = inputBehind(op, widening->getOperand(0));
-  return bytes && getElementTypeOrSelf(bytes).isInteger(8) ? bytes : Value();
-}
-
-Value yieldedBy(linalg::GenericOp op) { return op.getBody()->getTerminator()->getOperand(0); }
-
-/// A tensor of i32 as widened bytes.
-std::optional<NarrowFactor> widened(Value tensor) {
-  linalg::GenericOp op = elementwise(tensor);
-  NarrowFactor factor{};
-  if (!op)
-    return std::nullopt;
-  factor.bytes = widenedFrom(op, yieldedBy(op), factor.isSigned);
-  factor.map = op.getIndexingMapsArray().back();
-  bool inPlace = factor.bytes && cast<ShapedType>(factor.bytes.getType()).getRank() == factor.map.getNumResults();
-  return inPlace ? std::optional(factor) : std::nullopt;
-}
-
-/// Where a broadcast or a transpose has its elements from; null if the op is neither.
-AffineMap movedFrom(linalg::LinalgOp op) {
-  if (!op || op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
-    return {};
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  Block &body = *op.getBlock();
-  bool copies = body.getTerminator()->getOperand(0) == body.getArgument(0);
-  return copies && maps[1].isIdentity() && maps[0].isProjectedPermutation() ? maps[0] : AffineMap();
-}
-
-/// A tensor of i32 as widened bytes less their zero point.
-std::optional<NarrowFactor> narrowFactor(Value tensor) {
-  auto copy = tensor.getDefiningOp<linalg::LinalgOp>();
-  if (AffineMap from = movedFrom(copy)) {
-    std::optional<NarrowFactor> factor = narrowFactor(copy.getDpsInputs()[0]);
-    if (factor)
-      factor->map = factor->map.compose(from);
-    return factor;
-  }
-  if (std::optional<NarrowFactor> plain = widened(tensor))
-    return plain;
-  linalg::GenericOp op = elementwise(tensor);
-  auto difference = op ? yieldedBy(op).getDefiningOp<arith::SubIOp>() : arith::SubIOp();
-  if (!difference)
-    return std::nullopt;
-  Value wide = inputBehind(op, difference.getLhs());
-  std::optional<NarrowFactor> factor = wide ? widened(wide) : std::nullopt;
-  bool isSigned = false;
-  Value zeroPoint = widenedFrom(op, difference.getRhs(), isSigned);
-  if (!factor || !zeroPoint || isSigned != factor->isSigned || cast<ShapedType>(zeroPoint.getType()).getRank() != 0)
-    return std::nullopt;
-  factor->zeroPoint = zeroPoint;
-  factor->number = integerOf(zeroPoint);
-  if (factor->number && !isSigned)
-    factor->number = *factor->number & 0xff;
-  return factor;
-}
-
-/// sum + first * second of two inputs, at most widened.
+/// sum + first * second of two inputs, integers at most widened.
 bool multipliesInputs(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() < 2 || op.getNumDpsInits() != 1)
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return false;
   Block &body = *op.getBlock();
-  auto sum = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddIOp>();
-  if (!sum)
+  Operation *sum = body.getTerminator()->getOperand(0).getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::AddFOp>(sum))
     return false;
-  auto product = sum.getLhs().getDefiningOp<arith::MulIOp>();
-  if (!product)
-    product = sum.getRhs().getDefiningOp<arith::MulIOp>();
-  if (!product || (sum.getLhs() != body.getArguments().back() && sum.getRhs() != body.getArguments().back()))
+  Value accumulator = body.getArguments().back();
+  bool isFirst = sum->getOperand(0) == accumulator;
+  Operation *product = sum->getOperand(isFirst ? 1 : 0).getDefiningOp();
+  if (!isa_and_nonnull<arith::MulIOp, arith::MulFOp>(product) || sum->getOperand(isFirst ? 0 : 1) != accumulator)
     return false;
   auto isInput = [&](Value value, unsigned number) {
     if (auto extended = value.getDefiningOp<arith::ExtSIOp>())
       value = extended.getIn();
     return value == body.getArgument(number);
   };
-  return (isInput(product.getLhs(), 0) && isInput(product.getRhs(), 1)) ||
-         (isInput(product.getLhs(), 1) && isInput(product.getRhs(), 0));
+  Value first = product->getOperand(0), second = product->getOperand(1);
+  return (isInput(first, 0) && isInput(second, 1)) || (isInput(first, 1) && isInput(second, 0));
 }
 
 struct Product {
   linalg::LinalgOp op;
-  NarrowFactor left, right;
+  QuantizedFactor left, right;
   int64_t terms;
 };
 
 bool isQuantized(Operation *op) { return isa<linalg::QuantizedMatmulOp, linalg::QuantizedBatchMatmulOp>(op); }
 
-std::optional<NarrowFactor> quantizedFactor(linalg::LinalgOp op, unsigned input) {
-  Value bytes = op.getDpsInputs()[input];
-  std::optional<int64_t> zeroPoint = integerOf(op.getDpsInputs()[2 + input]);
-  if (!getElementTypeOrSelf(bytes).isInteger(8) || !zeroPoint)
+/// A factor of an op that has zero points as operands of its own.
+std::optional<QuantizedFactor> operandFactor(linalg::LinalgOp op, unsigned input) {
+  Value bytes = op.getDpsInputs()[input], zeroPoint = op.getDpsInputs()[2 + input];
+  if (!getElementTypeOrSelf(bytes).isInteger(8) || !zeroPoint.getType().isInteger(32))
     return std::nullopt;
-  AffineMap inPlace = AffineMap::getMultiDimIdentityMap(cast<ShapedType>(bytes.getType()).getRank(), op.getContext());
-  return NarrowFactor{bytes, inPlace, /*isSigned=*/true, {}, zeroPoint};
+  QuantizedFactor factor;
+  factor.bytes = bytes;
+  factor.map = op.getIndexingMapsArray()[input];
+  factor.zeroPoint = QuantizationNumber{zeroPoint, /*isSigned=*/true, {}, constantElement(zeroPoint)};
+  return factor;
+}
+
+/// Whether the places are dims that are not summed, or single points.
+bool variesAlongResult(linalg::LinalgOp op, const std::optional<QuantizationNumber> &number) {
+  if (!number || number->known || !number->isTensor())
+    return true;
+  return llvm::all_of(number->map.getResults(), [&](AffineExpr index) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    return dim ? op.getIteratorTypesArray()[dim.getPosition()] == utils::IteratorType::parallel
+               : isa<AffineConstantExpr>(index);
+  });
+}
+
+/// Whether every summed dim is one of the factor's, which has dims alone.
+bool isWholeFactor(linalg::LinalgOp op, const QuantizedFactor &factor) {
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
+  return factor.map.isProjectedPermutation() &&
+         llvm::all_of(reduced, [&](unsigned dim) { return factor.map.isFunctionOfDim(dim); });
+}
+
+bool startsFromZero(linalg::LinalgOp op) {
+  TypedAttr init = constantElement(op.getDpsInits()[0]);
+  if (auto number = dyn_cast_or_null<FloatAttr>(init))
+    return number.getValue().isZero();
+  auto integer = dyn_cast_or_null<IntegerAttr>(init);
+  return integer && integer.getValue().isZero();
 }
 
 /// A matmul of quantised bytes, if that is what the op is.
-std::optional<Product> matchProduct(linalg::LinalgOp op) {
-  if (op.hasDynamicShape() || op.getNumReductionLoops() == 0 || op->getNumResults() != 1)
+std::optional<Product> matchProduct(linalg::LinalgOp op, bool isStrict) {
+  if (op.hasDynamicShape() || op.getNumReductionLoops() == 0 || op->getNumResults() != 1 ||
+      !op.hasPureTensorSemantics() || !startsFromZero(op))
     return std::nullopt;
-  std::optional<int64_t> init = integerOf(op.getDpsInits()[0]);
   Type sum = getElementTypeOrSelf(op->getResult(0));
-  if (!init || *init != 0 || (!sum.isInteger(32) && !sum.isInteger(64)))
+  bool isFloat = sum.isF32();
+  if (!sum.isInteger(32) && !sum.isInteger(64) && (!isFloat || isStrict))
     return std::nullopt;
   bool quantized = isQuantized(op);
-  if (!quantized && !(op.getNumDpsInputs() == 2 && multipliesInputs(op)))
+  if (!quantized && !multipliesInputs(op))
     return std::nullopt;
-  auto left = quantized ? quantizedFactor(op, 0) : narrowFactor(op.getDpsInputs()[0]);
-  auto right = quantized ? quantizedFactor(op, 1) : narrowFactor(op.getDpsInputs()[1]);
-  if (!left || !right)
+  SmallVector<int64_t> loops = op.getStaticLoopRanges();
+  auto factor = [&](unsigned input) {
+    return quantized ? operandFactor(op, input)
+                     : quantizedFactor(op.getDpsInputs()[input], op.getIndexingMapsArray()[input], loops);
+  };
+  auto left = factor(0);
+  auto right = left ? factor(1) : std::nullopt;
+  if (!right)
     return std::nullopt;
-  left->map = left->map.compose(op.getIndexingMapsArray()[0]);
-  right->map = right->map.compose(op.getIndexingMapsArray()[1]);
-  // What is summed for a zero point has to have every reduced dim.
-  SmallVector<unsigned> reduced;
-  op.getReductionDims(reduced);
-  if (llvm::any_of(reduced,
-                   [&](unsigned dim) { return !left->map.isFunctionOfDim(dim) || !right->map.isFunctionOfDim(dim); }))
-    return std::nullopt;
+  for (const QuantizedFactor *each : {&*left, &*right})
+    if (each->scale.has_value() != isFloat || !isWholeFactor(op, *each) || !variesAlongResult(op, each->zeroPoint) ||
+        !variesAlongResult(op, each->scale))
+      return std::nullopt;
   int64_t terms = 1;
-  for (auto [size, kind] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+  for (auto [size, kind] : llvm::zip(loops, op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::reduction && llvm::MulOverflow(terms, size, terms))
       return std::nullopt;
-  if (sum.isInteger(64) && terms > kMostTerms)
+  bool isBounded = terms <= kMostTerms && left->hasByteZeroPoint() && right->hasByteZeroPoint();
+  if (!sum.isInteger(32) && !isBounded)
     return std::nullopt;
   return Product{op, *left, *right, terms};
 }
 
 class Narrower {
 public:
-  Narrower(OpBuilder &builder, const Product &product)
+  Narrower(OpBuilder &builder, Product &product)
       : builder(builder), product(product), op(product.op), loc(op.getLoc()),
         result(cast<RankedTensorType>(op->getResult(0).getType())) {}
 
   Value narrow() {
-    Value sums = multiplyBytes();
-    terms.push_back({sums, builder.getMultiDimIdentityMap(result.getRank())});
+    product.left.moveBytes(builder);
+    product.right.moveBytes(builder);
+    sums = addOperand(multiplyBytes(), builder.getMultiDimIdentityMap(result.getRank()));
     if (!isZero(product.left))
       addCorrection(product.right, product.left);
     if (!isZero(product.right))
       addCorrection(product.left, product.right);
-    return finish();
+    addScales();
+    bool isDone = corrections.empty() && result.getElementType().isInteger(32);
+    return isDone ? inputs[sums] : finish();
   }
 
 private:
-  static bool isZero(const NarrowFactor &factor) { return factor.number ? *factor.number == 0 : !factor.zeroPoint; }
+  /// What is taken off the sums of products: sums of one factor, times the zero point of the other.
+  struct Correction {
+    unsigned sums; ///< which input of the last op
+    const QuantizationNumber *by;
+    int number; ///< which input has it; -1: none
+  };
+  struct Scale {
+    const QuantizationNumber *by;
+    int number;
+  };
+
+  static bool isZero(const QuantizedFactor &factor) {
+    return !factor.zeroPoint || factor.zeroPoint->integer() == std::optional<int64_t>(0);
+  }
+
+  unsigned addOperand(Value tensor, AffineMap map) {
+    inputs.push_back(tensor);
+    maps.push_back(map);
+    return inputs.size() - 1;
+  }
+
+  /// The tensor of a number that is not known, read from the result's dims.
+  int addNumber(const QuantizationNumber &number) {
+    if (number.known || !number.isTensor())
+      return -1;
+    return static_cast<int>(addOperand(number.value, fromResult(number.map)));
+  }
+
+  /// A map from dims of the loops that are not summed, from the result's instead.
+  AffineMap fromResult(AffineMap map) {
+    SmallVector<AffineExpr> places(map.getNumDims(), builder.getAffineConstantExpr(0));
+    for (auto [position, index] : llvm::enumerate(op.getIndexingMapsArray().back().getResults()))
+      places[cast<AffineDimExpr>(index).getPosition()] = builder.getAffineDimExpr(position);
+    return map.replaceDimsAndSymbols(places, {}, result.getRank(), 0);
+  }
 
   Value filled(ArrayRef<int64_t> shape) {
     Value zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
@@ -220,9 +204,9 @@ private:
 
   Value multiplyBytes() {
     Value init = filled(result.getShape());
-    SmallVector<AffineMap> maps = {product.left.map, product.right.map, op.getIndexingMapsArray().back()};
+    SmallVector<AffineMap> accesses = {product.left.map, product.right.map, op.getIndexingMapsArray().back()};
     auto generic = linalg::GenericOp::create(
-        builder, loc, init.getType(), ValueRange{product.left.bytes, product.right.bytes}, init, maps,
+        builder, loc, init.getType(), ValueRange{product.left.bytes, product.right.bytes}, init, accesses,
         op.getIteratorTypesArray(), [&](OpBuilder &body, Location at, ValueRange elements) {
           Value left = extend(body, at, elements[0], product.left.isSigned);
           Value right = extend(body, at, elements[1], product.right.isSigned);
@@ -232,11 +216,10 @@ private:
     return generic.getResult(0);
   }
 
-  /// The sums of a factor over the reduced dims, and the map of their dims from the result's.
-  void addCorrection(const NarrowFactor &summed, const NarrowFactor &by) {
-    AffineMap written = op.getIndexingMapsArray().back();
+  /// The sums of a factor over the reduced dims.
+  void addCorrection(const QuantizedFactor &summed, const QuantizedFactor &by) {
     SmallVector<utils::IteratorType> all = op.getIteratorTypesArray(), kinds;
-    SmallVector<AffineExpr> place(all.size()), from, into, kept;
+    SmallVector<AffineExpr> from, into, kept;
     SmallVector<int64_t> shape;
     unsigned dims = 0;
     // The dims that the factor has, in the order in which it has them.
@@ -249,80 +232,99 @@ private:
         continue;
       into.push_back(own);
       shape.push_back(op.getStaticLoopRanges()[dim]);
-      for (auto [position, expr] : llvm::enumerate(written.getResults()))
-        if (expr == index)
-          kept.push_back(builder.getAffineDimExpr(position));
+      kept.push_back(index);
     }
     Value init = filled(shape);
-    SmallVector<AffineMap> maps = {AffineMap::get(dims, 0, from, builder.getContext()),
-                                   AffineMap::get(dims, 0, into, builder.getContext())};
-    auto sums = linalg::GenericOp::create(
-        builder, loc, init.getType(), summed.bytes, init, maps, kinds,
+    SmallVector<AffineMap> accesses = {AffineMap::get(dims, 0, from, builder.getContext()),
+                                       AffineMap::get(dims, 0, into, builder.getContext())};
+    auto generic = linalg::GenericOp::create(
+        builder, loc, init.getType(), summed.bytes, init, accesses, kinds,
         [&](OpBuilder &body, Location at, ValueRange elements) {
           Value term = extend(body, at, elements[0], summed.isSigned);
           linalg::YieldOp::create(body, at, arith::AddIOp::create(body, at, elements[1], term).getResult());
         });
-    terms.push_back({sums.getResult(0), AffineMap::get(result.getRank(), 0, kept, builder.getContext())});
-    points.push_back(&by);
+    AffineMap place = fromResult(AffineMap::get(all.size(), 0, kept, builder.getContext()));
+    unsigned input = addOperand(generic.getResult(0), place);
+    corrections.push_back({input, &*by.zeroPoint, addNumber(*by.zeroPoint)});
   }
 
-  /// The zero point in the body of the last op: a number, or one of its inputs.
-  Value zeroPoint(OpBuilder &body, Location at, const NarrowFactor &factor, Value element) {
-    if (factor.number)
-      return arith::ConstantOp::create(body, at, body.getI32IntegerAttr(*factor.number));
-    return extend(body, at, element, factor.isSigned);
+  void addScales() {
+    for (const QuantizedFactor *factor : {&product.left, &product.right})
+      if (factor->scale)
+        scales.push_back({&*factor->scale, addNumber(*factor->scale)});
   }
 
-  /// sum(ab) - za sum(b) - zb sum(a) + K za zb
-  Value finish() {
-    SmallVector<Value> inputs;
-    SmallVector<AffineMap> maps;
-    for (auto &[tensor, map] : terms) {
-      inputs.push_back(tensor);
-      maps.push_back(map);
+  /// sum(ab) - za sum(b) - zb sum(a) + K za zb, of the elements of the last op's inputs.
+  Value correct(OpBuilder &body, Location at, ValueRange elements) {
+    auto element = [&](int input) { return input < 0 ? Value() : elements[input]; };
+    Value sum = elements[sums];
+    SmallVector<Value> numbers;
+    for (const Correction &each : corrections) {
+      numbers.push_back(each.by->inBody(body, at, element(each.number)));
+      Value term = arith::MulIOp::create(body, at, elements[each.sums], numbers.back());
+      sum = arith::SubIOp::create(body, at, sum, term);
     }
-    for (const NarrowFactor *factor : points)
-      if (!factor->number) {
-        inputs.push_back(factor->zeroPoint);
-        maps.push_back(AffineMap::get(result.getRank(), 0, builder.getContext()));
-      }
-    bool isWide = result.getElementType().isInteger(64);
-    if (points.empty() && !isWide)
-      return terms[0].first;
+    if (numbers.size() < 2)
+      return sum;
+    Value count = arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.terms)));
+    Value both = arith::MulIOp::create(body, at, numbers[0], numbers[1]);
+    return arith::AddIOp::create(body, at, sum, arith::MulIOp::create(body, at, both, count));
+  }
+
+  /// The product of both scales, where they are known and nothing of it is lost.
+  std::optional<float> knownScale() const {
+    double scale = 1;
+    for (const Scale &each : scales) {
+      auto known = dyn_cast_or_null<FloatAttr>(each.by->known);
+      if (!known)
+        return std::nullopt;
+      scale *= known.getValueAsDouble();
+    }
+    auto rounded = static_cast<float>(scale);
+    return std::isnormal(rounded) ? std::optional(rounded) : std::nullopt;
+  }
+
+  Value multiply(OpBuilder &body, Location at, Value sum, ValueRange elements) {
+    Value number = arith::SIToFPOp::create(body, at, body.getF32Type(), sum);
+    if (std::optional<float> scale = knownScale()) {
+      Value by = arith::ConstantOp::create(body, at, body.getF32FloatAttr(*scale));
+      return arith::MulFOp::create(body, at, number, by);
+    }
+    for (const Scale &each : scales) {
+      Value by = each.by->inBody(body, at, each.number < 0 ? Value() : elements[each.number]);
+      number = arith::MulFOp::create(body, at, number, by);
+    }
+    return number;
+  }
+
+  Value finish() {
     maps.push_back(builder.getMultiDimIdentityMap(result.getRank()));
     Value init = tensor::EmptyOp::create(builder, loc, result.getShape(), result.getElementType());
     SmallVector<utils::IteratorType> loops(result.getRank(), utils::IteratorType::parallel);
-    auto generic = linalg::GenericOp::create(
-        builder, loc, result, inputs, init, maps, loops, [&](OpBuilder &body, Location at, ValueRange elements) {
-          Value sum = elements[0];
-          unsigned next = terms.size();
-          SmallVector<Value> numbers;
-          for (const NarrowFactor *factor : points)
-            numbers.push_back(zeroPoint(body, at, *factor, factor->number ? Value() : elements[next++]));
-          for (auto [i, number] : llvm::enumerate(numbers)) {
-            Value term = arith::MulIOp::create(body, at, elements[1 + i], number);
-            sum = arith::SubIOp::create(body, at, sum, term);
-          }
-          if (numbers.size() == 2) {
-            Value count =
-                arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.terms)));
-            Value both = arith::MulIOp::create(body, at, numbers[0], numbers[1]);
-            sum = arith::AddIOp::create(body, at, sum, arith::MulIOp::create(body, at, both, count));
-          }
-          if (isWide)
-            sum = arith::ExtSIOp::create(body, at, builder.getI64Type(), sum);
-          linalg::YieldOp::create(body, at, sum);
-        });
+    auto generic = linalg::GenericOp::create(builder, loc, result, inputs, init, maps, loops,
+                                             [&](OpBuilder &body, Location at, ValueRange elements) {
+                                               Value sum = correct(body, at, elements);
+                                               if (result.getElementType().isInteger(64))
+                                                 sum = arith::ExtSIOp::create(body, at, body.getI64Type(), sum);
+                                               else if (!scales.empty())
+                                                 sum = multiply(body, at, sum, elements);
+                                               linalg::YieldOp::create(body, at, sum);
+                                             });
+    if (!scales.empty())
+      generic->setAttr(kFormAttr, builder.getStringAttr("scales after a sum of integers"));
     return generic.getResult(0);
   }
 
   OpBuilder &builder;
-  const Product &product;
+  Product &product;
   linalg::LinalgOp op;
   Location loc;
   RankedTensorType result;
-  SmallVector<std::pair<Value, AffineMap>> terms; ///< the products' sums, then those of the factors
-  SmallVector<const NarrowFactor *> points;       ///< what each of the latter is multiplied with
+  SmallVector<Value> inputs; ///< of the last op
+  SmallVector<AffineMap> maps;
+  unsigned sums = 0; ///< which of them are the sums of products
+  SmallVector<Correction> corrections;
+  SmallVector<Scale> scales;
 };
 
 /// Erases what nobody reads any more; users stand after what they use.
@@ -335,21 +337,16 @@ void eraseUnused(Block &block) {
 struct NarrowProducts : impl::NarrowProductsBase<NarrowProducts> {
   using NarrowProductsBase::NarrowProductsBase;
 
-  static bool isProjected(const NarrowFactor &factor) { return factor.map.isProjectedPermutation(); }
-
   void runOnOperation() override {
-    SmallVector<Product> products;
+    std::vector<Product> products;
     getOperation().walk([&](linalg::LinalgOp op) {
-      std::optional<Product> product = matchProduct(op);
-      if (product && isProjected(product->left) && isProjected(product->right))
+      if (std::optional<Product> product = matchProduct(op, numerics == "strict"))
         products.push_back(*product);
     });
-    for (const Product &product : products) {
-      linalg::LinalgOp op = product.op;
-      OpBuilder builder(op);
+    for (Product &product : products) {
+      OpBuilder builder(product.op);
       Value narrowed = Narrower(builder, product).narrow();
-      op->getResult(0).replaceAllUsesWith(narrowed);
-      op->erase();
+      product.op->getResult(0).replaceAllUsesWith(narrowed);
       ++numNarrowed;
     }
     if (!products.empty())

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/transforms/BatchDims.h"
+#include "passes/transforms/TakenScalars.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -62,6 +63,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     foldScalars();
     foldWithoutPoints();
     keepBatchDimsApart(getOperation());
+    takeScalarsInside(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -84,7 +84,9 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || !dims->depth.empty())
     return std::nullopt; // one filter for each channel has nothing to contract
   Block &body = *op.getBlock();
-  if (!matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+  // What was quantised is in i32 until tile-narrow-products finds the bytes behind it.
+  bool isWide = getElementTypeOrSelf(op->getResult(0)).isInteger(32);
+  if (!isWide && !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
     return std::nullopt;
   Convolution found{op, {}, {}, dims->outputChannel[0], weights->front() == dims->outputChannel[0]};
   if (!found.channelFirst && weights->back() != found.channel)
@@ -331,11 +333,59 @@ Value unfoldReduction(const PlainReduction &reduction) {
   return sums ? withStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)) : reduced;
 }
 
+/// A convolution of bytes that takes zero points off them as operands of its own.
+bool isQuantized(Operation *op) {
+  return isa<linalg::Conv2DNchwFchwQOp, linalg::Conv2DNhwcHwcfQOp, linalg::Conv2DNhwcFhwcQOp,
+             linalg::Conv2DNgchwGfchwQOp, linalg::DepthwiseConv2DNhwcHwcQOp, linalg::DepthwiseConv2DNhwcHwcmQOp>(op);
+}
+
+/// Bytes in i32, less their zero point.
+Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoint) {
+  auto type = cast<RankedTensorType>(bytes.getType());
+  Type wide = builder.getI32Type();
+  AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &inside, Location at, ValueRange elements) {
+    Value number = arith::ExtSIOp::create(inside, at, wide, elements[0]);
+    if (!matchPattern(zeroPoint, m_Zero()))
+      number = arith::SubIOp::create(inside, at, number, zeroPoint);
+    linalg::YieldOp::create(inside, at, number);
+  };
+  return linalg::GenericOp::create(builder, loc, TypeRange(type.clone(wide)), bytes,
+                                   emptyTensor(builder, loc, type.getShape(), wide), ArrayRef{all, all}, loops, body)
+      .getResult(0);
+}
+
+/// Makes it a convolution of what is left without the zero points.
+void takeOffZeroPoints(linalg::LinalgOp op) {
+  OpBuilder builder(op);
+  SmallVector<Value> factors;
+  for (unsigned input : {0, 1})
+    factors.push_back(lessZeroPoint(builder, op.getLoc(), op->getOperand(input), op->getOperand(2 + input)));
+  SmallVector<AffineMap> maps{mapOf(op, 0), mapOf(op, 1), mapOf(op, 4)};
+  auto generic =
+      linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), factors, op.getDpsInits(), maps,
+                                op.getIteratorTypesArray(), [](OpBuilder &body, Location at, ValueRange elements) {
+                                  Value term = arith::MulIOp::create(body, at, elements[0], elements[1]);
+                                  Value sum = arith::AddIOp::create(body, at, elements[2], term);
+                                  linalg::YieldOp::create(body, at, sum);
+                                });
+  op->replaceAllUsesWith(generic.getResults());
+  op->erase();
+}
+
 struct UnfoldContractions : impl::UnfoldContractionsBase<UnfoldContractions> {
   using UnfoldContractionsBase::UnfoldContractionsBase;
 
   void runOnOperation() override {
-    SmallVector<linalg::LinalgOp> found;
+    SmallVector<linalg::LinalgOp> found, quantized;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();
+      if (isKnown && isQuantized(op) && getElementTypeOrSelf(op->getResult(0)).isInteger(32))
+        quantized.push_back(op);
+    });
+    for (linalg::LinalgOp op : quantized)
+      takeOffZeroPoints(op);
     getOperation().walk([&](linalg::LinalgOp op) {
       if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
         found.push_back(op);

@@ -143,3 +143,22 @@ func.func @leaves_numbered_loops(%x: tensor<2x9x4xf32>, %w: tensor<3x4xf32>, %y:
   } -> tensor<2x7x4xf32>
   return %z : tensor<2x7x4xf32>
 }
+
+// Zero points are taken off the bytes, so that what is multiplied is a matmul of their differences.
+// CHECK-LABEL: func @quantised_convolution
+// CHECK: %[[IMAGE:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<1x3x9x9xi8>) outs({{.*}} : tensor<1x3x9x9xi32>)
+// CHECK: %[[W:.*]] = arith.extsi
+// CHECK: arith.subi %[[W]], %arg2
+// CHECK: %[[WEIGHTS:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<8x3x3x3xi8>) outs({{.*}} : tensor<8x3x3x3xi32>)
+// CHECK-NOT: arith.subi
+// CHECK: linalg.generic {{.*}} ins(%[[IMAGE]] : tensor<1x3x9x9xi32>)
+// CHECK: arith.muli
+// CHECK-NOT: linalg.conv
+func.func @quantised_convolution(%x: tensor<1x3x9x9xi8>, %w: tensor<8x3x3x3xi8>, %zero: i32) -> tensor<1x8x7x7xi32> {
+  %c0 = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<1x8x7x7xi32>
+  %f = linalg.fill ins(%c0 : i32) outs(%e : tensor<1x8x7x7xi32>) -> tensor<1x8x7x7xi32>
+  %y = linalg.conv_2d_nchw_fchw_q ins(%x, %w, %zero, %c0 : tensor<1x3x9x9xi8>, tensor<8x3x3x3xi8>, i32, i32)
+      outs(%f : tensor<1x8x7x7xi32>) -> tensor<1x8x7x7xi32>
+  return %y : tensor<1x8x7x7xi32>
+}
