@@ -520,11 +520,12 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
   let summary = "Sum squared differences in one pass where a workgroup cannot keep what it reduces";
   let description = [{
     Arrives: any function. A sum of `(x - b)^2`, with b the same for all that is
-    summed, most often the mean, reads x again when b is known. Leaves: where x
-    does not fit the target's memory for a workgroup, the sums of `x - c` and of
-    its square, c being the first element, and what b corrects them by. The
-    relative error grows by the square of (b - c) over the deviation, in units
-    of the rounding error. All others, and narrow floats, are left alone.
+    summed and made of the sum of x, most often the mean, reads x again when b is
+    known. Leaves: where x does not fit the target's memory for a workgroup, the
+    sums of parts of x that do, those of `x - c` and of its square, c being the
+    part's mean, and what b makes of all parts' sums. Its relative error is that
+    of two passes. Where no whole dims cut x into such parts, and narrow floats,
+    it is left alone, and so are all others.
     See test/passes/shift-moments.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
