@@ -1,12 +1,15 @@
-// The sum of (x - b)^2 in one pass over x. With any shift c it is S2 - t (2 S1 - n t), where S1 and S2 are the sums of
-// x - c and of its square, n how many there are, and t = b - c; so x need not be kept until b, most often its mean, is
-// known. The shift is an element of x: without one the terms cancel where the mean is large against the deviation
-// (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). Where x fits the workgroup's memory
-// the two-pass form stays: it is more exact, and reads x once as well.
+// The sum of (x - b)^2 in one pass over x, b being made of the sum of x, most often its mean. x is taken in parts, each
+// of which a workgroup can keep: it sums the part, and then x - c and its square, c being the part's own mean. The
+// deviations from b follow when that is known: S2 + t (2 S1 + n t), where S1 and S2 are those sums, n how many there
+// are, and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). S1 is zero but
+// for what c was rounded by, so no term cancels another, whatever x is; one shift for all of x would not do, as it may
+// lie far from the mean. Where x fits the workgroup's memory, two passes read it once as well.
 #include "passes/Passes.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/TargetOrError.h"
+#include "passes/transforms/SplitReduction.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -22,12 +25,14 @@ namespace tilewright {
 
 namespace {
 constexpr int64_t kLeastTile = 64; ///< elements of a contiguous parallel dim in a tile
+constexpr int64_t kLeastPart = 32; ///< elements of a part, whose three sums are then fewer than x by far
+constexpr double kPartShare = 0.9; ///< of the workgroup's memory, for a part; the rest is for its sums
 
-/// `sum` adds (x - b)^2 up; b does not change along the reduced dims.
+/// `squares` adds (x - b)^2 up, `total` x; b depends on that and does not change along the reduced dims.
 struct SumOfSquares {
-  linalg::GenericOp sum;
+  linalg::GenericOp squares, total;
   Value x, b;
-  AffineMap bMap; ///< from the domain of `sum` to b
+  AffineMap bMap; ///< from the domain of both to b
 };
 
 /// The only op of a body besides its yield, if it is an Op.
@@ -73,16 +78,36 @@ Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
   return input && generic.getMatchingIndexingMap(input).isIdentity() ? input->get() : Value();
 }
 
-std::optional<SumOfSquares> match(linalg::GenericOp sum) {
+/// Whether it adds the elements of its only input up, from zero.
+bool isPlainSum(linalg::GenericOp sum) {
   if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
-    return std::nullopt;
-  auto add = onlyOp<arith::AddFOp>(sum);
+    return false;
   APFloat zero(0.0f);
   auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  if (!add || !sum.getIndexingMapsArray()[0].isIdentity() || !fill ||
-      !matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) || !zero.isZero())
+  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && fill &&
+         matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) && zero.isZero();
+}
+
+/// The sum of x over what `squares` sums, of which b is made; null if there is none, and b known before x is read.
+linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
+  SetVector<Operation *> behind;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  if (failed(getBackwardSlice(b, &behind, options)))
+    return {};
+  for (Operation *user : x.getUsers()) {
+    auto sum = dyn_cast<linalg::GenericOp>(user);
+    if (sum && behind.contains(user) && isPlainSum(sum) && sum.getResultTypes() == squares.getResultTypes() &&
+        sum.getIndexingMaps() == squares.getIndexingMaps() && sum.getIteratorTypes() == squares.getIteratorTypes())
+      return sum;
+  }
+  return {};
+}
+
+std::optional<SumOfSquares> match(linalg::GenericOp squares) {
+  if (!isPlainSum(squares))
     return std::nullopt;
-  linalg::GenericOp square = elementwiseProducer(sum.getDpsInputs()[0]);
+  linalg::GenericOp square = elementwiseProducer(squares.getDpsInputs()[0]);
   Value difference = square ? tensorReadAtItsIndex(square, squared(square)) : Value();
   linalg::GenericOp subtraction = difference ? elementwiseProducer(difference) : linalg::GenericOp();
   auto subtract = subtraction ? onlyOp<arith::SubFOp>(subtraction) : arith::SubFOp();
@@ -94,71 +119,136 @@ std::optional<SumOfSquares> match(linalg::GenericOp sum) {
     return std::nullopt;
   AffineMap bMap = subtraction.getMatchingIndexingMap(b);
   SmallVector<unsigned> reduced;
-  sum.getReductionDims(reduced);
+  squares.getReductionDims(reduced);
   if (llvm::any_of(reduced, [&](unsigned dim) { return bMap.isFunctionOfDim(dim); }))
     return std::nullopt;
-  return SumOfSquares{sum, x, b->get(), bMap};
+  linalg::GenericOp total = totalBehind(b->get(), x, squares);
+  return total ? std::optional<SumOfSquares>({squares, total, x, b->get(), bMap}) : std::nullopt;
 }
 
-/// Whether a workgroup can keep what it reduces until b is known.
-bool fitsWorkgroup(const SumOfSquares &what, const Target &target) {
+/// How many elements each sum is of.
+int64_t count(linalg::GenericOp sum) {
+  int64_t elements = 1;
+  for (auto [extent, iterator] : llvm::zip(sum.getStaticLoopRanges(), sum.getIteratorTypesArray()))
+    elements *= iterator == utils::IteratorType::reduction ? extent : 1;
+  return elements;
+}
+
+/// What a workgroup would have to keep of x until b is known.
+double keptBytes(const SumOfSquares &what) {
   auto type = cast<RankedTensorType>(what.x.getType());
-  auto iterators = linalg::GenericOp(what.sum).getIteratorTypesArray();
-  double elements = 1;
-  for (auto [iterator, size] : llvm::zip(iterators, type.getShape()))
-    elements *= iterator == utils::IteratorType::reduction ? size : 1;
-  if (iterators.back() == utils::IteratorType::parallel)
-    elements *= std::min(kLeastTile, type.getShape().back());
-  return elements * type.getElementTypeBitWidth() / 8 <= static_cast<double>(target.blockBytes);
+  linalg::GenericOp squares = what.squares;
+  double bytes = static_cast<double>(count(squares)) * type.getElementTypeBitWidth() / 8;
+  bool contiguous = squares.getIteratorTypesArray().back() == utils::IteratorType::parallel;
+  return contiguous ? bytes * static_cast<double>(std::min(kLeastTile, type.getShape().back())) : bytes;
+}
+
+int64_t countParts(const ReductionSplit &split) {
+  int64_t parts = 1;
+  for (const SplitDim &dim : split.dims)
+    parts *= dim.parts;
+  return parts;
+}
+
+/// The parts are along whole dims, so that the nests of all that reads x agree on its dims: the outermost that leave a
+/// part for which a workgroup has room, and of those as few parts as will do. Nothing where no dims do, as in rows.
+std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target &target) {
+  linalg::GenericOp total = what.total;
+  SmallVector<unsigned> reduced;
+  total.getReductionDims(reduced);
+  SmallVector<int64_t> extents = total.getStaticLoopRanges();
+  double least = keptBytes(what) / (kPartShare * static_cast<double>(target.blockBytes));
+  int64_t fewest = count(total) / kLeastPart + 1;
+  std::optional<ReductionSplit> best;
+  for (uint64_t chosen = 1; chosen < uint64_t(1) << reduced.size(); ++chosen) {
+    if (best && llvm::isPowerOf2_64(chosen))
+      break; // from here on a further dim, inside all of these, is among them
+    ReductionSplit split;
+    for (auto [bit, dim] : llvm::enumerate(reduced))
+      if (chosen >> bit & 1)
+        split.dims.push_back({dim, extents[dim]});
+    if (int64_t parts = countParts(split); static_cast<double>(parts) >= least && parts < fewest) {
+      fewest = parts;
+      best = split;
+    }
+  }
+  return best;
 }
 
 class Shifter {
 public:
-  explicit Shifter(const SumOfSquares &what)
-      : what(what), sum(what.sum), loc(sum.getLoc()), builder(sum),
-        result(cast<RankedTensorType>(sum.getResult(0).getType())), element(result.getElementType()) {}
+  Shifter(const SumOfSquares &what, const ReductionSplit &split)
+      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total), split(split),
+        element(getElementTypeOrSelf(squares.getResult(0).getType())) {}
 
   void shift() {
-    sum.getResult(0).replaceAllUsesWith(correct(computeMoments()));
+    SplitViews views;
+    phases = buildTwoPhases(builder, total, split, views);
+    mark(phases.partial);
+    mark(phases.final);
+    total.getResult(0).replaceAllUsesWith(phases.results[0]);
+    Value means = meansOfParts();
+    ValueRange moments = momentsOfParts(means);
+    // The parts' sums come first, side by side, so that they share the kernel that reads x.
+    phases.final->moveAfter(moments.front().getDefiningOp());
+    builder.setInsertionPoint(squares);
+    squares.getResult(0).replaceAllUsesWith(join(moments, means));
+    total.erase();
     // What only this sum read goes with it.
-    for (Operation *dead = sum; dead && dead->use_empty();) {
-      Operation *producer = dead == sum || isa<linalg::GenericOp>(dead) ? dead->getOperand(0).getDefiningOp() : nullptr;
+    for (Operation *dead = squares; dead && dead->use_empty();) {
+      Operation *producer =
+          dead == squares || isa<linalg::GenericOp>(dead) ? dead->getOperand(0).getDefiningOp() : nullptr;
       dead->erase();
       dead = isa_and_nonnull<linalg::GenericOp>(producer) ? producer : nullptr;
     }
   }
 
 private:
-  /// From the domain to the first element of x along the reduced dims.
-  AffineMap firstMap() {
-    SmallVector<AffineExpr> exprs;
-    for (auto [dim, iterator] : llvm::enumerate(sum.getIteratorTypesArray()))
-      exprs.push_back(iterator == utils::IteratorType::reduction ? builder.getAffineConstantExpr(0)
-                                                                 : builder.getAffineDimExpr(dim));
-    return AffineMap::get(exprs.size(), 0, exprs, builder.getContext());
+  void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr("two-moment variance")); }
+
+  double countOfPart() { return static_cast<double>(count(total) / countParts(split)); }
+
+  Value constant(OpBuilder &at, double value) {
+    return arith::ConstantOp::create(at, loc, at.getFloatAttr(element, value));
   }
 
-  ValueRange computeMoments() {
-    AffineMap written = sum.getIndexingMapsArray()[1];
-    AffineMap identity = builder.getMultiDimIdentityMap(written.getNumDims());
-    Value init = sum.getDpsInits()[0];
-    auto moments =
-        linalg::GenericOp::create(builder, loc, TypeRange{result, result}, ValueRange{what.x, what.x},
-                                  ValueRange{init, init}, ArrayRef{identity, firstMap(), written, written},
-                                  sum.getIteratorTypesArray(), [&](OpBuilder &at, Location, ValueRange values) {
-                                    Value shifted = arith::SubFOp::create(at, loc, values[0], values[1]);
-                                    Value square = arith::MulFOp::create(at, loc, shifted, shifted);
-                                    Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
-                                    Value second = arith::AddFOp::create(at, loc, square, values[3]);
-                                    linalg::YieldOp::create(at, loc, ValueRange{first, second});
-                                  });
-    moments->setAttr(kFormAttr, builder.getStringAttr("two-moment variance"));
+  Value meansOfParts() {
+    Value sums = phases.partial.getResult(0);
+    auto type = cast<RankedTensorType>(sums.getType());
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
+    AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+    auto means = linalg::GenericOp::create(builder, loc, type, sums, empty, ArrayRef{identity, identity}, parallel,
+                                           [&](OpBuilder &at, Location, ValueRange values) {
+                                             Value share = constant(at, 1 / countOfPart());
+                                             linalg::YieldOp::create(
+                                                 at, loc, arith::MulFOp::create(at, loc, values[0], share).getResult());
+                                           });
+    return means.getResult(0);
+  }
+
+  /// The sums of x - c and of its square, over the domain in which the parts are summed.
+  ValueRange momentsOfParts(Value means) {
+    linalg::GenericOp partial = phases.partial;
+    AffineMap read = partial.getIndexingMapsArray()[0], written = partial.getIndexingMapsArray()[1];
+    Value init = partial.getDpsInits()[0];
+    auto moments = linalg::GenericOp::create(builder, loc, TypeRange{init.getType(), init.getType()},
+                                             ValueRange{partial.getDpsInputs()[0], means}, ValueRange{init, init},
+                                             ArrayRef{read, written, written, written}, partial.getIteratorTypesArray(),
+                                             [&](OpBuilder &at, Location, ValueRange values) {
+                                               Value shifted = arith::SubFOp::create(at, loc, values[0], values[1]);
+                                               Value square = arith::MulFOp::create(at, loc, shifted, shifted);
+                                               Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
+                                               Value second = arith::AddFOp::create(at, loc, square, values[3]);
+                                               linalg::YieldOp::create(at, loc, ValueRange{first, second});
+                                             });
+    mark(moments);
     return moments.getResults();
   }
 
   /// From an index of the result to the index of the domain that it stands for, zero where that is reduced.
   AffineMap domainOfResult() {
-    AffineMap written = sum.getIndexingMapsArray()[1];
+    AffineMap written = squares.getIndexingMapsArray()[1];
     SmallVector<AffineExpr> exprs(written.getNumDims(), builder.getAffineConstantExpr(0));
     for (auto [position, expr] : llvm::enumerate(written.getResults()))
       if (auto dim = dyn_cast<AffineDimExpr>(expr))
@@ -166,41 +256,34 @@ private:
     return AffineMap::get(written.getNumResults(), 0, exprs, builder.getContext());
   }
 
-  double count() {
-    double elements = 1;
-    for (auto [iterator, size] :
-         llvm::zip(sum.getIteratorTypesArray(), cast<RankedTensorType>(what.x.getType()).getShape()))
-      elements *= iterator == utils::IteratorType::reduction ? size : 1;
-    return elements;
-  }
-
-  Value correct(ValueRange moments) {
-    AffineMap identity = builder.getMultiDimIdentityMap(result.getRank()), domain = domainOfResult();
-    Value empty = tensor::EmptyOp::create(builder, loc, result.getShape(), element);
-    SmallVector<utils::IteratorType> parallel(result.getRank(), utils::IteratorType::parallel);
-    auto corrected = linalg::GenericOp::create(
-        builder, loc, result, ValueRange{moments[0], moments[1], what.b, what.x}, empty,
-        ArrayRef{identity, identity, what.bMap.compose(domain), firstMap().compose(domain), identity}, parallel,
+  /// The sum over the parts of S2 + t (2 S1 + n t).
+  Value join(ValueRange moments, Value means) {
+    AffineMap all = phases.final.getIndexingMapsArray()[0], written = phases.final.getIndexingMapsArray()[1];
+    AffineMap ofB = what.bMap.compose(domainOfResult()).compose(written);
+    auto joined = linalg::GenericOp::create(
+        builder, loc, squares.getResultTypes(), ValueRange{moments[0], moments[1], means, what.b},
+        squares.getDpsInits(), ArrayRef{all, all, all, ofB, written}, phases.final.getIteratorTypesArray(),
         [&](OpBuilder &at, Location, ValueRange values) {
-          auto constant = [&](double value) -> Value {
-            return arith::ConstantOp::create(at, loc, at.getFloatAttr(element, value));
-          };
           Value t = arith::SubFOp::create(at, loc, values[2], values[3]);
-          Value twice = arith::MulFOp::create(at, loc, constant(2), values[0]);
-          Value inner = arith::SubFOp::create(at, loc, twice, arith::MulFOp::create(at, loc, constant(count()), t));
-          Value square = arith::SubFOp::create(at, loc, values[1], arith::MulFOp::create(at, loc, t, inner));
+          Value twice = arith::MulFOp::create(at, loc, constant(at, 2), values[0]);
+          Value moved = arith::MulFOp::create(at, loc, constant(at, countOfPart()), t);
+          Value inner = arith::AddFOp::create(at, loc, twice, moved);
+          Value square = arith::AddFOp::create(at, loc, values[1], arith::MulFOp::create(at, loc, t, inner));
           // A sum of squares, whatever the rounding says; a NaN stays one.
-          linalg::YieldOp::create(at, loc, arith::MaximumFOp::create(at, loc, square, constant(0)).getResult());
+          Value positive = arith::MaximumFOp::create(at, loc, square, constant(at, 0));
+          linalg::YieldOp::create(at, loc, arith::AddFOp::create(at, loc, positive, values[4]).getResult());
         });
-    return corrected.getResult(0);
+    mark(joined);
+    return joined.getResult(0);
   }
 
   const SumOfSquares &what;
-  linalg::GenericOp sum;
+  linalg::GenericOp squares, total;
   Location loc;
   OpBuilder builder;
-  RankedTensorType result;
+  const ReductionSplit &split;
   Type element;
+  TwoPhases phases;
 };
 
 class ShiftMoments : public impl::ShiftMomentsBase<ShiftMoments> {
@@ -208,19 +291,24 @@ public:
   using ShiftMomentsBase::ShiftMomentsBase;
 
 private:
+  static void shift(linalg::GenericOp sum, const Target &machine) {
+    std::optional<SumOfSquares> what = match(sum);
+    if (!what || getElementTypeOrSelf(what->x.getType()).getIntOrFloatBitWidth() < 32 ||
+        keptBytes(*what) <= static_cast<double>(machine.blockBytes))
+      return;
+    std::optional<ReductionSplit> split = decideParts(*what, machine);
+    if (split && whyNotSplittable(what->total).empty())
+      Shifter(*what, *split).shift();
+  }
+
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
-    SmallVector<SumOfSquares> found;
-    getOperation().walk([&](linalg::GenericOp op) {
-      std::optional<SumOfSquares> what = match(op);
-      if (what && getElementTypeOrSelf(what->x.getType()).getIntOrFloatBitWidth() >= 32 &&
-          !fitsWorkgroup(*what, *machine))
-        found.push_back(*what);
-    });
-    for (const SumOfSquares &what : found)
-      Shifter(what).shift();
+    SmallVector<linalg::GenericOp> sums;
+    getOperation().walk([&](linalg::GenericOp op) { sums.push_back(op); });
+    for (linalg::GenericOp sum : sums)
+      shift(sum, *machine);
   }
 };
 } // namespace
