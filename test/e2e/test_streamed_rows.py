@@ -27,7 +27,7 @@ _SHAPE = (6007, 784)
 @pytest.mark.parametrize("pattern", [stitch.softmax, stitch.layer_norm_op], ids=["softmax", "layer-norm"])
 def test_every_row_is_right(pattern: Callable[..., Any], threads: int, target: str, tmp_path: Path) -> None:
     model = pattern(_SHAPE)
-    program = tilewright.compile(model, target=target, threads=threads, tuning=False, dump_dir=tmp_path)
+    program = tilewright.compile(model, target=target, threads=[threads], tuning=False, dump_dir=tmp_path)
     # Beside the first nest of the next tile, and once more behind the last.
     assert (tmp_path / "kernels.s").read_text().count("vmovntps") > 1
     inputs = random_inputs(model, 0)
