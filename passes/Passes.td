@@ -592,10 +592,9 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
 }
 
 def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
-  let summary = "Reduce in two phases where the results are too few to fill the GPU or the cores";
+  let summary = "Reduce in two phases where the results are too few to fill the GPU";
   let description = [{
-    Arrives: any function. A reduction of few results keeps few blocks busy, or
-    few cores.
+    Arrives: any function. A reduction of few results keeps few blocks busy.
     Leaves: where two phases are predicted to take clearly less time, a reduction
     of parts of the reduced elements into partial results, from a neutral start,
     and one of those into the results. Both have the form `two-phase reduction`,
@@ -604,19 +603,17 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
     predicted as the planner predicts kernels, with a barrier of the grid between
     the phases (`grid-sync`) or else a launch; of contractions, a launch. Left
     alone are contractions that no micro kernel computes, reductions whose body is
-    not a sum, product, extremum or bit operation per result, and inits that are no
-    constants; a missed remark says why. Nothing is cut for one core. Sums of
+    not a sum, product, extremum or bit operation per result, inits that are no
+    constants, and targets that are no GPUs; a missed remark says why. Sums of
     exponentials relative to a maximum along the same dim (a softmax and what it
     is multiplied with) are cut together with the maximum, and with what their
     exponents are computed from: each part is relative to a maximum of its own.
     See test/passes/split-reductions.mlir and split-keys.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
-                 Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
-                 Option<"gridSync", "grid-sync", "bool", "true",
-                        "whether kernels of a GPU may wait at a barrier of the grid">];
+                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
   let statistics = [Statistic<"numSplit", "split", "reductions in two phases">,
-                    Statistic<"numDeclined", "declined", "reductions left in one, each with a missed remark">];
+                    Statistic<"numDeclined", "declined", "reductions of GPUs left in one, each with a missed remark">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -174,16 +174,17 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 }
 
 /// Algebra that adds and divides in another order than the graph.
-void buildRegrouping(OpPassManager &manager, const KernelOptions &options) {
+void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   ShiftMomentsOptions shift;
   shift.target = options.target;
   manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   manager.addNestedPass<func::FuncOp>(createDelayDivisions());
-  SplitReductionsOptions split;
-  split.target = options.target;
-  split.cores = options.cores;
-  split.gridSync = options.gridSync;
-  manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
+  if (isGpu) {
+    SplitReductionsOptions split;
+    split.target = options.target;
+    split.gridSync = options.gridSync;
+    manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
+  }
   RunMaximaOptions run;
   run.target = options.target;
   manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
@@ -202,7 +203,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict")
-    buildRegrouping(manager, options);
+    buildRegrouping(manager, options, isGpu);
   if (isGpu)
     return;
   MergeContractionsOptions merge;

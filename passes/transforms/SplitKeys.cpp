@@ -5,7 +5,6 @@
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/PlanNumerics.h"
-#include "passes/transforms/SplitReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -558,8 +557,7 @@ KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &gr
     return best;
   }
   best.oneSeconds = best.twoSeconds = *one;
-  int64_t most = target.backend == Backend::cuda ? group.keys : kPartsPerCore * target.cores;
-  for (int64_t parts = 2; parts <= most && group.keys / parts >= kLeastKeys; parts *= 2) {
+  for (int64_t parts = 2; group.keys / parts >= kLeastKeys; parts *= 2) {
     if (group.keys % parts != 0)
       break;
     std::optional<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);

@@ -344,7 +344,7 @@ TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduc
 //===----------------------------------------------------------------------===//
 
 namespace {
-constexpr int64_t kFewestParts = 16, kMostParts = 16384; ///< of a GPU
+constexpr int64_t kFewestParts = 16, kMostParts = 16384;
 /// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
 constexpr int64_t kFewestOfProducts = 2, kLeastTerms = 128;
 constexpr double kClearly = 0.8; ///< of the time of one phase
@@ -435,14 +435,12 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     best.reason = "it takes too little time";
     return best;
   }
-  bool isGpu = target.backend == Backend::cuda;
-  int64_t most = isGpu ? kMostParts : kPartsPerCore * target.cores;
-  int64_t fewest = products || !isGpu ? kFewestOfProducts : kFewestParts, leastTerms = products ? kLeastTerms : 1;
+  int64_t fewest = products ? kFewestOfProducts : kFewestParts, leastTerms = products ? kLeastTerms : 1;
   SmallVector<int64_t> extents = trial.reduction.getStaticLoopRanges();
   SmallVector<SplitDim> outer;
   int64_t count = 1;
   auto consider = [&](ArrayRef<SplitDim> dims, int64_t parts) {
-    if (parts < fewest || parts > most)
+    if (parts < fewest || parts > kMostParts)
       return;
     std::optional<double> seconds = trial.twoSeconds(dims);
     if (seconds && *seconds < std::min(best.twoSeconds, kClearly * best.oneSeconds)) {
@@ -450,13 +448,13 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
       best.dims.assign(dims.begin(), dims.end());
     }
   };
-  for (unsigned dim = 0; dim < extents.size() && count <= most; ++dim) {
+  for (unsigned dim = 0; dim < extents.size() && count <= kMostParts; ++dim) {
     if (!isReduced(op, dim) || extents[dim] == 1)
       continue;
     SmallVector<SplitDim> dims(outer);
     dims.push_back({dim, 0});
     if (isCuttable(op, dim))
-      for (int64_t parts : partCounts(extents[dim], std::min(most / count, extents[dim] / leastTerms))) {
+      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastTerms))) {
         dims.back().parts = parts;
         consider(dims, count * parts);
       }

@@ -12,9 +12,6 @@ namespace tilewright {
 
 inline constexpr llvm::StringLiteral kTwoPhaseForm = "two-phase reduction";
 
-/// Most parts for each core of a processor.
-inline constexpr int64_t kPartsPerCore = 4;
-
 /// A reduced dim and the parts that it is cut into; as many as it has elements: it is not reduced in the first phase.
 struct SplitDim {
   unsigned dim;

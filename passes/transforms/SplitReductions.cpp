@@ -1,6 +1,6 @@
-// Reductions in two phases, where one phase would leave most of a GPU, or cores, idle (Souffle 2.3). What is decided
-// and built is SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others
-// SplitReduction.h's; reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+// Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
+// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others SplitReduction.h's;
+// reductions of one domain are cut alike, so that those of one tensor still share a kernel.
 //
 // A row that a block has room for, and that is read again for each of its elements when the result is known (a softmax,
 // a norm), stays whole: its block keeps it, where parts would be read anew behind a barrier.
@@ -111,8 +111,6 @@ private:
     return "";
   }
 
-  bool mayWait(const Target &machine) { return gridSync && machine.backend == Backend::cuda; }
-
   ReductionSplit decide(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     ReductionSplit split;
     if (split.reason = whyNotSplittable(op); !split.reason.empty())
@@ -123,7 +121,7 @@ private:
     auto known = decided.find(kind);
     if (known != decided.end() && canCut(op, known->second.dims))
       return known->second;
-    split = decideSplit(op, machine, mayWait(machine));
+    split = decideSplit(op, machine, gridSync);
     if (!split.dims.empty() || multiplies(op))
       decided[kind] = split;
     return split;
@@ -155,7 +153,7 @@ private:
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
       auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
       if (isNew)
-        known->second = decideKeySplit(graph, group, machine, mayWait(machine));
+        known->second = decideKeySplit(graph, group, machine, gridSync);
       const KeySplit &split = known->second;
       explain(maximum, split.parts > 1, split);
       if (split.parts > 1)
@@ -169,14 +167,13 @@ private:
   void runOnOperation() override {
     decided.clear();
     decidedKeys.clear();
-    FailureOr<Target> found = targetOrError(getOperation(), target);
-    if (failed(found))
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
       return signalPassFailure();
-    Target machine = cores > 0 ? withCores(*found, cores) : *found;
-    if (machine.cores == 1)
+    if (machine->backend != Backend::cuda)
       return;
     for (Block &block : getOperation().getBody())
-      splitAlongKeys(block, machine);
+      splitAlongKeys(block, *machine);
     SmallVector<linalg::LinalgOp> reductions;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) && op.getNumReductionLoops() > 0 &&
@@ -187,7 +184,7 @@ private:
     SmallVector<Operation *> toErase;
     for (linalg::LinalgOp named : reductions) {
       linalg::GenericOp op = genericOf(named);
-      ReductionSplit split = decide(named, op, machine);
+      ReductionSplit split = decide(named, op, *machine);
       explain(named, !split.dims.empty(), split);
       if (op != named)
         toErase.push_back(op);
