@@ -45,19 +45,22 @@ MODELS = {"one row of 50 M elements": one_long_row, "batch statistics": batch_st
 def test_few_results_choose_grid_scope_and_forbidding_it_costs_time(name: str) -> None:
     model = MODELS[name]()
     joined = tilewright.compile(model, target=TARGET, strict=True)
-    (kernel,) = joined.kernels
-    assert "grid" in {edge.scope for edge in kernel.edges}
-    assert max(part.phase for part in kernel.parts) == 1
+    (kernel,) = (own for own in joined.kernels if "grid" in {edge.scope for edge in own.edges})
+    assert max(part.phase for part in kernel.parts) >= 1
     assert kernel.workgroups >= 100
     code = joined.module_path.read_bytes()
     assert b"tile_grid_counter" in code
     assert b".minnctapersm" in code
     apart = tilewright.compile(model, target=TARGET, strict=True, grid_sync=False)
-    assert len(apart.kernels) == 2
+    assert len(apart.kernels) > len(joined.kernels)
     assert b"tile_grid_counter" not in apart.module_path.read_bytes()
-    assert sum(own.predicted_seconds for own in apart.kernels) > kernel.predicted_seconds
+    assert _seconds(apart) > _seconds(joined)
     reasons = [edge.reason for edge in apart.metadata.report.edges_at_launch]
     assert "scope launch and not grid: grid scope is forbidden" in reasons
+
+
+def _seconds(program: tilewright.Program) -> float:
+    return sum(kernel.predicted_seconds for kernel in program.kernels)
 
 
 def test_the_form_is_declared() -> None:
