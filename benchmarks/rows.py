@@ -114,7 +114,7 @@ def _paired(result: Result, first: str, second: str) -> tuple[Interval, str]:
     records = result.records[first], result.records[second]
     kernels = [kernel_seconds(record) for record in records]
     if result.is_short and kernels[0] and kernels[1]:
-        # An interrupt in a call without repetitions can turn a slope negative; such a turn says nothing.
+        # An interrupt in a call with few repetitions can turn a slope negative; such a turn says nothing.
         sound = [pair for pair in zip(kernels[0], kernels[1], strict=True) if min(pair) > 0]
         if 2 * len(sound) > len(kernels[0]):
             return paired_ratio(*zip(*sound, strict=True)), "kernel"

@@ -11,7 +11,7 @@ import pytest
 import tilewright
 from tilewright.report import Report
 from tilewright.targets import Target
-from tilewright.threads import choose_threads, predicted_seconds
+from tilewright.threads import checked_threads, choose_threads, predicted_seconds
 
 from benchmarks.workloads import stitch
 
@@ -35,6 +35,17 @@ def test_fewer_threads_are_no_variants(targets: list[str], monkeypatch: pytest.M
 def test_as_many_threads_as_the_user_allows_are_a_choice() -> None:
     assert tilewright.compile(stitch.softmax((7, 129)), threads=2).metadata.threads == 1
     assert tilewright.compile(stitch.softmax((4096, 1024)), threads=2).metadata.threads == 2
+
+
+def test_numbers_of_threads_may_be_numpys() -> None:
+    assert checked_threads(np.int64(2)) == 2
+    assert checked_threads(np.array([1, 3])) == (1, 3)
+
+
+@pytest.mark.parametrize("threads", ["2", 2.0, [1.5], None], ids=repr)
+def test_what_is_no_number_of_threads_is_refused(threads: object) -> None:
+    with pytest.raises(tilewright.CompileError, match="give the most threads, or a list of numbers"):
+        checked_threads(threads)
 
 
 def test_what_the_user_says_wins() -> None:

@@ -108,6 +108,9 @@ TEST(Target, a_gpu_that_no_kernel_can_be_made_for_is_refused) {
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"clockHz": 0}})"), "gpu.clockHz: expected a positive number");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_10"})"),
             "cpu: 'sm_10' with triple 'nvptx64-nvidia-cuda' is no GPU of the table");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"name": "shared", "space": "block", "bandwidth": 1e13,
+                                                     "capacityBytes": 200000}]})"),
+            "levels: a GPU needs one of space 'global'");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "gpu": {"warpLanes": 0}})"), "no error");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"reservedSharedBytes": 0}})"), "no error");
 }

@@ -1,7 +1,7 @@
 """Quantised ops of which IREE's importer computes other numbers than ONNX says, rewritten as ops that it knows.
 
-A MatMulInteger with a zero point for each row, which it takes as one for each column, and a QLinearConv with a scale
-for each channel, of which it takes one.
+A MatMulInteger with a zero point for each row, which it takes as one for each column, and a QLinearConv with a scale or
+a zero point for each channel, of which it takes one.
 """
 
 from __future__ import annotations
