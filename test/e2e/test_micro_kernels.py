@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 import tilewright
+from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 from tilewright.runtime import missing_features
 from tilewright.targets import unregister_micro_kernel
@@ -29,25 +29,6 @@ def _skip_unless_here(target: str) -> None:
         pytest.skip(f"this machine has no {missing[0]}")
 
 
-def _model(
-    nodes: list[onnx.NodeProto],
-    inputs: dict[str, Array],
-    constants: dict[str, Array],
-    output: tuple[int, tuple[int, ...]],
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "quantised",
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-            for name, value in inputs.items()
-        ],
-        [helper.make_tensor_value_info("y", *output)],
-        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
 def _check_ours(program: tilewright.Program) -> None:
     left = [op.op for op in program.metadata.report.left_to_iree if "matmul" in op.op]
     assert not left, left
@@ -65,7 +46,7 @@ def _matmul(
     inputs, constants = {"a": left}, {}
     (constants if weight else inputs)["b"] = right
     shape = np.matmul(left.astype(np.float32), right.astype(np.float32)).shape
-    model = _model(
+    model = one_graph(
         [helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, constants, (TensorProto.BFLOAT16, shape)
     )
     program = tilewright.compile(model, target, threads=1, numerics=numerics, tuning=False)
@@ -149,7 +130,7 @@ def test_the_plan_names_the_kernel_of_the_target() -> None:
     for target, name in (("x86-64-avx512bf16", "dpbf16-6x4"), ("x86-64-avx2", "fma_pairs-6x2")):
         inputs, shape = {"a": left}, (9, 70)
         node = helper.make_node("MatMul", ["a", "b"], ["y"])
-        model = _model([node], inputs, {"b": right}, (TensorProto.BFLOAT16, shape))
+        model = one_graph([node], inputs, {"b": right}, (TensorProto.BFLOAT16, shape))
         program = tilewright.compile(model, target, threads=1, tuning=False)
         (kernel,) = program.kernels
         assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == [name]
@@ -157,13 +138,6 @@ def test_the_plan_names_the_kernel_of_the_target() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- bytes
-
-
-def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
-    info = np.iinfo(dtype)
-    value = rng.integers(info.min, info.max + 1, shape).astype(dtype)
-    value.flat[0], value.flat[-1] = info.min, info.max
-    return value
 
 
 def _matmul_integer(
@@ -185,7 +159,7 @@ def _matmul_integer(
         names.pop()
     za, zb = (0 if zero is None else int(zero) for zero in (a_zero, b_zero))
     exact = (a.astype(np.int64) - za) @ (b.astype(np.int64) - zb)
-    model = _model(
+    model = one_graph(
         [helper.make_node("MatMulInteger", names, ["y"])], inputs, constants, (TensorProto.INT32, exact.shape)
     )
     program = tilewright.compile(model, target, threads=1, tuning=False)
@@ -200,14 +174,16 @@ def _matmul_integer(
 )
 def test_bytes_of_odd_sizes_are_exact(rows: int, depth: int, columns: int, *, weight: bool) -> None:
     rng = np.random.default_rng(7)
-    _matmul_integer(_bytes(rng, np.int8, rows, depth), _bytes(rng, np.int8, depth, columns), weight=weight)
+    _matmul_integer(
+        random_bytes(rng, np.int8, rows, depth), random_bytes(rng, np.int8, depth, columns), weight=weight
+    )
 
 
 @pytest.mark.parametrize(("left", "right"), [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8)])
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 def test_bytes_keep_their_signs_without_zero_points(left: type, right: type, *, weight: bool) -> None:
     rng = np.random.default_rng(9)
-    _matmul_integer(_bytes(rng, left, 5, 33), _bytes(rng, right, 33, 18), weight=weight)
+    _matmul_integer(random_bytes(rng, left, 5, 33), random_bytes(rng, right, 33, 18), weight=weight)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-avx2", "x86-64-avx512bf16", _TARGETS[-1]])
@@ -215,7 +191,7 @@ def test_bytes_keep_their_signs_without_zero_points(left: type, right: type, *, 
 def test_bytes_of_either_sign_on_every_target(target: str, left: type, right: type) -> None:
     _skip_unless_here(target)
     rng = np.random.default_rng(8)
-    a, b = _bytes(rng, left, 13, 67), _bytes(rng, right, 67, 75)
+    a, b = random_bytes(rng, left, 13, 67), random_bytes(rng, right, 67, 75)
     _matmul_integer(a, b, target, weight=True, a_zero=left(100), b_zero=right(0))
 
 
@@ -225,13 +201,16 @@ def test_bytes_of_either_sign_on_every_target(target: str, left: type, right: ty
 def test_batches_and_vectors_of_bytes(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     rng = np.random.default_rng(13)
     _matmul_integer(
-        _bytes(rng, np.uint8, *left), _bytes(rng, np.int8, *right), weight=True, a_zero=np.uint8(7)
+        random_bytes(rng, np.uint8, *left),
+        random_bytes(rng, np.int8, *right),
+        weight=True,
+        a_zero=np.uint8(7),
     )
 
 
 def test_both_zero_points_count() -> None:
     rng = np.random.default_rng(9)
-    a, b = _bytes(rng, np.uint8, 9, 70), _bytes(rng, np.int8, 70, 33)
+    a, b = random_bytes(rng, np.uint8, 9, 70), random_bytes(rng, np.int8, 70, 33)
     _matmul_integer(a, b, weight=True, a_zero=np.uint8(255), b_zero=np.int8(-128))
 
 
@@ -243,14 +222,14 @@ def test_largest_sums_wrap_nowhere() -> None:
 
 def test_qlinear_matmul() -> None:
     rng = np.random.default_rng(10)
-    a, b = _bytes(rng, np.uint8, 13, 70), _bytes(rng, np.int8, 70, 66)
+    a, b = random_bytes(rng, np.uint8, 13, 70), random_bytes(rng, np.int8, 70, 66)
     a_scale, b_scale, y_scale = np.float32(0.05), np.float32(0.02), np.float32(0.4)
     constants = {
         "as": a_scale, "az": np.uint8(120), "b": b, "bs": b_scale, "bz": np.int8(0), "ys": y_scale, "yz": np.uint8(128)
     }  # fmt: skip
     node = helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
     constants = {name: np.asarray(value) for name, value in constants.items()}
-    model = _model([node], {"a": a}, constants, (TensorProto.UINT8, (13, 66)))
+    model = one_graph([node], {"a": a}, constants, (TensorProto.UINT8, (13, 66)))
     program = tilewright.compile(model, threads=1, tuning=False)
     _check_ours(program)
     sums = (a.astype(np.int64) - 120) @ b.astype(np.int64)
@@ -265,7 +244,7 @@ def test_qlinear_matmul() -> None:
 def test_dynamic_quantisation_is_one_chain() -> None:
     """The zero point is computed when the program runs."""
     rng = np.random.default_rng(11)
-    x, b = rng.standard_normal((13, 70)).astype(np.float32), _bytes(rng, np.int8, 70, 66)
+    x, b = rng.standard_normal((13, 70)).astype(np.float32), random_bytes(rng, np.int8, 70, 66)
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
         helper.make_node("MatMulInteger", ["q", "b", "z"], ["sums"]),
@@ -273,7 +252,7 @@ def test_dynamic_quantisation_is_one_chain() -> None:
         helper.make_node("Mul", ["wide", "s"], ["y"]),
     ]
     program = tilewright.compile(
-        _model(nodes, {"x": x}, {"b": b}, (TensorProto.FLOAT, (13, 66))), threads=1, tuning=False
+        one_graph(nodes, {"x": x}, {"b": b}, (TensorProto.FLOAT, (13, 66))), threads=1, tuning=False
     )
     _check_ours(program)
     low, high = min(0.0, float(x.min())), max(0.0, float(x.max()))
@@ -301,7 +280,7 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
     _skip_unless_here("x86-64-avx2")
     rng = np.random.default_rng(12)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 21), (21, 70)))
-    model = _model(
+    model = one_graph(
         [helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a}, {"b": b}, (TensorProto.FLOAT, (13, 70))
     )
     kernel = tilewright.MicroKernel(

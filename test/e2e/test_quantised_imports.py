@@ -8,33 +8,10 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 
 Array = np.ndarray
-
-
-def _model(
-    node: onnx.NodeProto,
-    inputs: dict[str, Array],
-    constants: dict[str, Any],
-    output: tuple[int, tuple[int, ...]],
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        [node],
-        "quantised",
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-            for name, value in inputs.items()
-        ],
-        [helper.make_tensor_value_info("y", *output)],
-        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
-    info = np.iinfo(dtype)
-    return rng.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("with_columns", [True, False], ids=["rows-and-columns", "rows"])
@@ -49,12 +26,12 @@ def test_zero_points_of_rows(
 ) -> None:
     """Of a square operand each row's could be taken for a column's with no error."""
     rng = np.random.default_rng(1)
-    a, b = _bytes(rng, left, *shape), _bytes(rng, np.int8, shape[-1], 33)
-    rows, columns = _bytes(rng, left, *zero_shape), _bytes(rng, np.int8, 33)
+    a, b = random_bytes(rng, left, *shape), random_bytes(rng, np.int8, shape[-1], 33)
+    rows, columns = random_bytes(rng, left, *zero_shape), random_bytes(rng, np.int8, 33)
     names = ["a", "b", "za", "zb"] if with_columns else ["a", "b", "za"]
     constants = {"b": b, "za": rows} | ({"zb": columns} if with_columns else {})
-    model = _model(
-        helper.make_node("MatMulInteger", names, ["y"]),
+    model = one_graph(
+        [helper.make_node("MatMulInteger", names, ["y"])],
         {"a": a},
         constants,
         (TensorProto.INT32, (*shape[:-1], 33)),
@@ -87,7 +64,7 @@ def _convolve(image: Array, weights: Array, group: int) -> Array:
 @pytest.mark.parametrize("group", [1, 2])
 def test_scales_of_channels(group: int, zeros: Array, *, has_one_scale: bool) -> None:
     rng = np.random.default_rng(2)
-    x, w = _bytes(rng, np.uint8, 1, 4, 9, 11), _bytes(rng, np.int8, 18, 4 // group, 3, 3)
+    x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.int8, 18, 4 // group, 3, 3)
     scales = (rng.random(18) * 0.02 + 0.001).astype(np.float32)
     if has_one_scale:
         scales[:] = scales[0]
@@ -100,8 +77,8 @@ def test_scales_of_channels(group: int, zeros: Array, *, has_one_scale: bool) ->
     sums = _convolve(
         x.astype(np.int64) - 117, w.astype(np.int64) - np.broadcast_to(zeros, 18)[:, None, None, None], group
     )
-    model = _model(
-        helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1], group=group),
+    model = one_graph(
+        [helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1], group=group)],
         {"x": x},
         constants,
         (TensorProto.UINT8, sums.shape),
@@ -140,7 +117,11 @@ def _in_branch(node: onnx.NodeProto, constants: dict[str, Any], inputs: dict[str
 
 def test_zero_points_of_rows_in_a_branch() -> None:
     rng = np.random.default_rng(3)
-    a, b, rows = _bytes(rng, np.uint8, 12, 12), _bytes(rng, np.int8, 12, 33), _bytes(rng, np.uint8, 12)
+    a, b, rows = (
+        random_bytes(rng, np.uint8, 12, 12),
+        random_bytes(rng, np.int8, 12, 33),
+        random_bytes(rng, np.uint8, 12),
+    )
     model = _in_branch(
         helper.make_node("MatMulInteger", ["a", "b", "za"], ["y"]),
         {"b": b, "za": rows},
@@ -157,9 +138,13 @@ def test_zero_points_of_rows_in_a_branch() -> None:
 def test_models_whose_initializers_are_inputs(version: int) -> None:
     """Before version 4 of the format every initializer was an input."""
     rng = np.random.default_rng(4)
-    a, b, rows = _bytes(rng, np.uint8, 12, 12), _bytes(rng, np.int8, 12, 33), _bytes(rng, np.uint8, 12)
-    model = _model(
-        helper.make_node("MatMulInteger", ["a", "b", "za"], ["y"]),
+    a, b, rows = (
+        random_bytes(rng, np.uint8, 12, 12),
+        random_bytes(rng, np.int8, 12, 33),
+        random_bytes(rng, np.uint8, 12),
+    )
+    model = one_graph(
+        [helper.make_node("MatMulInteger", ["a", "b", "za"], ["y"])],
         {"a": a, "b": b, "za": rows},
         {},
         (TensorProto.INT32, (12, 33)),

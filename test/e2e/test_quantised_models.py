@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,30 +10,13 @@ import onnx
 import onnxruntime
 import pytest
 import tilewright
+from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 
 Array = np.ndarray
 Numbers = dict[str, Array]
+_model = functools.partial(one_graph, opset=19)
 _ULP = 2.0**-24
-
-
-def _model(
-    nodes: list[onnx.NodeProto],
-    inputs: Numbers,
-    constants: dict[str, Any],
-    output: tuple[int, tuple[int, ...]],
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "quantised",
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-            for name, value in inputs.items()
-        ],
-        [helper.make_tensor_value_info("y", *output)],
-        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
 def _onnx_runtime(model: onnx.ModelProto, inputs: Numbers) -> Array:
@@ -54,13 +38,6 @@ def _check_ours(program: tilewright.Program, products: int = 1) -> None:
     left = [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
     assert not left, left
     assert len(_kernels_of_bytes(program)) == products, program.explain()
-
-
-def _bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
-    info = np.iinfo(dtype)
-    value = rng.integers(info.min, info.max + 1, shape).astype(dtype)
-    value.flat[0], value.flat[-1] = info.min, info.max
-    return value
 
 
 def _quantised(x: Array, scale: Array, zero: Array) -> Array:
@@ -95,7 +72,7 @@ def test_quantising_rounds_to_even_and_cuts_off(zero: np.generic) -> None:
 
 def test_dequantising_by_channel() -> None:
     rng = np.random.default_rng(1)
-    q, zeros = _bytes(rng, np.uint8, 5, 7, 3), _bytes(rng, np.uint8, 7)
+    q, zeros = random_bytes(rng, np.uint8, 5, 7, 3), random_bytes(rng, np.uint8, 7)
     scales = rng.random(7).astype(np.float32)
     model = _model(
         [helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1)],
@@ -149,6 +126,16 @@ class _Products:
         np.testing.assert_allclose(got, self.exact, rtol=3.01 * _ULP, atol=1e-30)
 
 
+def _weighted_products(rng: np.random.Generator, *, scale: float) -> _Products:
+    return _Products(
+        random_bytes(rng, np.uint8, 9, 70),
+        random_bytes(rng, np.int8, 70, 33),
+        np.uint8(3),
+        np.asarray(0, np.int8),
+        np.asarray(scale, np.float32),
+    )
+
+
 @pytest.mark.parametrize("weight", [np.uint8, np.int8])
 @pytest.mark.parametrize("row", [np.uint8, np.int8])
 @pytest.mark.parametrize("is_weight", [True, False], ids=["weight", "input"])
@@ -158,7 +145,7 @@ def test_dequantised_products_are_exact_sums(
 ) -> None:
     """Zero points at both ends of their types, where corrections are largest."""
     rng = np.random.default_rng(2)
-    left, right = _bytes(rng, row, rows, depth), _bytes(rng, weight, depth, columns)
+    left, right = random_bytes(rng, row, rows, depth), random_bytes(rng, weight, depth, columns)
     ends = (row(np.iinfo(row).max), np.asarray(np.iinfo(weight).min, weight))
     _Products(left, right, *ends, np.asarray(0.02, np.float32), is_weight=is_weight).check()
 
@@ -166,13 +153,13 @@ def test_dequantised_products_are_exact_sums(
 @pytest.mark.parametrize("rows", [(2, 9, 21), (3, 2, 9, 21), (21,)], ids=str)
 def test_batches_of_dequantised_products(rows: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
-    left, right = _bytes(rng, np.uint8, *rows), _bytes(rng, np.int8, 21, 70)
+    left, right = random_bytes(rng, np.uint8, *rows), random_bytes(rng, np.int8, 21, 70)
     _Products(left, right, np.uint8(7), np.asarray(-3, np.int8), np.asarray(0.02, np.float32)).check()
 
 
 def test_a_scale_and_a_zero_point_for_each_column() -> None:
     rng = np.random.default_rng(4)
-    left, right, zeros = (_bytes(rng, np.uint8, *shape) for shape in ((13, 70), (70, 33), (33,)))
+    left, right, zeros = (random_bytes(rng, np.uint8, *shape) for shape in ((13, 70), (70, 33), (33,)))
     scales = (rng.random(33) + 0.1).astype(np.float32)
     _Products(left, right, np.uint8(255), zeros, scales).check()
 
@@ -180,13 +167,7 @@ def test_a_scale_and_a_zero_point_for_each_column() -> None:
 def test_scales_whose_product_is_too_small_for_f32() -> None:
     """1e-42 is subnormal, but thousands times 1e-21, times 1e-21 again, are not always."""
     rng = np.random.default_rng(5)
-    products = _Products(
-        _bytes(rng, np.uint8, 9, 70),
-        _bytes(rng, np.int8, 70, 33),
-        np.uint8(3),
-        np.asarray(0, np.int8),
-        np.asarray(1e-21, np.float32),
-    )
+    products = _weighted_products(rng, scale=1e-21)
     products.exact *= 1e-21 / float(products.row_scale)
     products.constants["sq"] = np.float32(1e-21)
     program = tilewright.compile(products.model(), threads=1, tuning=False)
@@ -198,13 +179,7 @@ def test_scales_whose_product_is_too_small_for_f32() -> None:
 
 def test_strict_numerics_round_each_factor() -> None:
     rng = np.random.default_rng(6)
-    products = _Products(
-        _bytes(rng, np.uint8, 9, 70),
-        _bytes(rng, np.int8, 70, 33),
-        np.uint8(3),
-        np.asarray(0, np.int8),
-        np.asarray(0.02, np.float32),
-    )
+    products = _weighted_products(rng, scale=0.02)
     program = tilewright.compile(products.model(), threads=1, tuning=False, numerics="strict")
     assert not _kernels_of_bytes(program)
     got = program(*products.inputs.values())[0]
@@ -213,13 +188,7 @@ def test_strict_numerics_round_each_factor() -> None:
 
 def test_explain_says_that_scales_came_after_the_sum() -> None:
     rng = np.random.default_rng(7)
-    products = _Products(
-        _bytes(rng, np.uint8, 9, 70),
-        _bytes(rng, np.int8, 70, 33),
-        np.uint8(3),
-        np.asarray(0, np.int8),
-        np.asarray(0.02, np.float32),
-    )
+    products = _weighted_products(rng, scale=0.02)
     program = tilewright.compile(products.model(), threads=1, tuning=False)
     assert "scales after a sum of integers" in program.explain()
 
@@ -250,7 +219,7 @@ def test_layers_of_bytes_from_floats_to_floats(act: str | None) -> None:
         )
         if i == 2:
             break
-        w = _bytes(rng, np.int8, *sizes[i : i + 2])
+        w = random_bytes(rng, np.int8, *sizes[i : i + 2])
         sw = (rng.random(sizes[i + 1]) * 0.01 + 0.001).astype(np.float32)
         bias = rng.integers(-4000, 4000, sizes[i + 1]).astype(np.int32)
         constants |= {f"w{i}": w, f"sw{i}": sw, f"zw{i}": np.zeros_like(sw, np.int8)}
@@ -297,7 +266,7 @@ def _convolve(image: Array, zero: int, weights: Array, stride: int, pad: int) ->
 @pytest.mark.parametrize("zero", [np.uint8(0), np.uint8(255), np.uint8(117), np.int8(-128)], ids=repr)
 def test_dequantised_convolutions(zero: np.generic, stride: int, pad: int) -> None:
     rng = np.random.default_rng(9)
-    x, w = _bytes(rng, zero.dtype.type, 2, 5, 11, 13), _bytes(rng, np.int8, 17, 5, 3, 3)
+    x, w = random_bytes(rng, zero.dtype.type, 2, 5, 11, 13), random_bytes(rng, np.int8, 17, 5, 3, 3)
     scales = (rng.random(17) + 0.1).astype(np.float32)
     bias = rng.standard_normal(17).astype(np.float32)
     exact = _convolve(x, int(zero), w, stride, pad) * 0.25 * scales.astype(np.float64)[:, None, None]
@@ -322,7 +291,7 @@ def test_dequantised_convolutions(zero: np.generic, stride: int, pad: int) -> No
 def test_convolutions_of_integers(weight_zero: np.generic) -> None:
     """With a zero point of weights that is no sign alone, windows are summed up as well."""
     rng = np.random.default_rng(10)
-    x, w = _bytes(rng, np.uint8, 1, 4, 9, 11), _bytes(rng, np.uint8, 18, 4, 3, 3)
+    x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.uint8, 18, 4, 3, 3)
     exact = _convolve(x, 201, w.astype(np.int64) - int(weight_zero), 1, 1)
     node = helper.make_node("ConvInteger", ["x", "w", "zx", "zw"], ["y"], pads=[1, 1, 1, 1])
     constants = {"w": w, "zx": np.uint8(201), "zw": weight_zero}
@@ -334,7 +303,7 @@ def test_convolutions_of_integers(weight_zero: np.generic) -> None:
 
 def test_qlinear_convolution() -> None:
     rng = np.random.default_rng(11)
-    x, w = _bytes(rng, np.uint8, 1, 4, 9, 11), _bytes(rng, np.int8, 18, 4, 3, 3)
+    x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.int8, 18, 4, 3, 3)
     bias = rng.integers(-5000, 5000, 18).astype(np.int32)
     names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "bias"]
     constants = {
@@ -376,7 +345,7 @@ def test_convolutions_with_a_zero_point_at_run_time(low: float, high: float) -> 
     """The image is padded with a number that the program computes."""
     rng = np.random.default_rng(12)
     x = rng.uniform(low, high, (1, 4, 9, 11)).astype(np.float32)
-    w = _bytes(rng, np.int8, 18, 4, 3, 3)
+    w = random_bytes(rng, np.int8, 18, 4, 3, 3)
     model = _model(
         _dynamic("ConvInteger", {"pads": [1, 1, 1, 1]}, w, np.asarray(0, np.int8)),
         {"x": x},
@@ -392,7 +361,7 @@ def test_convolutions_with_a_zero_point_at_run_time(low: float, high: float) -> 
 def test_products_with_scales_at_run_time(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(13)
     x = rng.standard_normal(shape).astype(np.float32)
-    w, zeros = _bytes(rng, np.int8, 70, 66), _bytes(rng, np.int8, 66)
+    w, zeros = random_bytes(rng, np.int8, 70, 66), random_bytes(rng, np.int8, 66)
     model = _model(
         _dynamic("MatMulInteger", {}, w, zeros),
         {"x": x},
