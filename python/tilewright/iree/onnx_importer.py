@@ -19,6 +19,7 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 from tilewright.errors import ModelError
 from tilewright.frontends.scatters import ROWS_IN_BOUNDS
 from tilewright.iree.quantised import spell_out_quantised
+from tilewright.iree.shapes import fold_shapes
 from tilewright.iree.unsigned import keep_signs
 
 
@@ -42,6 +43,8 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     model = onnx.ModelProto.FromString(data)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
+    while fold_shapes(model):
+        _infer_shapes(model, taken_out)
     for rewrite in (spell_out_quantised, keep_signs):
         if rewrite(model):
             _infer_shapes(model, taken_out)
