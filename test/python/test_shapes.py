@@ -80,6 +80,37 @@ def test_what_follows_from_shapes_is_folded() -> None:
     ]  # towards zero, as ONNX
 
 
+def test_a_known_condition_leaves_one_branch() -> None:
+    """Two Ifs whose branches have the same names inside, one of them an If in a branch."""
+
+    def branch(*nodes: NodeProto) -> onnx.GraphProto:
+        return helper.make_graph(
+            nodes, "branch", [], [helper.make_tensor_value_info("result", TensorProto.FLOAT, None)]
+        )
+
+    def choice(condition: str, name: str, operand: str) -> NodeProto:
+        double = branch(helper.make_node("Add", [operand, operand], ["result"]))
+        square = branch(helper.make_node("Mul", [operand, operand], ["result"]))
+        return helper.make_node("If", [condition], [name], then_branch=double, else_branch=square)
+
+    nested = branch(
+        helper.make_node("Neg", ["once"], ["negative"]),
+        choice("no", "inner", "negative"),
+        helper.make_node("Identity", ["inner"], ["result"]),
+    )
+    other = branch(helper.make_node("Neg", ["once"], ["result"]))
+    nodes = [
+        helper.make_node("Size", ["x"], ["size"]),
+        helper.make_node("Less", ["size", "many"], ["yes"]),
+        helper.make_node("Not", ["yes"], ["no"]),
+        choice("yes", "once", "x"),
+        helper.make_node("If", ["yes"], ["y"], then_branch=nested, else_branch=other),
+    ]
+    model = make_model(nodes, [value("x", [5])], [value("y", [5])], {"many": np.array(6)})
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], (2 * x) ** 2)
+
+
 @pytest.mark.parametrize(
     "node",
     [
