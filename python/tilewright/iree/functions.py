@@ -1,4 +1,4 @@
-"""Ops that ONNX defines by other ops, spelled out by those where IREE's importer does not know them."""
+"""Functions in a model, and ops that ONNX defines by other ops but IREE's importer does not know, spelled out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import onnx
 from onnx import helper, inliner
 
 _UNKNOWN = ["AffineGrid", "Attention", "RMSNormalization", "RotaryEmbedding"]
+
+
+def inline_functions(model: onnx.ModelProto) -> None:
+    """The functions that a model brings along, in place; types need not be known."""
+    if model.functions:
+        model.CopyFrom(inliner.inline_local_functions(model, convert_version=True))
+        _name_nodes(model)
 
 
 def spell_out_functions(model: onnx.ModelProto) -> bool:
@@ -21,4 +28,11 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
     )
     chosen = [("", name) for name in _UNKNOWN]
     model.CopyFrom(inliner.inline_selected_functions(model, chosen, inline_schema_functions=True))
+    _name_nodes(model)
     return True
+
+
+def _name_nodes(model: onnx.ModelProto) -> None:
+    """Names become locations; those inside a definition have none."""
+    for node in model.graph.node:
+        node.name = node.name or next(filter(None, node.output), node.op_type)
