@@ -290,3 +290,39 @@ tile.program @tf32 outputs 1 {
   }
   }
 }
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Rows of an odd number of elements pass through registers, eight elements of a thread at a time: of 64 x 32 elements
+// of either operand there are 16 for each.
+// CHECK-LABEL: func.func @odd_rows
+// CHECK: scf.for
+// CHECK-COUNT-8: memref.load
+// CHECK-NOT: memref.load
+// CHECK: scf.for
+// CHECK-COUNT-8: memref.load
+// CHECK-NOT: memref.load
+// CHECK: scf.for
+tile.program @odd_rows outputs 1 {
+^bb0(%a: !tile.slice<128x509xf16, global>, %b: !tile.slice<128x509xf16, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 509] sizes [64, 64, 509] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x509xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<128x509xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -474,3 +474,14 @@ def test_large_products_do_not_spill(element: str, target: str) -> None:
     assert resources.spill_bytes == 0
     assert resources.registers <= 255
     assert any("mma_sync" in op.micro_kernel for op in kernel.ops) == (element == "f16")
+
+
+def test_rows_that_are_not_aligned_do_not_spill() -> None:
+    """What passes through registers on its way to shared memory does so a few elements at a time."""
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    program = tilewright.compile(
+        Product(left=(2045, 1021), right=(1021, 2043), element="f16").build(), "cuda:h200"
+    )
+    (kernel,) = program.kernels
+    assert program.metadata.resources[kernel.name].spill_bytes == 0

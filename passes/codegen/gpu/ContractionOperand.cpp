@@ -17,6 +17,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 static constexpr int64_t kLeastAsyncBytes = 4;
+/// Of a thread, without a loop around them: copies, whose addresses are in registers, and loads, which are as well.
+static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
 
 /// Whether neighbours along the dim of the nest are neighbours in memory.
 static bool liesAlong(LoadOp load, int64_t dim) {
@@ -148,23 +150,34 @@ Value ContractionOperand::pointer(Value slot, Value point, Value term) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+/// The thread's share of `total` things that all threads do, `together` of them without a loop around.
+static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, llvm::function_ref<void(Value)> body) {
+  OpBuilder &builder = frame.builder;
+  OpBuilder::InsertionGuard guard(builder);
+  Value first = frame.thread;
+  if (total < frame.threads) { // powers of two: otherwise all threads do as many
+    auto branch = scf::IfOp::create(builder, frame.loc, frame.isBelow(first, frame.constant(total)),
+                                    /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+  } else if (int64_t turn = together * frame.threads; turn < total) {
+    auto loop = scf::ForOp::create(builder, frame.loc, frame.constant(0), frame.constant(total), frame.constant(turn));
+    builder.setInsertionPointToStart(loop.getBody());
+    first = frame.add(first, loop.getInductionVar());
+    total = turn;
+  }
+  for (int64_t begin = 0; begin < total; begin += frame.threads)
+    body(frame.add(first, begin));
+}
+
 void ContractionOperand::copy(Value slot, Value first) {
   if (resident)
     return;
   int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
-  int64_t perLine = inner / granule, total = lines * perLine;
-  OpBuilder &builder = frame.builder;
-  OpBuilder::InsertionGuard guard(builder);
-  if (total < frame.threads) { // powers of two: otherwise all threads copy as many
-    Value takesPart = frame.isBelow(frame.thread, frame.constant(total));
-    auto branch = scf::IfOp::create(builder, frame.loc, takesPart, /*withElseRegion=*/false);
-    builder.setInsertionPointToStart(branch.thenBlock());
-  }
-  for (int64_t begin = 0; begin < total; begin += frame.threads) {
-    Value own = frame.add(frame.thread, begin);
+  int64_t perLine = inner / granule;
+  shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
     Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
     copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
-  }
+  });
 }
 
 void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
