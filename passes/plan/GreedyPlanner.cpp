@@ -118,6 +118,9 @@ private:
       const PlannedPart &reader = *decisions.parts[consumer];
       return contracts(*decisions.parts[producer]) && !contracts(reader) && !repeatsElements(reader);
     });
+    // Broadcasts before what is behind them: with their readers they are an index, with the sum of a long row that fits
+    // no workgroup they are a tensor to write.
+    mergeAlong([&](unsigned producer, unsigned) { return repeatsElements(*decisions.parts[producer]); });
     // The windows of an image before the pad behind them: a contraction reads through the one, not under a guard.
     mergeAlong([&](unsigned producer, unsigned consumer) {
       const PlannedPart &reader = *decisions.parts[consumer];
