@@ -9,28 +9,31 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import ModelProto
-from tilewright.oracle import (
-    float64_reference,
-    model_tolerance,
-    random_inputs,
-    relative_error,
-)
+from tilewright.oracle import model_tolerance, random_inputs
 from tilewright.traffic import compulsory_bytes
 
 from benchmarks import arrays
 from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
+from benchmarks.expected import (
+    expected_outputs,
+    expected_repetitions,
+    largest_error,
+    no_numbers,
+)
 from benchmarks.flops import contraction_flops
 from benchmarks.peers import LIMITS, Facts, Settings
 from benchmarks.repetition import COUNTS, NotRepeatableError, repeat
@@ -148,11 +151,12 @@ class _Round:
         self._item, self._clients, self._plan = item, clients, plan
         self._model = item.workload.build()
         self._inputs = random_inputs(self._model, seed)
-        self._expected = float64_reference(self._model, self._inputs)
+        self._expected = {1: expected_outputs(self._model, self._inputs)}
+        self._is_first = item.result is None
         self._inputs_folder = item.folder / "inputs"
         arrays.save(self._inputs_folder, self._inputs)
         self._calls: dict[str, dict[int, int]] = {}
-        if item.result is None:
+        if self._is_first:
             size = compulsory_bytes(self._model, self._inputs, self._narrowed())
             item.result = Result(item.workload, size, contraction_flops(self._model), item.records)
 
@@ -162,7 +166,10 @@ class _Round:
         if self._is_short():
             self._write_repetitions()
             # Nothing is timed here, so all may compile at once. (Above, compilers try out which flags are best.)
-            self._attempt_at_once(self._prepare_repetitions)
+            steps = [partial(self._attempt, name, self._prepare_repetitions) for name in self._running()]
+            self._at_once([self._expect_repetitions, *steps])
+            for system in self._running():
+                self._attempt(system, self._check_repetitions)
             for system in self._running():
                 self._attempt(system, self._choose_calls)
         with alone(self._plan.alone):
@@ -181,10 +188,10 @@ class _Round:
             # It may still hold the workload, and its times are worth nothing beside those of the others.
             self._clients[system].stop()
 
-    def _attempt_at_once(self, step: Callable[[str], None]) -> None:
+    def _at_once(self, steps: Sequence[Callable[[], None]]) -> None:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             try:
-                list(pool.map(lambda system: self._attempt(system, step), self._running()))
+                list(pool.map(lambda step: step(), steps))
             except KeyboardInterrupt:
                 # Nobody waits for what is being compiled.
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -201,22 +208,22 @@ class _Round:
         record = self._item.records[system]
         record.facts = self._prepare(system, 1)
         if system not in LIMITS:
-            self._check(system, record)
+            error = self._check(system, 1)
+            record.max_rel_error = max(error, record.max_rel_error or 0.0)
         self._calls[system] = {1: 1}
         self._calls[system] = self._calls_of(system)
 
-    def _check(self, system: str, record: Record) -> None:
+    def _check(self, system: str, count: int) -> float:
+        """The error of so many repetitions, which is at most the tolerance times the square root of their number."""
         folder = self._item.cache(system) / "outputs"
-        self._ask(system, "outputs", repetitions=1, folder=str(folder))
-        outputs = arrays.load(folder)
-        error = _largest_error(outputs, self._expected)
-        record.max_rel_error = max(error, record.max_rel_error or 0.0)
-        bound = model_tolerance(self._model)
+        self._ask(system, "outputs", repetitions=count, folder=str(folder))
+        outputs, expected = arrays.load(folder), self._expected[count]
+        shutil.rmtree(folder)  # Those of many repetitions are large.
+        error, bound = largest_error(outputs, expected), model_tolerance(self._model) * math.sqrt(count)
         if not error <= bound:
-            reason = (
-                _no_numbers(outputs, self._expected) or f"relative error {error:.1e} is above {bound:.0e}"
-            )
-            raise PeerError("wrong", reason)
+            reason = no_numbers(outputs, expected) or f"relative error {error:.1e} is above {bound:.0e}"
+            raise PeerError("wrong", reason if count == 1 else f"{count} repetitions: {reason}")
+        return error
 
     def _is_short(self) -> bool:
         """Whether kernels are timed apart, since some system's call is short; the first round decides."""
@@ -234,7 +241,8 @@ class _Round:
             return
         try:
             for count in COUNTS[1:]:
-                if self._prepare(system, count).extra.get("merges_repetitions"):
+                facts = self._prepare(system, count)
+                if facts.kernels is not None and facts.kernels < count:
                     record.no_slope = "fuses repetitions"
                     return
         except PeerError as error:
@@ -250,6 +258,17 @@ class _Round:
         except NotRepeatableError as error:
             for record in self._item.records.values():
                 record.no_slope = str(error)
+
+    def _expect_repetitions(self) -> None:
+        """One round judges them: the others load what was compiled in the first."""
+        if self._is_first and any(not record.no_slope for record in self._item.records.values()):
+            self._expected |= expected_repetitions(self._model, self._inputs, COUNTS[1:])
+
+    def _check_repetitions(self, system: str) -> None:
+        if system not in LIMITS and not self._item.records[system].no_slope:
+            for count in COUNTS[1:]:
+                if count in self._expected:
+                    self._check(system, count)
 
     def _choose_calls(self, system: str) -> None:
         if not self._item.records[system].no_slope:
@@ -295,22 +314,5 @@ class _Round:
         """Expected outputs in the model's own types."""
         types = [o.type.tensor_type.elem_type for o in self._model.graph.output]
         dtypes = [onnx.helper.tensor_dtype_to_np_dtype(t) for t in types]
-        return [np.asarray(y).astype(d) for y, d in zip(self._expected, dtypes, strict=True)]
-
-
-def _largest_error(outputs: Sequence[arrays.Array], expected: Sequence[arrays.Array]) -> float:
-    if len(outputs) != len(expected):
-        return math.inf
-    return max(relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True))
-
-
-def _no_numbers(outputs: Sequence[arrays.Array], expected: Sequence[arrays.Array]) -> str:
-    """Why the error is infinite; empty where it is not."""
-    if len(outputs) != len(expected):
-        return f"{len(outputs)} outputs, not {len(expected)}"
-    for index, (y, y64) in enumerate(zip(outputs, expected, strict=True)):
-        if y.shape != y64.shape:
-            return f"output {index} has the shape {y.shape}, not {y64.shape}"
-        if math.isinf(relative_error(y, y64)):
-            return f"output {index} has NaN or infinities in other places than the result"
-    return ""
+        expected = self._expected[1]
+        return [np.asarray(y.values).astype(d) for y, d in zip(expected, dtypes, strict=True)]

@@ -68,6 +68,8 @@ def _fill_in(
     parser: argparse.ArgumentParser, values: dict[str, Any], stem: str, *, forms: Sequence[tuple[str, str]]
 ) -> None:
     """The files of --report, but those that have names of their own."""
+    if stem.endswith(os.sep) or Path(stem).is_dir():
+        parser.error(f"argument --report: '{stem}' is a folder, not what files' names begin with")
     for form, ending in forms:
         try:
             values[form] = values[form] or _file(stem + ending)

@@ -50,7 +50,7 @@ def repeat(model: ModelProto, count: int) -> ModelProto:
     """
     if count == 1:
         return model
-    fed = _feedback(model)
+    fed = feedback(model)
     link = None if fed else _link(model)
     if not fed and link is None:
         raise NotRepeatableError("cannot be repeated: no output fits an input, and no input is small")
@@ -67,7 +67,7 @@ def repeat(model: ModelProto, count: int) -> ModelProto:
     return chain.build()
 
 
-def _feedback(model: ModelProto) -> dict[str, str]:
+def feedback(model: ModelProto) -> dict[str, str]:
     """For outputs, the input that each becomes: the first of its shape and dtype that is still free."""
     free = graph_inputs(model)
     fed: dict[str, str] = {}

@@ -37,8 +37,6 @@ class OpenVino:
             # Elementwise repetitions would be fused, and nothing keeps them apart that costs nothing. So the fixed cost
             # of a call is measured apart, on a single element.
             program.facts = Facts(kernels=kernels, extra={"fixed_seconds": self._fixed()})
-        if kernels < repetitions:
-            program.facts = Facts(kernels=kernels, extra={"merges_repetitions": True})
         return program
 
     def _compile(self, model: Any, inputs: Sequence[Array], precision: str) -> _Program:

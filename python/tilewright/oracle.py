@@ -81,8 +81,11 @@ def model_tolerance(model: ModelProto) -> float:
     return max(tolerance(helper.tensor_dtype_to_np_dtype(element)) for element in types if element)
 
 
-def relative_error(y: Array, y64: Array) -> float:
-    """‖y − y64‖ / ‖y64‖; the plain ‖y − y64‖ where the reference is zero; infinity where shapes or nan/inf differ."""
+def relative_error(y: Array, y64: Array, *, least_scale: float = 0.0) -> float:
+    """‖y − y64‖ / ‖y64‖; the plain ‖y − y64‖ where the reference is zero; infinity where shapes or nan/inf differ.
+
+    Relative to `least_scale` where that is more than ‖y64‖.
+    """
     if y.shape != y64.shape:
         return math.inf
     actual, expected = y.astype(np.float64).ravel(), y64.astype(np.float64).ravel()
@@ -90,7 +93,7 @@ def relative_error(y: Array, y64: Array) -> float:
     if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
         return math.inf
     difference = float(np.linalg.norm(actual[finite] - expected[finite]))
-    scale = float(np.linalg.norm(expected[finite]))
+    scale = max(least_scale, float(np.linalg.norm(expected[finite])))
     error = difference / scale if scale > 0 else difference
     return error if math.isfinite(error) else math.inf
 

@@ -70,6 +70,24 @@ class NotRepeating(Honest):
         return super().prepare(model, inputs, repetitions=repetitions, cache=cache)
 
 
+class Dropping(Honest):
+    """Runs one repetition, however many it should."""
+
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
+        program = super().prepare(model.with_name("1.onnx"), inputs, repetitions=1, cache=cache)
+        program.facts = Facts()
+        return program
+
+
+class Merging(Honest):
+    """Makes one kernel of all repetitions."""
+
+    def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
+        program = super().prepare(model, inputs, repetitions=repetitions, cache=cache)
+        program.facts = Facts(kernels=1)
+        return program
+
+
 class Wrong(Honest):
     """Off by one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from tilewright.oracle import (
 from benchmarks import arrays, run, suites
 from benchmarks.alone import alone
 from benchmarks.client import Client, PeerError
+from benchmarks.expected import expected_repetitions, largest_error
 from benchmarks.flops import contraction_flops
 from benchmarks.measure import Plan, Record, Result, measure
 from benchmarks.peers import LIMITS, OURS, PEERS, Facts, Settings, load_peer
@@ -35,11 +37,12 @@ from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import BEST_PEER, Row, make_rows, summarize
 from benchmarks.workloads import SwinOptions, VitOptions, Workload, contractions, stitch, swin, vit
+from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 _SETTINGS = Settings(threads=1)
-_QUICK = Plan(rounds=2, seconds=0.02, least_turns=1, prepare_limit=10.0, call_limit=10.0)
+_QUICK = Plan(rounds=2, seconds=0.02, least_turns=1, prepare_limit=60.0, call_limit=60.0)
 _SOFTMAX = Workload(
     name="softmax-7x13", build=partial(stitch.softmax, (7, 13)), description="softmax", suite="stitch"
 )
@@ -103,11 +106,34 @@ def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
     assert "within 3 s" in hanging.reason
 
 
+@pytest.fixture
+def _all_calls_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine that is busy with others' work."""
+    monkeypatch.setattr("benchmarks.measure.SHORT_SECONDS", math.inf)
+
+
+@pytest.mark.usefixtures("_all_calls_are_short")
 def test_peer_without_repetitions_is_timed_by_calls(tmp_path: Path) -> None:
     [result] = _measured({"single": "fake_peers:NotRepeating", "honest": "fake_peers:Honest"}, tmp_path)
     single, honest = make_rows([result])
     assert (single.status, single.kernel_s, single.reason) == ("ok", None, "too long")
     assert single.median_s is not None
+    assert honest.kernel_s is not None
+
+
+@pytest.mark.usefixtures("_all_calls_are_short")
+def test_outputs_of_repetitions_are_checked(tmp_path: Path) -> None:
+    [result] = _measured({"dropping": "fake_peers:Dropping", "honest": "fake_peers:Honest"}, tmp_path)
+    dropping, honest = make_rows([result])
+    assert (dropping.status, honest.status) == ("wrong", "ok")
+    assert dropping.reason.startswith("4 repetitions: relative error")
+
+
+@pytest.mark.usefixtures("_all_calls_are_short")
+def test_fewer_kernels_than_repetitions_have_no_slope(tmp_path: Path) -> None:
+    [result] = _measured({"merging": "fake_peers:Merging", "honest": "fake_peers:Honest"}, tmp_path)
+    merging, honest = make_rows([result])
+    assert (merging.status, merging.kernel_s, merging.reason) == ("ok", None, "fuses repetitions")
     assert honest.kernel_s is not None
 
 
@@ -173,6 +199,49 @@ def test_link_depends_on_the_last_repetition_and_changes_nothing() -> None:
         reached.add(name)
         waiting += [i for i in producers[name].input if i not in reached] if name in producers else []
     assert {output.name for output in repeated.graph.output} <= reached
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        partial(stitch.softmax, (5, 7)),
+        partial(stitch.bias_residual_layer_norm, (3, 5)),
+        partial(stitch.batch_statistics, (5, 3, 2)),
+        partial(stitch.transpose_cast, (3, 5, 4)),
+        partial(stitch.rotary, (2, 3, 8)),
+    ],
+)
+def test_repetitions_are_expected_as_the_repeated_model_computes_them(
+    build: Callable[[], onnx.ModelProto],
+) -> None:
+    """Whether both, the first or no output is fed back, and where it settles long before the last repetition."""
+    model = build()
+    inputs = random_inputs(model, 0)
+    expected = expected_repetitions(model, inputs, COUNTS[1:])
+    assert list(expected) == list(COUNTS[1:])
+    for count, outputs in expected.items():
+        wanted = float64_reference(repeat(model, count), inputs)
+        assert len(outputs) == len(wanted)
+        for one, values in zip(outputs, wanted, strict=True):
+            np.testing.assert_allclose(one.values, values, rtol=1e-9, atol=1e-12)
+
+
+def test_repetitions_are_held_to_the_magnitude_of_the_first() -> None:
+    """The mean of what is normalised already is zero but for rounding."""
+    model = stitch.batch_statistics((129, 7))
+    inputs = random_inputs(model, 0)
+    outputs = ort_reference(repeat(model, 4), inputs)
+    expected = expected_repetitions(model, inputs, [4])[4]
+    assert largest_error(outputs, expected) < model_tolerance(model)
+    assert max(relative_error(y, one.values) for y, one in zip(outputs, expected, strict=True)) > 0.1
+
+
+def test_numbers_beyond_the_type_are_not_expected() -> None:
+    g = GraphBuilder("thousandfold")
+    x = g.input("x", (3, 5))
+    g.output(g.op("Mul", x, g.scalar(1000.0)), (3, 5))
+    model = g.build()
+    assert list(expected_repetitions(model, random_inputs(model, 0), COUNTS[1:])) == [4]
 
 
 def test_workload_that_cannot_be_repeated_says_so() -> None:
@@ -372,6 +441,7 @@ def test_peer_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("stitch --target nothing", "unknown target 'nothing'"),
         ("stitch --alone no-such-program", "'no-such-program' is not a program on this machine"),
         ("stitch --json /no/such/folder/x.json", "cannot be written"),
+        ("stitch --report .", "is a folder"),
         ("stitch --plot x.txt", "must end in .svg"),
         ("stitch --plot x.svg --target cuda:h200", "no peers to be compared with"),
     ],
