@@ -21,6 +21,7 @@ from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
 from tilewright.iree.versions import PINNED_IREE
+from tilewright.outputs import refuse_special
 from tilewright.plan import Plan
 from tilewright.ptxas import KernelResources
 from tilewright.report import Kernel, Report
@@ -214,6 +215,7 @@ class Program:
         All files are written under temporary names first: either all appear, or an `OutputError` is raised
         and what was there before is still there.
         """
+        refuse_special(path)
         target = Path(path)
         if target.suffix != ".vmfb":
             target = target.with_name(target.name + ".vmfb")

@@ -184,6 +184,7 @@ def test_doctor_finds_this_installation_well() -> None:
         ("compile", "{model}", "--plan", "missing.json"),
         ("compile", "{model}", "--iree-flag=--nonsense"),
         ("compile", "{model}", "-o", "/nonexistent/folder/a.vmfb"),
+        ("compile", "{model}", "-o", "."),
     ],
 )
 def test_errors_are_one_line_and_not_zero(model_path: Path, arguments: tuple[str, ...]) -> None:
@@ -192,6 +193,23 @@ def test_errors_are_one_line_and_not_zero(model_path: Path, arguments: tuple[str
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.output
+
+
+def test_a_compiled_program_is_not_simulated(program: tilewright.Program, tmp_path: Path) -> None:
+    module = program.save(tmp_path / "a.vmfb")
+    there = invoke("run", module, "--device", "sim:h200")
+    assert there.stderr.endswith("no kernels to simulate; give the ONNX or MLIR file it was compiled from\n")
+    missing = invoke("run", tmp_path / "b.vmfb", "--device", "sim:h200")
+    assert missing.stderr == f"error: {tmp_path / 'b.vmfb'}: no such file; check the path of the model\n"
+
+
+def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:
+    """Nor a device: /dev/full would be an ordinary file from then on."""
+    module = program.save(tmp_path / "a.vmfb")
+    os.mkfifo(tmp_path / "pipe")
+    result = invoke("run", module, "-o", tmp_path / "pipe")
+    assert result.stderr.endswith("is a device or a pipe; give the name of a file\n")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_traceback_is_shown_on_request() -> None:

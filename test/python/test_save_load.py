@@ -216,6 +216,16 @@ def test_an_unwritable_folder_is_an_error(program: tilewright.Program, tmp_path:
         program.save(blocker / "a.vmfb")
 
 
+def test_folders_and_devices_are_no_files(program: tilewright.Program, tmp_path: Path) -> None:
+    for folder in (tmp_path, ".", "new/"):
+        with pytest.raises(tilewright.OutputError, match="is a folder; give the name of a file in it"):
+            program.save(folder)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(tilewright.OutputError, match="is a device or a pipe"):
+        program.save(tmp_path / "pipe")
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_a_full_disk_leaves_what_was_there(
     saved: Path, assert_no_leftovers: Callable[[Path], None], tmp_path: Path
 ) -> None:

@@ -513,6 +513,12 @@ def test_export_leaves_the_database_where_it_is(tmp_path: Path) -> None:
         assert kept.decision("key")
 
 
+def test_export_does_not_replace_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with Database(tmp_path / "db") as kept, pytest.raises(tilewright.OutputError, match="device or a pipe"):
+        kept.export(tmp_path / "pipe")
+
+
 def test_export_names_what_it_cannot_write(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as kept, pytest.raises(tilewright.TuningError) as error:
         kept.export(tmp_path / "missing" / "file")

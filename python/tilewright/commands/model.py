@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.errors import InputError
 from tilewright.options import CompileOptions
 from tilewright.threads import thread_choices
 
@@ -43,6 +44,15 @@ def compile_model(model: str, target: str, options: CompileOptions) -> Program:
 
     with progress() as step:
         return compile_with(options, model_argument(model), target, progress=step)
+
+
+def refuse_compiled(model: str, reason: str) -> None:
+    """Raises an `InputError` for a compiled program, where only a model will do."""
+    if Path(model).suffix != ".vmfb":
+        return
+    if not Path(model).is_file():
+        raise InputError("no such file", where=model, hint="check the path of the model")
+    raise InputError(reason, where=model, hint="give the ONNX or MLIR file it was compiled from")
 
 
 def open_model(model: str, target: str, options: CompileOptions) -> Program:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tilewright.commands.group import tell
-from tilewright.commands.model import compile_model, progress
+from tilewright.commands.model import compile_model, progress, refuse_compiled
 from tilewright.errors import InputError, OutputError
 from tilewright.options import CompileOptions
+from tilewright.outputs import refuse_special
 
 if TYPE_CHECKING:
     from tilewright.compare import Comparison
@@ -40,8 +41,7 @@ def run_simulated(
         raise click.BadParameter(
             f"'{device}' is not of the form sim:GPU, say sim:h200", param_hint="--device"
         )
-    if Path(model).suffix == ".vmfb":
-        raise InputError("a compiled program has no kernels to simulate", where=model, hint="give the model")
+    refuse_compiled(model, "a compiled program has no kernels to simulate")
     with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
         dump = options.dump_dir or Path(folder)
         program = compile_model(
@@ -91,6 +91,7 @@ def save_outputs(program: Program, outputs: list[Array], path: Path | None) -> N
         return
     import numpy as np
 
+    refuse_special(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         # As numpy.savez, which cannot have an array that is called "file".
@@ -117,7 +118,8 @@ def run_comparison(
     from tilewright.compare import compare
     from tilewright.inputs import read_arrays
 
-    if model == "-" or Path(model).suffix == ".vmfb":
+    refuse_compiled(model, "a compiled program cannot be compared")
+    if model == "-":
         raise InputError(
             "only a model in a file can be compared", where=model, hint="give the ONNX or MLIR file"
         )

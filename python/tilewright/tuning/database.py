@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import PlanError, TuningError
+from tilewright.outputs import refuse_special
 from tilewright.plan import Plan
 from tilewright.report import Measured
 
@@ -181,6 +182,7 @@ class Database:
         if path.exists() and path.samefile(self.path):
             # Others that have it open would go on writing to a file that is gone.
             raise TuningError("is the database itself", where=str(path), hint="name another file")
+        refuse_special(path)
         temporary = path.with_name(f".{path.name}.tmp")
         try:
             with _explained(path):
