@@ -144,7 +144,8 @@ def RewriteMovement : Pass<"tile-rewrite-movement", "::mlir::ModuleOp"> {
     loads one element once in a nest (read after read); what nobody reads then is
     neither stored nor computed, and its binding is gone. All are exact.
 
-    Each rule can be run alone. A hand-over stays, with a missed remark that says
+    Each rule can be run alone. A remark counts for each program how often which
+    of them applied. A hand-over stays, with a missed remark that says
     why: a reduction writes it, its reader takes elements that are written in
     several ways, or more than once after arithmetic, and so on.
     See test/passes/rewrite-movement.mlir.
