@@ -722,10 +722,10 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{
     Changes nothing. Of the one function that launches kernels: its launches in
-    order with numbers of the tensors that they read and make, the results, and
-    for every tensor its shape, element type, and where it comes from: an
-    argument, a global, a constant, a launch, or an op that is not ours; and the
-    text of the kernel module.
+    order with numbers of the tensors that they read and make, the results with
+    their shapes, and for every tensor its shape, element type, and where it
+    comes from: an argument, a global, a constant, a launch, or an op that is
+    not ours, with its place; and the text of the kernel module.
   }];
   let options = [Option<"output", "output", "std::string", "", "the JSON file to write">];
 }
