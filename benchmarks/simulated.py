@@ -88,7 +88,7 @@ def _simulate(name: tuple[str, str], *, target: str) -> SimulatedRow:
         return SimulatedRow(**about, status="failed", reason=failure.message)
     figures = _figures(program, run)
     if run.outputs is None:
-        left = ", ".join(run.invented) or "no kernels of ours"
+        left = ", ".join(map(str, run.invented)) or "no kernels of ours"
         return SimulatedRow(**about, **figures, status="incomplete", reason=left)
     expected = float64_reference(model, inputs)
     size = compulsory_bytes(model, inputs, run.outputs)

@@ -144,7 +144,8 @@ def RewriteMovement : Pass<"tile-rewrite-movement", "::mlir::ModuleOp"> {
     loads one element once in a nest (read after read); what nobody reads then is
     neither stored nor computed, and its binding is gone. All are exact.
 
-    Each rule can be run alone. A hand-over stays, with a missed remark that says
+    Each rule can be run alone. A remark counts for each program how often which
+    of them applied. A hand-over stays, with a missed remark that says
     why: a reduction writes it, its reader takes elements that are written in
     several ways, or more than once after arithmetic, and so on.
     See test/passes/rewrite-movement.mlir.
@@ -721,10 +722,10 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{
     Changes nothing. Of the one function that launches kernels: its launches in
-    order with numbers of the tensors that they read and make, the results, and
-    for every tensor its shape, element type, and where it comes from: an
-    argument, a global, a constant, a launch, or an op that is not ours; and the
-    text of the kernel module.
+    order with numbers of the tensors that they read and make, the results with
+    their shapes, and for every tensor its shape, element type, and where it
+    comes from: an argument, a global, a constant, a launch, or an op that is
+    not ours, with its place; and the text of the kernel module.
   }];
   let options = [Option<"output", "output", "std::string", "", "the JSON file to write">];
 }

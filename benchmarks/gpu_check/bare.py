@@ -70,7 +70,7 @@ class BareProgram:
         if not flow["launches"]:
             raise UnsupportedError("none of its kernels is ours")
         self._tensors = LaunchTensors(flow["tensors"], case.inputs, case.parameters)
-        self._results: list[int] = flow["results"]
+        self._results: list[int] = [result["tensor"] for result in flow["results"]]
         self._buffers: dict[int, Buffer] = {}
         self._made: list[int] = []
         module = cuda.load(case.ptx)

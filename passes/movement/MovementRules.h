@@ -8,9 +8,11 @@
 
 namespace tilewright {
 
-/// What the patterns count.
+/// Rounds until nothing merged, and how often each pattern applied.
 struct MovementCounts {
-  int64_t joined = 0, dropped = 0, raised = 0, swapped = 0, readAfterWrite = 0, readAfterRead = 0;
+  int64_t rounds = 0, joined = 0, dropped = 0, raised = 0, swapped = 0, readAfterWrite = 0, readAfterRead = 0;
+
+  int64_t rewrites() const { return joined + dropped + raised + swapped + readAfterWrite + readAfterRead; }
 };
 
 /// What is known of the programs of a module while they are rewritten.

@@ -11,6 +11,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_REWRITEMOVEMENT
@@ -90,7 +91,7 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
 
   void rewrite(ProgramOp program, MovementState &state) {
     for (bool merged = true; merged;) {
-      ++numRounds;
+      ++state.counts.rounds;
       if (has("sync"))
         apply(program, populateSyncRules, state);
       if (has("swap"))
@@ -115,7 +116,20 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
     }
   }
 
+  /// MLIR as Debian builds it prints no statistics; this is where they are seen.
+  static void report(ProgramOp program, const MovementCounts &counts) {
+    if (counts.rewrites() == 0)
+      return;
+    remark::passed(program.getLoc(), remark::RemarkOpts::name("rewritten").category("tile-rewrite-movement"))
+        << llvm::formatv("tile: '{0}' in {1} rounds: {2} joined, {3} dropped, {4} raised, {5} swapped, "
+                         "{6} read-after-write, {7} read-after-read",
+                         program.getSymName(), counts.rounds, counts.joined, counts.dropped, counts.raised,
+                         counts.swapped, counts.readAfterWrite, counts.readAfterRead)
+               .str();
+  }
+
   void count(const MovementCounts &counts) {
+    numRounds += counts.rounds;
     numJoined += counts.joined;
     numDropped += counts.dropped;
     numRaised += counts.raised;
@@ -149,6 +163,7 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
       rewrite(program, state);
       own = dropBindings(program, own, state.handovers);
       explain(program, state);
+      report(program, state.counts);
       count(state.counts);
     }
   }

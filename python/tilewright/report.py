@@ -225,7 +225,7 @@ class Report:
             left_to_iree=tuple(
                 LeftOp(
                     op["op"],
-                    _place(op["loc"]),
+                    first_name(op["loc"]),
                     op["reason"],
                     bytes=op["bytes"],
                     operations=op["operations"],
@@ -246,7 +246,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             OpReport(
                 o["id"],
                 o["op"],
-                _place(o["loc"]),
+                first_name(o["loc"]),
                 o["bytes"],
                 o["root"],
                 NumericsReport(**o.get("numerics", {})),
@@ -282,12 +282,12 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
 def _launch_edge(raw: Mapping[str, Any]) -> LaunchEdge:
     ends = []
     for end in ("from", "to"):
-        place = _place(raw[f"{end}_loc"])
+        place = first_name(raw[f"{end}_loc"])
         ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({place})" if place else ""))
     return LaunchEdge(ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"])
 
 
-def _place(location: str) -> str:
+def first_name(location: str) -> str:
     """The first name or file position in a printed MLIR location; "" if there is none."""
     match = re.search(r'"([^"]+)"((?::\d+)*)', location)
     return match[1] + match[2] if match else ""

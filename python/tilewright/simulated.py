@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilewright.errors import TargetError
 from tilewright.iree.text import from_iree
 from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.signature import Array
 from tilewright.simulator import SimulationReport, simulate
 from tilewright.targets import Target
-from tilewright.tensors import LaunchTensors
+from tilewright.tensors import Invented, LaunchTensors
 
 if TYPE_CHECKING:
     from tilewright.program import Program
@@ -31,10 +32,12 @@ class SimulatedRun:
 
     kernels: tuple[SimulationReport, ...]
     """In launch order; a kernel that is launched twice is there twice."""
+    results: list[Array]
+    """The program's results, those included that random numbers went into; none if no kernel is ours."""
     outputs: list[Array] | None
-    """None where one depends on what IREE computes."""
-    invented: tuple[str, ...]
-    """Ops of IREE whose results kernels read: random numbers stood for them."""
+    """The results, or None where one depends on what IREE computes."""
+    invented: tuple[Invented, ...]
+    """Ops of IREE whose results kernels read, or that are results: random numbers stood for them."""
 
 
 def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> SimulatedRun:
@@ -61,13 +64,23 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         report.check()
         tensors.put(launch["outputs"], made, is_real=tensors.are_real(launch["inputs"]))
         reports.append(report)
-    results = flow.get("results", [])
-    complete = bool(reports) and tensors.are_real(results)
+    described = flow.get("results", [])
+    results = [tensors.get(result["tensor"]).reshape(result["shape"]) for result in described]
+    complete = bool(reports) and tensors.are_real([result["tensor"] for result in described])
     return SimulatedRun(
         kernels=tuple(reports),
-        outputs=[tensors.get(number) for number in results] if complete else None,
+        results=results,
+        outputs=results if complete else None,
         invented=tuple(sorted(tensors.invented)),
     )
+
+
+def simulated_target(device: str) -> str:
+    """The target that `sim:GPU` names: one of the table, or a file. Raises `TargetError` if it names none."""
+    kind, _, name = device.partition(":")
+    if kind != "sim" or not name:
+        raise TargetError(f"'{device}' is not of the form sim:GPU, say sim:h200")
+    return name if Path(name).exists() else f"cuda:{name}"
 
 
 def describe_launches(dump: Path) -> dict[str, Any]:

@@ -9,16 +9,30 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tilewright.errors import ProgramError
+from tilewright.report import first_name
 from tilewright.signature import Array, element_dtype
 from tilewright.stored import read_parameter
 
 _PARAMETER = re.compile(r'#stream\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">')
+
+
+@dataclass(frozen=True, order=True)
+class Invented:
+    """An op of IREE's, for whose result random numbers stand."""
+
+    op: str
+    location: str
+    """Its name in the model, "" where that is not known."""
+
+    def __str__(self) -> str:
+        return f"{self.op} ({self.location})" if self.location else self.op
 
 
 class LaunchTensors:
@@ -30,7 +44,7 @@ class LaunchTensors:
         self._described, self._arguments, self._archives = described, arguments, archives
         self._known: dict[int, Array] = {}
         self._unreal: set[int] = set()
-        self.invented: set[str] = set()
+        self.invented: set[Invented] = set()
 
     def get(self, number: int) -> Array:
         """What a tensor holds; not the same memory as any other's that may be written."""
@@ -71,7 +85,7 @@ class LaunchTensors:
             if scope not in self._archives:
                 raise ProgramError("its weights are missing", where=f"scope '{scope}'")
             return read_parameter(self._archives[scope], parameter["name"], shape, dtype).reshape(shape)
-        self.invented.add(described.get("op", "a global"))
+        self.invented.add(Invented(described.get("op", "a global"), first_name(described.get("loc", ""))))
         self._unreal.add(number)
         drawn = np.random.default_rng(number).standard_normal(shape)
         return (drawn > 0 if dtype == np.bool_ else drawn).astype(dtype)

@@ -20,13 +20,19 @@
 // CHECK-NEXT: 4
 // CHECK: "kernel": "l",
 // CHECK: "results": [
-// CHECK-NEXT: 5
+// CHECK-NEXT: {
+// CHECK-NEXT: "shape": [
+// CHECK-NEXT: 1,
+// CHECK-NEXT: 2
+// CHECK-NEXT: ],
+// CHECK-NEXT: "tensor": 5
 // CHECK: "tensors": [
 // CHECK: "argument": 0,
 // CHECK: "element": "f32",
 // CHECK: "global": "{{.*}}stream.parameter.named<\"model\"::\"w\">
 // CHECK: "base64": "AACAPwAAAEA="
 // CHECK: "splat": false
+// CHECK: "loc": "loc(\"theirs\")"
 // CHECK: "op": "foreign.op"
 module {
   "util.global"() <{initial_value = #stream.parameter.named<"model"::"w"> : tensor<2xf32>, sym_name = "w"}> : () -> ()
@@ -48,11 +54,12 @@ module {
     %y = tile.launch @tilewright_kernels::@k(%x, %w) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     %v = tensor.expand_shape %y [[0, 1]] output_shape [1, 2] : tensor<2xf32> into tensor<1x2xf32>
     %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
-    %f = "foreign.op"() : () -> tensor<2xf32>
+    %f = "foreign.op"() : () -> tensor<2xf32> loc("theirs")
     %z = tile.launch @tilewright_kernels::@l(%v, %c, %f)
         : (tensor<1x2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %b = "hal.tensor.barrier"(%z, %fence) : (tensor<2xf32>, !hal.fence) -> tensor<2xf32>
-    %r = "hal.tensor.export"(%b) : (tensor<2xf32>) -> !hal.buffer_view
+    %u = tensor.expand_shape %z [[0, 1]] output_shape [1, 2] : tensor<2xf32> into tensor<1x2xf32>
+    %b = "hal.tensor.barrier"(%u, %fence) : (tensor<1x2xf32>, !hal.fence) -> tensor<1x2xf32>
+    %r = "hal.tensor.export"(%b) : (tensor<1x2xf32>) -> !hal.buffer_view
     return %r : !hal.buffer_view
   }
 }

@@ -1,6 +1,7 @@
 """Every operator in every type, rank and form: right, and in our kernels.
 
 Cases are compiled by the dozen, as independent parts of one model, which is also how small kernels get packed together.
+On the simulated device, one case of each operator and type: the random graphs of `test_simulated_graphs.py` are more.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+import tilewright
 from compiled import Compiled, ahead, compiled
-from tilewright.fuzz.judge import VIEWS
+from tilewright.fuzz.judge import VIEWS, simulate
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
@@ -36,6 +38,16 @@ def _op(identifier: str) -> str:
 
 
 _BATCHES = _batches()
+
+
+def _simulated_batches() -> dict[str, Sequence[OpCase]]:
+    """Of each operator in each type the last case: the highest rank, whose dims are broadcast or kept."""
+    last = list({case.id.partition("-r")[0]: case for case in op_table()}.values())
+    starts = range(0, len(last), _CASES_PER_MODEL)
+    return {f"{last[start].id}": last[start : start + _CASES_PER_MODEL] for start in starts}
+
+
+_SIMULATED_BATCHES = _simulated_batches()
 
 
 @dataclass
@@ -92,3 +104,17 @@ def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _O
     outcome = outcome_of(batch)
     assert outcome.not_ours == []
     assert outcome.foreign_launches == 0
+
+
+@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+@pytest.mark.parametrize("batch", _SIMULATED_BATCHES)
+def test_operator_is_right_on_a_gpu(batch: str) -> None:
+    """And runs there in our kernels, in which no detector finds anything."""
+    cases = _SIMULATED_BATCHES[batch]
+    arrays = [array for case in cases for array in case.inputs]
+    ran = simulate(merge({case.id: case.model for case in cases}), arrays, target="sim:h200", dump_dir=None)
+    assert [
+        message for case, y in zip(cases, ran.outputs, strict=True) if (message := _mistake(case, y))
+    ] == []
+    assert ran.incomplete == frozenset()
+    assert [left for left in ran.report.left_to_iree if left.op not in VIEWS] == []

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import tilewright
 from click.testing import CliRunner
 from onnx import ModelProto
 from tilewright.cli import cli
-from tilewright.errors import TilewrightError
+from tilewright.errors import SimulationError, TilewrightError
 from tilewright.fuzz import command
 from tilewright.fuzz.builder import ModelBuilder
 from tilewright.fuzz.graphs import pairs, random_graph
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
-from tilewright.fuzz.hunt import Finding, Judge, Outcome
+from tilewright.fuzz.hunt import GRAPHS_PER_MODULE, Finding, Judge, Outcome
 from tilewright.fuzz.judge import Expected as Expectation
-from tilewright.fuzz.judge import Verdict, compare, operators
+from tilewright.fuzz.judge import Verdict, compare, judge, operators
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.shrink import shrink
 from tilewright.fuzz.summary import as_text, summarize
@@ -76,6 +77,30 @@ def test_a_verdict_holds_errors_and_coverage() -> None:
     assert (
         compare(expected, [y * np.nan for y in right], _report(taken=9, left=1))["a"].kind == "wrong numbers"
     )
+
+
+@pytest.mark.parametrize("part", ["a", ""])
+def test_a_part_that_iree_computes_is_not_compared(part: str) -> None:
+    model = random_graph(0)
+    expected = {"a": Expectation.of(model, 0)}
+    invented = [np.zeros_like(y) for y in expected["a"].outputs]
+    verdict = compare(expected, invented, _report(taken=9, left=1), incomplete=frozenset({part}))["a"]
+    assert (verdict.failed, verdict.has_share, verdict.counts) == (False, True, False)
+
+
+@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+def test_graphs_are_judged_on_a_simulated_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    models, seeds = {"g3": random_graph(3), "g5": random_graph(5)}, {"g3": 3, "g5": 5}
+    for verdict in judge(models, seeds, target="sim:h200").values():
+        assert (verdict.kind, verdict.message, verdict.counts) == ("passed", "", True)
+
+    def find(*arguments: Any) -> None:
+        raise SimulationError("kernel k: race: llvm.load at g3/v1")
+
+    monkeypatch.setattr("tilewright.fuzz.judge.simulate_program", find)
+    assert {v.message for v in judge(models, seeds, target="sim:h200").values()} == {
+        "kernel k: race: llvm.load at g3/v1"
+    }
 
 
 def test_where_all_digits_cancel_rounding_is_no_error() -> None:
@@ -157,10 +182,12 @@ def test_what_fails_only_in_company_is_one_finding(tmp_path: Path, monkeypatch: 
 def test_the_summary_counts() -> None:
     good, little = Verdict(kind="passed", taken=9, eligible=9), Verdict(kind="passed", taken=1, eligible=3)
     bad = Verdict(kind="hang", message="took longer")
-    outcome = Outcome({1: good, 2: little, 3: bad}, findings=[Finding((3,), bad)])
-    summary = summarize(outcome, seeds=range(1, 4), target="cpu", seconds=1.0)
-    assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (3, 2, 1)
-    assert summary["seeds_below_the_share"] == [2]
+    partial = Verdict(kind="passed", taken=9, eligible=9, is_compared=False)
+    outcome = Outcome({1: good, 2: little, 3: bad, 4: partial}, findings=[Finding((3,), bad)])
+    summary = summarize(outcome, target="cpu", seconds=1.0)
+    assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (4, 3, 1)
+    assert summary["seeds"] == [1, 5]
+    assert (summary["seeds_below_the_share"], summary["not_compared"]) == ([2], 1)
     assert summary["failures_by_kind"] == {"hang": 1}
     assert "1 x hang" in as_text(summary)
     json.dumps(summary)
@@ -186,7 +213,8 @@ def test_a_planted_bug_leaves_a_small_model_and_the_command(
         s for s in range(1000) if _has(random_graph(s), "Tanh") and len(random_graph(s).graph.node) < 5
     )
     said: list[str] = []
-    command.fuzz(range(seed, seed + 1), target="cpu", jobs=1, out=tmp_path, small=True, say=said.append)
+    seeds = range(seed, seed + 1)
+    command.fuzz(seeds, target="cpu", jobs=1, seconds=None, out=tmp_path, small=True, say=said.append)
     folder = tmp_path / f"crash-{seed}"
     # Nothing that a process which died left behind.
     assert {path.name for path in folder.iterdir()} == {
@@ -213,6 +241,18 @@ def _worker(planted: str, folder: Path, *, module: str, limit_seconds: float) ->
 def test_seeds_that_are_no_range_are_refused() -> None:
     result = CliRunner().invoke(cli, ["fuzz", "--seeds", "7"])
     assert result.exit_code == 2 and "A:B" in result.output
+
+
+def test_a_device_that_is_none_is_refused() -> None:
+    result = CliRunner().invoke(cli, ["fuzz", "--device", "h200"])
+    assert result.exit_code == 1 and "sim:GPU" in result.output
+
+
+def test_no_more_graphs_are_begun_after_the_time(tmp_path: Path) -> None:
+    options = ["--seeds", "0:4000", "--seconds", "0.1", "--jobs", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli, ["fuzz", *options])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "summary.json").read_text())["seeds"] == [0, GRAPHS_PER_MODULE]
 
 
 @pytest.mark.parametrize("content", [None, b"no model"])

@@ -100,8 +100,13 @@ private:
     else if (matchPattern(value, m_Constant(&constant)))
       describe(constant, tensor);
     else
-      tensor["op"] = name;
+      describe(*op, tensor);
     return tensor;
+  }
+
+  static void describe(Operation &foreign, json::Object &tensor) {
+    tensor["op"] = foreign.getName().getStringRef();
+    tensor["loc"] = textOf(LocationAttr(foreign.getLoc()));
   }
 
   static void describe(DenseElementsAttr constant, json::Object &tensor) {
@@ -141,6 +146,12 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
     return step;
   }
 
+  /// The tensor that a kernel makes may have another shape than the program's result.
+  static json::Object describeResult(Value result, Tensors &tensors) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
+    return json::Object{{"tensor", tensors.idOf(result)}, {"shape", json::Array(shape)}};
+  }
+
   void runOnOperation() override {
     markAllAnalysesPreserved();
     kernels.clear();
@@ -158,7 +169,7 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
         steps.push_back(describe(launch, tensors));
       for (Value result : function.getBody().front().getTerminator()->getOperands())
         if (Operation *op = result.getDefiningOp(); op && op->getName().getStringRef() == "hal.tensor.export")
-          results.push_back(tensors.idOf(op->getOperand(0)));
+          results.push_back(describeResult(op->getOperand(0), tensors));
       json::Object flow{{"launches", std::move(steps)}, {"results", std::move(results)}};
       flow["tensors"] = tensors.take();
       flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));

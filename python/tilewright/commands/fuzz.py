@@ -15,7 +15,13 @@ from tilewright.errors import TilewrightError
     "--seeds", default="0:256", show_default=True, metavar="A:B", help="Random graphs of these seeds."
 )
 @click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@click.option(
+    "--device", metavar="sim:GPU", help="Run the kernels on a simulated GPU, say sim:h200, instead of here."
+)
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), help="Begin no more graphs after this time."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for reproducers and summary.json.")
 @click.option(
     "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."
@@ -31,7 +37,9 @@ from tilewright.errors import TilewrightError
 def fuzz(
     seeds: str,
     target: str,
+    device: str | None,
     jobs: int | None,
+    seconds: float | None,
     out: Path | None,
     shrink: bool,
     replay: Path | None,
@@ -39,6 +47,8 @@ def fuzz(
     corpus: Path | None,
 ) -> None:
     """Hold random models to float64, and the front end to clean errors on broken ones."""
+    from tilewright.simulated import simulated_target
+
     try:
         from tilewright.fuzz import command
     except ModuleNotFoundError as error:
@@ -46,6 +56,9 @@ def fuzz(
             f"the judge needs {error.name}", hint="pip install 'tilewright[compare]'"
         ) from None
 
+    if device is not None:
+        simulated_target(device)
+        target = device
     first, end = _range(seeds)
     if replay is not None:
         command.replay(replay, seed=first, target=target, say=click.echo)
@@ -56,7 +69,13 @@ def fuzz(
         )
     else:
         summary = command.fuzz(
-            range(first, end), target=target, jobs=jobs, out=out, small=shrink, say=click.echo
+            range(first, end),
+            target=target,
+            jobs=jobs,
+            seconds=seconds,
+            out=out,
+            small=shrink,
+            say=click.echo,
         )
         failures = len(summary["failures"])
     if failures:

@@ -34,24 +34,18 @@ def run_simulated(
     dims: dict[str, int],
 ) -> None:
     """Compiles for the GPU and runs the kernels on the simulated one; what they did goes to stdout."""
-    from tilewright.simulated import simulate_program
+    from tilewright.simulated import simulate_program, simulated_target
 
-    kind, _, name = device.partition(":")
-    if kind != "sim" or not name:
-        raise click.BadParameter(
-            f"'{device}' is not of the form sim:GPU, say sim:h200", param_hint="--device"
-        )
+    target = simulated_target(device)
     refuse_compiled(model, "a compiled program has no kernels to simulate")
     with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
         dump = options.dump_dir or Path(folder)
-        program = compile_model(
-            model, name if Path(name).exists() else f"cuda:{name}", replace(options, dump_dir=dump)
-        )
+        program = compile_model(model, target, replace(options, dump_dir=dump))
         simulated = simulate_program(program, dump, arrays(program, files, seed, dims))
     for report in simulated.kernels:
         click.echo(report.summary())
     if simulated.outputs is None:
-        left = ", ".join(simulated.invented) or "all of it"
+        left = ", ".join(map(str, simulated.invented)) or "all of it"
         tell(f"note: no outputs, because IREE computes a part ({left}); kernels read random numbers there")
         return
     print_outputs(program, simulated.outputs)

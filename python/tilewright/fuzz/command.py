@@ -27,7 +27,14 @@ Say = Callable[[str], None]
 
 
 def fuzz(
-    seeds: range, *, target: str, jobs: int | None, out: Path | None, small: bool, say: Say
+    seeds: range,
+    *,
+    target: str,
+    jobs: int | None,
+    seconds: float | None,
+    out: Path | None,
+    small: bool,
+    say: Say,
 ) -> dict[str, Any]:
     """Judges the random graphs of the seeds, reproduces what fails, and gives the summary."""
     started = time.perf_counter()
@@ -39,8 +46,8 @@ def fuzz(
             advance(len(outcome.findings), len(outcome.verdicts) - done)
             done = len(outcome.verdicts)
 
-        outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress)
-    summary = summarize(outcome, seeds=seeds, target=target, seconds=time.perf_counter() - started)
+        outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress, seconds=seconds)
+    summary = summarize(outcome, target=target, seconds=time.perf_counter() - started)
     say(as_text(summary))
     _keep(summary, out)  # Making small models takes minutes, and may be interrupted.
     folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if outcome.findings else out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +20,8 @@ from tilewright.process import Worker, WorkerDied, WorkerTooSlow
 
 # The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
 GRAPHS_PER_MODULE = 16
-# A compile takes a second or two; a machine may be busy.
-LIMIT_SECONDS = 120.0
+# A compile takes a second or two, with a simulated device behind it some seconds; a machine may be busy.
+LIMIT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,20 @@ class Judge:
         return answer
 
 
-def hunt(seeds: Sequence[int], *, target: str, jobs: int, progress: Callable[[Outcome], None]) -> Outcome:
-    """Judges all seeds; `progress` is called with what is known so far."""
+def hunt(
+    seeds: Sequence[int],
+    *,
+    target: str,
+    jobs: int,
+    progress: Callable[[Outcome], None],
+    seconds: float | None = None,
+) -> Outcome:
+    """Judges all seeds, or the first module and as many as are begun within so many seconds.
+
+    `progress` is called with what is known so far.
+    """
     outcome = Outcome()
+    end = math.inf if seconds is None else time.monotonic() + seconds
     local = threading.local()
     judges: list[Judge] = []
     batches = [seeds[start : start + GRAPHS_PER_MODULE] for start in range(0, len(seeds), GRAPHS_PER_MODULE)]
@@ -107,6 +120,8 @@ def hunt(seeds: Sequence[int], *, target: str, jobs: int, progress: Callable[[Ou
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
 
         def judged(batch: Sequence[int]) -> Outcome:
+            if batch[0] != seeds[0] and time.monotonic() > end:
+                return Outcome()
             if not hasattr(local, "judge"):
                 local.judge = Judge(Path(folder), target=target)
                 judges.append(local.judge)

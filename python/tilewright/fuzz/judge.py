@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tilewright.fuzz.conditioning import rounded_reference
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.report import Report
+from tilewright.simulated import simulate_program, simulated_target
 
 # Plans depend on it; as many as the tests' machine may have.
 THREADS = 2
@@ -45,15 +47,22 @@ class Verdict:
     tolerance: float = 0.0
     taken: int = 0
     eligible: int = 0
+    is_compared: bool = True
+    """Not where IREE computes a part of it, which the simulated device does not."""
 
     @property
     def failed(self) -> bool:
         return self.kind != "passed"
 
     @property
-    def counts(self) -> bool:
+    def has_share(self) -> bool:
         """Whether enough of it ran in our kernels for it to test them."""
         return self.eligible > 0 and self.taken >= LEAST_SHARE * self.eligible
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tests our kernels."""
+        return self.is_compared and self.has_share
 
     def same_failure(self, other: Verdict) -> bool:
         """Whether the two fail alike; numbers and names in a message may differ."""
@@ -103,7 +112,10 @@ def judge(
     target: str,
     dump_dir: Path | None = None,
 ) -> dict[str, Verdict]:
-    """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise."""
+    """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise.
+
+    The target may be a simulated device, as `sim:h200`: what it finds is an error, too.
+    """
     verdicts: dict[str, Verdict] = {}
     expected: dict[str, Expected] = {}
     for name, model in models.items():
@@ -114,31 +126,66 @@ def judge(
     judged = {name: models[name] for name in expected}
     if not judged:
         return verdicts
+    arrays = [array for part in expected.values() for array in part.inputs]
+    run = simulate if target.startswith("sim:") else run_here
     try:
-        program = compile(merge(judged), target, threads=[THREADS], strict=True, dump_dir=dump_dir)
-        outputs = program(*(array for part in expected.values() for array in part.inputs))
-        return verdicts | compare(expected, outputs, program.metadata.report)
+        ran = run(merge(judged), arrays, target=target, dump_dir=dump_dir)
+        return verdicts | compare(expected, ran.outputs, ran.report, incomplete=ran.incomplete)
     except Exception as error:
         return verdicts | dict.fromkeys(judged, Verdict(kind="error", message=_one_line(error)))
 
 
-def compare(expected: Mapping[str, Expected], outputs: Sequence[Array], report: Report) -> dict[str, Verdict]:
-    """The verdict on each part of a merged model, of which these are the outputs."""
+@dataclass(frozen=True)
+class Ran:
+    """A merged model that was compiled and run."""
+
+    outputs: Sequence[Array]
+    report: Report
+    incomplete: frozenset[str] = frozenset()
+    """Parts of which IREE computes something that was not run; "" is any of them. Their outputs mean nothing."""
+
+
+def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
+    """Raises what the compiler and the runtime raise."""
+    program = compile(model, target, threads=[THREADS], strict=True, dump_dir=dump_dir)
+    return Ran(program(*arrays), program.metadata.report)
+
+
+def simulate(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
+    """On the simulated device `sim:GPU`. Raises what the compiler raises, and what a detector finds."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
+        dump = dump_dir or Path(folder)
+        program = compile(model, simulated_target(target), strict=True, dump_dir=dump)
+        ran = simulate_program(program, dump, arrays)
+    incomplete = {part_of(left.location) for left in ran.invented} if ran.kernels else {""}
+    return Ran(ran.results, program.metadata.report, frozenset(incomplete))
+
+
+def compare(
+    expected: Mapping[str, Expected],
+    outputs: Sequence[Array],
+    report: Report,
+    *,
+    incomplete: frozenset[str] = frozenset(),
+) -> dict[str, Verdict]:
+    """The verdict on each part of a merged model, of which these are the outputs; `incomplete` ones pass."""
     coverage = Coverage.of(report)
     rest = iter(outputs)
     verdicts = {}
     for name, part in expected.items():
-        worst, limit = part.judged(list(itertools.islice(rest, len(part.outputs))))
-        wrong = not worst <= limit
-        verdicts[name] = Verdict(
-            kind="wrong numbers" if wrong else "passed",
-            message=f"{worst:.1e} from float64, at most {limit:.1e}" if wrong else "",
-            error=worst,
-            tolerance=limit,
-            taken=coverage.taken[name],
-            eligible=coverage.eligible[name],
-        )
+        own = list(itertools.islice(rest, len(part.outputs)))
+        is_known = not incomplete & {name, ""}
+        verdict = _compared(part, own) if is_known else Verdict(kind="passed", is_compared=False)
+        verdicts[name] = replace(verdict, taken=coverage.taken[name], eligible=coverage.eligible[name])
     return verdicts
+
+
+def _compared(part: Expected, outputs: Sequence[Array]) -> Verdict:
+    worst, limit = part.judged(outputs)
+    if not worst <= limit:
+        message = f"{worst:.1e} from float64, at most {limit:.1e}"
+        return Verdict(kind="wrong numbers", message=message, error=worst, tolerance=limit)
+    return Verdict(kind="passed", error=worst, tolerance=limit)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
 
 # Of a model alone, after those of many at once: what hangs, hangs.
-_LIMIT_SECONDS = 30.0
+_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool
             "--seeds",
             f"{seed}:{seed + 1}",
         ]
-        line = shlex.join([*command, "--target", target])
+        option = "--device" if target.startswith("sim:") else "--target"
+        line = shlex.join([*command, option, target])
         (path / "README").write_text(f"{finding.verdict.kind}: {finding.verdict.message}\n{line}\n")
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import platform
 from collections import Counter
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,28 +19,28 @@ _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "o
 TOLERANCES = frozenset(tolerance(dtype) for dtype in NUMPY_TYPES.values())
 
 
-def summarize(outcome: Outcome, *, seeds: Sequence[int], target: str, seconds: float) -> dict[str, Any]:
+def summarize(outcome: Outcome, *, target: str, seconds: float) -> dict[str, Any]:
     """Every figure. A graph counts if at least 90% of what some kernel has to run ran in ours."""
     verdicts = list(outcome.verdicts.values())
     passed = [verdict for verdict in verdicts if not verdict.failed]
     counted = [verdict for verdict in passed if verdict.counts]
     nothing = [verdict for verdict in passed if not verdict.eligible]
     eligible = sum(verdict.eligible for verdict in passed)
+    below = [s for s, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.has_share]
     pair_counts = {f"{op} {dtype}": outcome.operators[f"{op} {dtype}"] for op, dtype in pairs()}
     return {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **_versions()},
         "target": target,
-        "seeds": [seeds[0], seeds[-1] + 1],
+        "seeds": [min(outcome.verdicts), max(outcome.verdicts) + 1],
         "seconds": round(seconds),
         "graphs": len(verdicts),
         "passed": len(passed),
         "passed_and_counted": len(counted),
         "nothing_to_run": len(nothing),
-        "below_the_share": len(passed) - len(counted) - len(nothing),
-        "seeds_below_the_share": [
-            seed for seed, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.counts
-        ],
+        "below_the_share": len(below),
+        "seeds_below_the_share": below,
+        "not_compared": sum(not verdict.is_compared for verdict in passed),
         "ops_eligible": eligible,
         "ops_in_our_kernels": sum(verdict.taken for verdict in passed),
         # Of those that are held to the bound of a type; the others lose their digits in any evaluation.
@@ -67,7 +66,8 @@ def as_text(summary: dict[str, Any]) -> str:
     lines = [
         f"{summary['graphs']} graphs, {summary['passed']} passed, in {summary['seconds']} s",
         f"{summary['passed_and_counted']} had at least {LEAST_SHARE:.0%} of their ops in our kernels, "
-        f"{summary['below_the_share']} had less, {summary['nothing_to_run']} had nothing to run",
+        f"{summary['below_the_share']} had less, {summary['nothing_to_run']} had nothing to run, "
+        f"{summary['not_compared']} were not compared, because IREE runs a part",
         f"ops in our kernels: {taken} of {eligible} ({taken / max(1, eligible):.2%})",
         f"{len(summary['operators'])} pairs of operator and type; the rarest: "
         + ", ".join(f"{name} {count}" for name, count in rare),

@@ -1,0 +1,29 @@
+"""Random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
+
+As many as five minutes allow; `tilewright fuzz --device sim:h200` judges more. See docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import tilewright
+from tilewright.fuzz.hunt import hunt
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+_SECONDS = 300.0
+_MOST_SEEDS = range(1 << 16)
+# Of the others IREE computes a part, which is not simulated.
+_LEAST_SHARE_OF_GRAPHS = 0.85
+
+
+def test_random_graphs_match_float64_and_no_detector_fires() -> None:
+    cores = len(os.sched_getaffinity(0))
+    outcome = hunt(
+        _MOST_SEEDS, target="sim:h200", jobs=cores, progress=lambda outcome: None, seconds=_SECONDS
+    )
+    assert outcome.findings == []
+    counted = sum(verdict.counts for verdict in outcome.verdicts.values())
+    assert counted >= _LEAST_SHARE_OF_GRAPHS * len(outcome.verdicts) > 0
