@@ -142,3 +142,27 @@ def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
     model = onnx.load(external, load_external_data=False)
     with pytest.raises(tilewright.ModelError, match=r"onnx\.load"):
         tilewright.compile(model)
+
+
+def test_functions_of_a_model_are_inlined(large: Array) -> None:
+    """One calls another, with a weight, and under names that its caller has, too."""
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+    twice = helper.make_function(
+        "own", "twice", ["x"], ["y"], [helper.make_node("Add", ["x", "x"], ["y"])], opsets[:1]
+    )
+    scaled = helper.make_function(
+        "own",
+        "scaled",
+        ["x", "w"],
+        ["z"],
+        [helper.make_node("Mul", ["x", "w"], ["y"]), helper.make_node("twice", ["y"], ["z"], domain="own")],
+        opsets,
+    )
+    nodes = [
+        helper.make_node("scaled", ["x", "w"], ["z"], domain="own"),
+        helper.make_node("twice", ["z"], ["y"], domain="own"),
+    ]
+    tensors = [numpy_helper.from_array(large, "w")]
+    graph = helper.make_graph(nodes, "g", [value("x", [SIZE])], [value("y", [SIZE])], tensors)
+    model = helper.make_model(graph, functions=[scaled, twice], opset_imports=opsets, ir_version=9)
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(large)[0], 4 * large * large, rtol=1e-6)

@@ -18,7 +18,9 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 
 from tilewright.errors import ModelError
 from tilewright.frontends.scatters import ROWS_IN_BOUNDS
-from tilewright.iree.quantised import spell_out_quantised
+from tilewright.iree.functions import inline_functions, spell_out_functions
+from tilewright.iree.miscomputed import spell_out_miscomputed
+from tilewright.iree.shapes import fold_shapes
 from tilewright.iree.unsigned import keep_signs
 
 
@@ -40,9 +42,14 @@ class Imported:
 def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     """Checks, infers shapes, rewrites what would give other numbers, imports; stubs become parameters in `scope`."""
     model = onnx.ModelProto.FromString(data)
+    inline_functions(model)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
-    for rewrite in (spell_out_quantised, keep_signs):
+    if spell_out_functions(model):
+        _infer_shapes(model, taken_out)
+    while fold_shapes(model):
+        _infer_shapes(model, taken_out)
+    for rewrite in (spell_out_miscomputed, keep_signs):
         if rewrite(model):
             _infer_shapes(model, taken_out)
     info = onnx_importer.ModelInfo(model)

@@ -1,13 +1,14 @@
-"""Quantised ops of which IREE's importer computes other numbers than ONNX says, rewritten as ops that it knows.
+"""Ops of which IREE's importer computes other numbers than ONNX says, rewritten as ops that it knows.
 
-A MatMulInteger with a zero point for each row, which it takes as one for each column, and a QLinearConv with a scale or
-a zero point for each channel, of which it takes one.
+A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
+a zero point for each channel, of which it takes one; a DepthToSpace of mode CRD, whose channels it parts as if they
+were blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from tilewright.errors import ModelError
 Shapes = dict[str, list[int]]
 
 
-def spell_out_quantised(model: onnx.ModelProto) -> bool:
+def spell_out_miscomputed(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
     return _rewrite_graph(model.graph, {})
 
@@ -69,13 +70,21 @@ class _Operation:
     def shape(self, place: int) -> list[int]:
         """Of an input. Whether it is one number decides what the op means, so it must be known."""
         known = self._shapes.get(self.inputs[place])
-        if known is None:
-            raise ModelError(
-                f"the shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
-                where=f"'{self._node.name}'",
-                hint="declare it in the graph's value_info",
-            )
-        return known
+        return self._unknown(place) if known is None else known
+
+    def static_shape(self, place: int) -> list[int]:
+        shape = self.shape(place)
+        return self._unknown(place) if -1 in shape else shape
+
+    def _unknown(self, place: int) -> NoReturn:
+        raise ModelError(
+            f"the shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
+            where=f"'{self._node.name}'",
+            hint="declare it in the graph's value_info",
+        )
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        return next((helper.get_attribute_value(a) for a in self._node.attribute if a.name == name), default)
 
     def varies(self, place: int) -> bool:
         """Whether an input is there and has more than one number."""
@@ -146,7 +155,21 @@ def _convolve_dequantised(operation: _Operation) -> bool:
     return True
 
 
+def _spread_channels(operation: _Operation) -> bool:
+    """Channels outermost, then the two dims of a block, each of which becomes part of a dim of the image."""
+    if operation.attribute("mode", b"DCR") != b"CRD":
+        return False
+    side = operation.attribute("blocksize")
+    batch, channels, rows, columns = operation.static_shape(0)
+    left = channels // side**2
+    parted = operation.reshape(operation.inputs[0], [batch, left, side, side, rows, columns])
+    turned = operation.make("Transpose", parted, perm=[0, 1, 4, 2, 5, 3])
+    operation.finish("Identity", operation.reshape(turned, [batch, left, rows * side, columns * side]))
+    return True
+
+
 _REWRITES: dict[str, Callable[[_Operation], bool]] = {
+    "DepthToSpace": _spread_channels,
     "MatMulInteger": _take_off_zero_points_of_rows,
     "QLinearConv": _convolve_dequantised,
 }
