@@ -5,6 +5,7 @@
 #include "passes/cost/WarpPasses.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/Work.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <numeric>
@@ -19,6 +20,7 @@ constexpr double kClearly = 0.97;           ///< of the time before, for another
 constexpr double kRoughness = 1.25;         ///< predictions are no closer than this: within it fewer bytes decide
 constexpr double kHardlyLonger = 1.03;      ///< of that time, to move fewer bytes but some more than once
 constexpr double kFewer = 0.99;             ///< of the bytes before, for another shape to be taken
+constexpr double kSmoother = 1.05;          ///< of its time, for rows that do not meet in banks of shared memory
 constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
 constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
 constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
@@ -29,6 +31,7 @@ struct NestPoints {
   double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
   int64_t accumulators = 0;
   bool reducesVector = false;
+  llvm::SmallSet<int64_t, 4> elements, kept; ///< bytes of one, of all that varies along the vector dim; in shared memory
 };
 
 class BlockEnumerator {
@@ -77,11 +80,11 @@ private:
       for (const RootAccess &access : root.accesses) {
         bool first = space.readingNests(access.tensor).empty() || space.readingNests(access.tensor)[0] == root.nest;
         (access.producer < 0 && first ? nest.globalLoads : nest.sharedLoads) += 1;
-        see(root, access.map, access.tensor, access.producer < 0);
+        see(root, access.map, access.tensor, access.producer < 0, space.readingNests(access.tensor).size() > 1);
       }
       const TensorExpr &own = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(own.op->getResults(), own.results))
-        see(root, map, result, llvm::is_contained(space.outputs, result));
+        see(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
       double points = std::max<double>(1, own.domainSize());
       for (unsigned id : root.evaluated) {
         const TensorExpr &expr = graph.exprs()[id];
@@ -98,14 +101,18 @@ private:
   }
 
   /// Notes how wide an access along the vector dim may be.
-  void see(const PartRoot &root, AffineMap map, Value tensor, bool isGlobal) {
+  void see(const PartRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t dim = llvm::find(root.dims, space.vector) - root.dims.begin();
     if (space.vector < 0 || dim == static_cast<int64_t>(root.dims.size()) || !map.isFunctionOfDim(dim))
       return;
     contiguous &= type.getRank() > 0 && unitStrideDim(map.getResult(type.getRank() - 1)) == dim;
+    int64_t bytes = tile::elementBytes(type.getElementType());
     if (isGlobal)
-      widest = std::max(widest, tile::elementBytes(type.getElementType()));
+      widest = std::max(widest, bytes);
+    nests[root.nest].elements.insert(bytes);
+    if (!isGlobal || isReadAgain)
+      nests[root.nest].kept.insert(bytes);
   }
 
   //===--------------------------------------------------------------------===//
@@ -210,10 +217,13 @@ private:
     return space.threads * kScratchBytes * (space.group > 0 ? 1 : lanes);
   }
 
-  int64_t chooseLanes() const {
+  int64_t chooseLanes() const { return lanesOf(widest); }
+
+  /// The elements that a thread takes at once, where the widest has so many bytes.
+  int64_t lanesOf(int64_t bytes) const {
     if (space.vector < 0 || !contiguous)
       return 1;
-    int64_t count = std::min(kMostLanes, kAccessBytes / std::min(widest, kAccessBytes));
+    int64_t count = std::min(kMostLanes, kAccessBytes / std::min(bytes, kAccessBytes));
     while (space.extents[space.vector] % count != 0)
       count /= 2;
     return count;
@@ -296,11 +306,24 @@ private:
                            std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors)), /*distance=*/1, rows};
                int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
                share.passes = warpPasses(group, rowBytes, lanes * widest);
+               share.passes.shared = sharedPasses(nest, share.passes.wholeSectors);
                // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
                if (!share.passes.wholeSectors)
                  share.passes.global = 1;
                return share;
              });
+  }
+
+  /// Of the worst access of a nest to what lies in shared memory: to all where tiles are copied there.
+  double sharedPasses(const NestPoints &nest, bool keptAlone) const {
+    int64_t most = 0;
+    for (int64_t bytes : nest.elements)
+      most = std::max(most, bytes);
+    double passes = 1;
+    int64_t length = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false));
+    for (int64_t bytes : keptAlone ? nest.kept : nest.elements)
+      passes = std::max(passes, warpPasses(space.group, length * bytes, lanesOf(most) * bytes).shared);
+    return passes;
   }
 
   /// Neighbouring threads take neighbouring columns; those that are left share the column.
@@ -507,14 +530,40 @@ static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
   return best;
 }
 
+/// Whether rows of a warp meet in banks of shared memory.
+static bool conflicts(const BlockCandidate &candidate) {
+  return llvm::any_of(candidate.work.nests, [](const NestWork &nest) { return nest.sharedPasses > 1; });
+}
+
+static double kernelSeconds(const BlockCandidate &candidate, const Target &target) {
+  return target.launchSeconds + candidate.latency.seconds;
+}
+
+/// The quickest without conflicts that moves no more than `chosen`, if it is hardly slower; else that one.
+static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t chosen, const Target &target) {
+  if (!conflicts(candidates[chosen]))
+    return chosen;
+  const BlockCandidate &before = candidates[chosen];
+  double bytes = std::max(before.work.movedBytes, kHardlyRepeated * before.work.bytes);
+  double most = kSmoother * kernelSeconds(before, target);
+  int64_t best = chosen;
+  for (auto [i, candidate] : llvm::enumerate(candidates)) {
+    double seconds = kernelSeconds(candidate, target);
+    if (!candidate.discarded.empty() || conflicts(candidate) || candidate.work.movedBytes > bytes || seconds >= most)
+      continue;
+    best = i;
+    most = seconds;
+  }
+  return best;
+}
+
 int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
   if (!candidates.empty() && candidates.front().composition == Composition::sums)
     return 0;
   int64_t best = quickestBlock(candidates);
   if (best < 0)
     return best;
-  auto kernel = [&](const BlockCandidate &candidate) { return target.launchSeconds + candidate.latency.seconds; };
-  double least = kernel(candidates[best]);
+  double least = kernelSeconds(candidates[best], target);
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     const BlockWork &work = candidate.work, &before = candidates[best].work;
     if (!candidate.discarded.empty())
@@ -524,10 +573,10 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
     bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
     bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
     bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
-    if (better && kernel(candidate) <= (once ? kRoughness : kHardlyLonger) * least)
+    if (better && kernelSeconds(candidate, target) <= (once ? kRoughness : kHardlyLonger) * least)
       best = i;
   }
-  return best;
+  return withoutConflicts(candidates, best, target);
 }
 
 void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,

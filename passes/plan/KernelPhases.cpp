@@ -3,6 +3,8 @@
 #include "passes/cost/GridPartition.h"
 #include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/SettleMicroKernels.h"
+#include "passes/plan/TileSizes.h"
+#include "passes/plan/Work.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -48,6 +50,8 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &read
 }
 
 namespace {
+constexpr double kClearly = 0.97; ///< of the time in blocks as they are, for blocks of another size
+
 class GridJoiner {
 public:
   GridJoiner(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions, bool allowed)
@@ -107,6 +111,14 @@ private:
       return decline(producers, decisions.kernels[reader], why);
     }
     GridPartition cut = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true});
+    double most = cut.kernels.size() > 1 ? aloneSeconds(producers) + aloneSeconds(decisions.kernels[reader])
+                                         : kClearly * cut.kernels.front().seconds;
+    if (std::optional<Joining> alike = allowed ? inBlocksAlike(both, most) : std::nullopt) {
+      for (auto [own, planned] : llvm::zip(both, alike->parts))
+        decisions.parts[own] = std::move(planned);
+      carryOut(both, alike->stages, alike->kernel, kernel, reader);
+      return true;
+    }
     if (cut.kernels.size() > 1) {
       if (allowed)
         why.wouldChange = "a launch that costs more, or blocks that take less";
@@ -115,6 +127,88 @@ private:
     }
     carryOut(both, *stages, cut.kernels.front(), kernel, reader);
     return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Blocks of one size
+  //===--------------------------------------------------------------------===//
+
+  /// Parts of one kernel, planned for blocks of as many threads.
+  struct Joining {
+    std::vector<PlannedPart> parts;
+    std::vector<GridStage> stages;
+    GridKernel kernel;
+  };
+
+  /// Each part was planned for blocks of its own size, and the kernel has those of the largest. The size for which all
+  /// together take the least time; nothing if that is not less than `most`.
+  std::optional<Joining> inBlocksAlike(ArrayRef<unsigned> both, double most) {
+    if (llvm::any_of(both, [&](unsigned own) { return contracts(part(own)); }))
+      return std::nullopt;
+    std::optional<Joining> best;
+    for (int64_t threads : {128, 256, 512, 1024}) {
+      std::optional<Joining> joining = inBlocksOf(both, threads);
+      if (!joining || joining->kernel.seconds >= most)
+        continue;
+      most = joining->kernel.seconds;
+      best = std::move(joining);
+    }
+    return best;
+  }
+
+  /// As many of them as the part with most shared memory leaves on an SM, for which the others are chosen anew.
+  std::optional<Joining> inBlocksOf(ArrayRef<unsigned> both, int64_t threads) {
+    std::optional<Joining> joining = inBlocksOf(both, threads, /*resident=*/0);
+    if (joining)
+      joining = inBlocksOf(both, threads, joining->kernel.residentBlocks);
+    return joining;
+  }
+
+  std::optional<Joining> inBlocksOf(ArrayRef<unsigned> both, int64_t threads, int64_t resident) {
+    Joining joining;
+    for (unsigned own : both) {
+      const std::optional<PlannedPart> &planned = inBlocksOf(own, threads, resident);
+      if (!planned)
+        return std::nullopt;
+      joining.parts.push_back(*planned);
+      joining.stages.push_back(stageOf(own, both, planned->space.blockWork));
+    }
+    GridPartition cut = partitionAtGridSync(joining.stages, target, {allowed, /*byCost=*/false});
+    if (cut.kernels.size() > 1)
+      return std::nullopt;
+    joining.kernel = std::move(cut.kernels.front());
+    return joining;
+  }
+
+  /// The quickest blocks of a part of which so many are resident (0: as many as fit); nothing if there are none.
+  const std::optional<PlannedPart> &inBlocksOf(unsigned own, int64_t threads, int64_t resident) {
+    auto [known, isNew] = ofSize.try_emplace({own, threads, resident});
+    std::optional<PlannedPart> &planned = known->second;
+    if (!isNew)
+      return planned;
+    std::vector<BlockCandidate> blocks = blockCandidates(graph, part(own).choice, target, part(own).space);
+    llvm::erase_if(blocks, [&](const BlockCandidate &block) {
+      return block.threads != threads || block.latency.residentBlocks < resident;
+    });
+    for (BlockCandidate &block : blocks) {
+      block.work.mostResident = resident;
+      block.latency = blockLatency(block.work, target);
+    }
+    int64_t best = bestBlock(blocks, target);
+    if (best < 0)
+      return planned;
+    PlannedPart shaped = part(own);
+    if (!takeBlock(graph, shaped.choice, target, shaped.space, blocks[best]).empty())
+      return planned;
+    shaped.work = workOf(graph, shaped.space);
+    shaped.predicted = predictKernel(shaped.work, target);
+    return planned = std::move(shaped);
+  }
+
+  /// Of a kernel as it stands.
+  double aloneSeconds(ArrayRef<unsigned> kernel) const {
+    std::optional<std::vector<GridStage>> stages = stagesOf(kernel);
+    return stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/false}).seconds() : 0;
   }
 
   bool decline(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, const Declined &why) {
@@ -162,19 +256,24 @@ private:
     int64_t threads = threadsOf(parts);
     std::vector<GridStage> stages;
     for (unsigned own : parts) {
-      GridStage &stage = stages.emplace_back();
-      const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
-      stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
-      stage.work = part(own).space.blockWork;
-      // What the proof counts on (countedRegisters), and launch bounds hold the assembler to.
-      stage.work.registers = kUnknownRegisters;
+      GridStage &stage = stages.emplace_back(stageOf(own, parts, part(own).space.blockWork));
       if (contracts(part(own)) && !describeContraction(part(own).space, threads, stage))
         return std::nullopt;
-      for (auto [i, other] : llvm::enumerate(parts))
-        if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
-          stage.producers.push_back(i);
     }
     return stages;
+  }
+
+  GridStage stageOf(unsigned own, ArrayRef<unsigned> parts, const BlockWork &work) const {
+    GridStage stage;
+    const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
+    stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
+    stage.work = work;
+    // What the proof counts on (countedRegisters), and launch bounds hold the assembler to.
+    stage.work.registers = kUnknownRegisters;
+    for (auto [i, other] : llvm::enumerate(parts))
+      if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
+        stage.producers.push_back(i);
+    return stage;
   }
 
   bool describeContraction(const IndexSpace &space, int64_t threads, GridStage &stage) const {
@@ -225,6 +324,8 @@ private:
   Partition &partition;
   Decisions &decisions;
   bool allowed;
+  /// By part, threads of a block and blocks on an SM.
+  std::map<std::tuple<unsigned, int64_t, int64_t>, std::optional<PlannedPart>> ofSize;
 };
 } // namespace
 

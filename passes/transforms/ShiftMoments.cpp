@@ -27,6 +27,7 @@ namespace {
 constexpr int64_t kLeastTile = 64; ///< elements of a contiguous parallel dim in a tile
 constexpr int64_t kLeastPart = 32; ///< elements of a part, whose three sums are then fewer than x by far
 constexpr double kPartShare = 0.9; ///< of the workgroup's memory, for a part; the rest is for its sums
+constexpr int64_t kSpareParts = 4; ///< times as many parts as needed: more, and the sums of parts are worth a view
 
 /// `squares` adds (x - b)^2 up, `total` x; b depends on that and does not change along the reduced dims.
 struct SumOfSquares {
@@ -150,6 +151,19 @@ int64_t countParts(const ReductionSplit &split) {
   return parts;
 }
 
+/// The last dim in as few parts as will do, where whole dims leave many more than that. Their sums read a view of x
+/// then, which nothing that computes x can share a kernel with.
+void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
+  SplitDim &last = split.dims.back();
+  int64_t extent = last.parts, others = countParts(split) / extent;
+  if (others * extent <= kSpareParts * least || what.x.getDefiningOp<linalg::LinalgOp>())
+    return;
+  for (last.parts = std::max<int64_t>(2, std::ceil(least / others)); extent % last.parts != 0;)
+    ++last.parts;
+  if (!canCut(what.total, split.dims))
+    last.parts = extent;
+}
+
 /// The parts are along whole dims, so that the nests of all that reads x agree on its dims: the outermost that leave a
 /// part for which a workgroup has room, and of those as few parts as will do. Nothing where no dims do, as in rows.
 std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target &target) {
@@ -172,6 +186,8 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
       best = split;
     }
   }
+  if (best)
+    cutLastDim(what, least, *best);
   return best;
 }
 

@@ -1,9 +1,18 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s
 
 // Short rows, and many: a thread takes one by itself.
-// CHECK: remark: chosen: thread composition, {{.*}} 1 a row, tiles [128, 8]
+// CHECK: remark: chosen: thread composition, {{.*}} 1 a row, tiles [128, 12]
 // CHECK: remark: warp composition
-func.func @thread_composition(%x: tensor<4096x8xf32>) -> tensor<4096xf32> {
+func.func @thread_composition(%x: tensor<4096x12xf32>) -> tensor<4096xf32> {
+  %zero = arith.constant dense<0.0> : tensor<4096xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<4096x12xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
+  return %s : tensor<4096xf32>
+}
+
+// Rows of 8 words would meet in banks of shared memory, through which a tile of them is copied: two threads take one.
+// CHECK: remark: chosen: warp composition, {{.*}} 2 a row, tiles [64, 8]
+// CHECK: remark: thread composition, {{.*}} tiles [128, 8]
+func.func @rows_that_meet_in_banks(%x: tensor<4096x8xf32>) -> tensor<4096xf32> {
   %zero = arith.constant dense<0.0> : tensor<4096xf32>
   %s = linalg.reduce { arith.addf } ins(%x : tensor<4096x8xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
   return %s : tensor<4096xf32>

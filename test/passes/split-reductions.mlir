@@ -146,6 +146,30 @@ func.func @row_that_is_read_again(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32
   return %y : tensor<1x50000xf32>
 }
 
+// A row that leaves 248 bytes of a block's memory is kept by none: what its threads have summed has no place beside it.
+// CHECK-LABEL: func @row_beside_which_nothing_fits
+// CHECK-NOT: two-phase
+// WHY: remark: {{.*}}one phase: no cut of its dims
+func.func @row_beside_which_nothing_fits(%x: tensor<1x58050xf32>) -> tensor<1x58050xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [#row, #sum], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1x58050xf32>) outs(%z : tensor<1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %o = tensor.empty() : tensor<1x58050xf32>
+  %y = linalg.generic {indexing_maps = [#row, #sum, #row], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<1x58050xf32>, tensor<1xf32>) outs(%o : tensor<1x58050xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.divf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<1x58050xf32>
+  return %y : tensor<1x58050xf32>
+}
+
 // So does it where the sum is of terms that are computed from it.
 // CHECK-LABEL: func @row_whose_squares_are_summed
 // CHECK-NOT: two-phase
