@@ -50,13 +50,6 @@ class SimulatedRow:
     max_rel_error: float | None = None
 
     @property
-    def past_cache(self) -> float | None:
-        """Bytes past the L2 over compulsory bytes."""
-        if self.dram_bytes is None or not self.compulsory_bytes:
-            return None
-        return self.dram_bytes / self.compulsory_bytes
-
-    @property
     def moved(self) -> float | None:
         """Sectors over compulsory bytes."""
         if self.bytes_moved is None or not self.compulsory_bytes:

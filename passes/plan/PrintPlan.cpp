@@ -1,7 +1,7 @@
 // The plan as remarks at the ops it speaks of, for tests and for people.
 #include "passes/Passes.h"
+#include "passes/plan/GraphPass.h"
 #include "passes/plan/GreedyPlanner.h"
-#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,9 +19,9 @@ std::string list(const std::vector<int64_t> &values) {
   return "[" + llvm::join(llvm::map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
 }
 
-class PrintPlan : public impl::PrintPlanBase<PrintPlan> {
+class PrintPlan : public GraphPass<impl::PrintPlanBase<PrintPlan>> {
 public:
-  using PrintPlanBase::PrintPlanBase;
+  using GraphPass::GraphPass;
 
 private:
   void printKernel(const KernelPlan &kernel) {
@@ -51,15 +51,9 @@ private:
           << (edge.recompute ? ", recomputed: " : ": ") << edge.reason;
   }
 
-  void runOnOperation() override {
+  void run(const TensorGraph &graph, const Target &target) override {
     markAllAnalysesPreserved();
-    if (!getOperation().getBody().hasOneBlock())
-      return;
-    FailureOr<Target> found = targetOrError(getOperation(), target);
-    if (failed(found))
-      return signalPassFailure();
-    TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
-    Plan plan = makePlan(graph, cores > 0 ? withCores(*found, cores) : *found);
+    Plan plan = makePlan(graph, cores > 0 ? withCores(target, cores) : target);
     if (json) {
       static llvm::sys::Mutex mutex;
       llvm::sys::ScopedLock lock(mutex);

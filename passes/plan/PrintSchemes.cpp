@@ -1,8 +1,8 @@
 // The composition schemes of each part as remarks, for tests and for people.
 #include "passes/Passes.h"
+#include "passes/plan/GraphPass.h"
 #include "passes/plan/GreedyPlanner.h"
 #include "passes/plan/TileSizes.h"
-#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -15,9 +15,9 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-class PrintSchemes : public impl::PrintSchemesBase<PrintSchemes> {
+class PrintSchemes : public GraphPass<impl::PrintSchemesBase<PrintSchemes>> {
 public:
-  using PrintSchemesBase::PrintSchemesBase;
+  using GraphPass::GraphPass;
 
 private:
   void printPart(const TensorGraph &graph, const PartPlan &part, const Target &machine) {
@@ -57,25 +57,19 @@ private:
     op->emitRemark() << text;
   }
 
-  void runOnOperation() override {
+  void run(const TensorGraph &graph, const Target &target) override {
     markAllAnalysesPreserved();
-    if (!getOperation().getBody().hasOneBlock())
-      return;
-    FailureOr<Target> found = targetOrError(getOperation(), target);
-    if (failed(found))
-      return signalPassFailure();
-    if (found->backend != Backend::cuda) {
-      getOperation().emitError("target '") << found->name << "' is no GPU: it has no blocks of threads";
+    if (target.backend != Backend::cuda) {
+      getOperation().emitError("target '") << target.name << "' is no GPU: it has no blocks of threads";
       return signalPassFailure();
     }
-    TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
-    Plan plan = makePlan(graph, *found);
+    Plan plan = makePlan(graph, target);
     for (const KernelPlan &kernel : plan.kernels) {
       if (kernel.parts.size() > 1)
         getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.parts.size()
                                     << " parts";
       for (const PartPlan &part : kernel.parts)
-        printPart(graph, part, *found);
+        printPart(graph, part, target);
     }
   }
 };

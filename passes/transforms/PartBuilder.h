@@ -76,6 +76,9 @@ private:
   /// What is reduced along the walked dim starts before its blocks, and each block is joined to those before it.
   void buildWalk(mlir::OpBuilder &builder);
   mlir::Value endInTile(mlir::OpBuilder &builder, mlir::AffineExpr linear);
+  /// A nest over the rows of `root`, behind all that the block computed: `fill` gets what was reduced so far.
+  void updateRows(mlir::OpBuilder &builder, tile::ExprOp root,
+                  llvm::function_ref<void(mlir::OpBuilder &, const Nest &, mlir::Value)> fill);
   /// The sum so far, made relative to what the maximum is now, and that of the block; at last, the sum alone.
   void joinBlock(mlir::OpBuilder &builder, tile::ExprOp root, bool last);
   /// The maximum m of all blocks so far, and the factor exp(old - m) for what was summed relative to the old one: one

@@ -64,17 +64,23 @@ AffineMap PartBuilder::blockIndex(ExprOp root, const Nest &nest) {
   return toNest(resultIndex(root, 0, /*inBuffer=*/true), nest);
 }
 
+void PartBuilder::updateRows(OpBuilder &builder, ExprOp root,
+                             llvm::function_ref<void(OpBuilder &, const Nest &, Value)> fill) {
+  Nest rows = rowsOf(root);
+  SyncOp::create(builder, subprogram.getLoc(), Scope::block);
+  buildElementwise(builder, rows, [&](OpBuilder &body) {
+    fill(body, rows, loadAt(body, sliceOf(root.getResult(0)), grownIndex(root, rows)));
+  });
+}
+
 void PartBuilder::joinBlock(OpBuilder &builder, ExprOp root, bool last) {
-  Location loc = subprogram.getLoc();
-  Nest own = rowsOf(root);
-  SyncOp::create(builder, loc, Scope::block);
-  buildElementwise(builder, own, [&](OpBuilder &body) {
-    Value sum = loadAt(body, sliceOf(root.getResult(0)), grownIndex(root, own));
+  updateRows(builder, root, [&](OpBuilder &body, const Nest &rows, Value sum) {
+    Location loc = subprogram.getLoc();
     if (llvm::is_contained(movement.rescaled, root))
-      sum = arith::MulFOp::create(body, loc, sum, loadAt(body, walk.factor, blockIndex(movement.maximum, own)));
+      sum = arith::MulFOp::create(body, loc, sum, loadAt(body, walk.factor, blockIndex(movement.maximum, rows)));
     if (!last)
-      sum = arith::AddFOp::create(body, loc, sum, loadAt(body, walk.block[root], blockIndex(root, own)));
-    StoreOp::create(body, loc, sum, sliceOf(root.getResult(0)), grownIndex(root, own));
+      sum = arith::AddFOp::create(body, loc, sum, loadAt(body, walk.block[root], blockIndex(root, rows)));
+    StoreOp::create(body, loc, sum, sliceOf(root.getResult(0)), grownIndex(root, rows));
   });
 }
 
@@ -95,12 +101,9 @@ static Value selectIfEqual(OpBuilder &body, Value a, float b, float then, Value 
 static constexpr float kNothing = -std::numeric_limits<float>::infinity(); ///< the maximum of no numbers
 
 void PartBuilder::joinMaximum(OpBuilder &builder) {
-  Location loc = subprogram.getLoc();
   ExprOp root = movement.maximum;
-  Nest rows = rowsOf(root);
-  SyncOp::create(builder, loc, Scope::block);
-  buildElementwise(builder, rows, [&](OpBuilder &body) {
-    Value old = loadAt(body, sliceOf(root.getResult(0)), grownIndex(root, rows));
+  updateRows(builder, root, [&](OpBuilder &body, const Nest &rows, Value old) {
+    Location loc = subprogram.getLoc();
     Value now = arith::MaximumFOp::create(body, loc, old, loadAt(body, walk.block[root], blockIndex(root, rows)));
     Value factor = math::ExpOp::create(body, loc, arith::SubFOp::create(body, loc, old, now));
     StoreOp::create(body, loc, now, sliceOf(root.getResult(0)), grownIndex(root, rows));
@@ -110,12 +113,9 @@ void PartBuilder::joinMaximum(OpBuilder &builder) {
 }
 
 void PartBuilder::markEmptyRows(OpBuilder &builder) {
-  Location loc = subprogram.getLoc();
   ExprOp root = movement.maximum;
-  Nest rows = rowsOf(root);
-  SyncOp::create(builder, loc, Scope::block);
-  buildElementwise(builder, rows, [&](OpBuilder &body) {
-    Value maximum = loadAt(body, sliceOf(root.getResult(0)), grownIndex(root, rows));
+  updateRows(builder, root, [&](OpBuilder &body, const Nest &rows, Value maximum) {
+    Location loc = subprogram.getLoc();
     Value factor =
         selectIfEqual(body, maximum, kNothing, std::numeric_limits<float>::quiet_NaN(), number(body, loc, 1));
     StoreOp::create(body, loc, factor, walk.factor, blockIndex(root, rows));

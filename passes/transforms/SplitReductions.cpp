@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
+#include "passes/transforms/DecideKeySplit.h"
 #include "passes/transforms/SplitKeys.h"
 #include "passes/transforms/SplitReduction.h"
 

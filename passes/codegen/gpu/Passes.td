@@ -1,0 +1,123 @@
+// Passes of passes/codegen/gpu: tile programs into PTX.
+#ifndef TILEWRIGHT_CODEGEN_GPU_PASSES_TD
+#define TILEWRIGHT_CODEGEN_GPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp"> {
+  let summary = "Begin the copies for a contraction while the one before it is multiplied";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers. Leaves: on each contraction
+    behind another one of its block, `tile.loads_ahead`: the operands ("rows",
+    "lanes") whose first steps are copied to shared memory while the last steps
+    of the one before are multiplied (Souffle 6.5); on the first contraction of a
+    phase, before the barrier of the grid in front of it. Those are operands that
+    come by `cp.async` and that nothing in the kernel writes, such as weights. The
+    slots of both are live at once: a missed remark where a block has no room for
+    that, or where fewer blocks would be resident. On a CPU nothing changes.
+    See test/codegen/pipeline-loads.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numPipelined", "pipelined", "contractions whose copies begin ahead">,
+                    Statistic<"numDeclined", "declined", "the same, for which there is no room">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
+def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
+  let summary = "Let a block copy tiles that its threads would touch a few bytes at a time";
+  let description = [{
+    Arrives: `tile.program`s without places for buffers. Leaves: what a tile
+    reads or writes of a binding, where that is one run of memory, copied as a
+    whole between it and a buffer wherever the nests would touch more 32-byte
+    sectors themselves: rows that are not aligned, rows of a few elements, inputs
+    that several rows read. Buffers that held such an input before are dropped,
+    and an output takes the buffer of an input that is read last at the same
+    point. The buffer starts as many bytes past a multiple of 16 as the run does
+    (`tile.aligned_as`), so that the copy is of whole vectors. On targets with
+    clusters, what all blocks read is copied once a cluster, between two
+    `tile.sync <cluster>`, if they would read too much again otherwise
+    (`tile.cluster` on the part: of how many blocks). A missed remark
+    where the block's memory does not suffice. On a CPU nothing is staged.
+    See test/codegen/stage-tiles.mlir and test/codegen/clusters.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numStaged", "staged", "inputs and outputs that are copied as a whole">,
+                    Statistic<"numDeclined", "declined", "the same, for which there is no memory">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
+def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
+  let summary = "Cut tile programs at barriers of the grid that are not safe or do not pay";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers, in a module of their own
+    next to their launches or alone, whose parts are phases with
+    `tile.sync <grid>` between them. Leaves: programs whose phases share a kernel
+    only where the blocks of all of them are sure to be resident at once on every
+    device that the target stands for, by threads, shared memory and registers
+    (`tile.registers` on a part, as `ptxas` says, else a bound that launch bounds
+    enforce), and, with `by-cost`, where the evaluator predicts no more time than
+    for two launches (Souffle 5.4: breadth first, greedily). Every other barrier
+    becomes a launch: a program of its own, with a missed remark that says why,
+    and what the phases hand over is a result of one and an input of the other.
+    Workgroups of phases that stay are no more than can be resident. Without
+    `grid-sync`, and on targets without a barrier, all barriers are cut.
+    See test/codegen/partition-at-grid-sync.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">,
+                 Option<"byCost", "by-cost", "bool", "true", "also cut where a barrier is predicted not to pay">];
+  let statistics = [Statistic<"numKept", "kept", "barriers kept">,
+                    Statistic<"numCut", "cut", "barriers that became launches, each with a missed remark">];
+}
+
+def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Convert tile programs to functions that the threads of a block run";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers; a `tile.parallel` may say how
+    many threads a block has (`tile.threads`) and how many share a row
+    (`tile.group`), and how many blocks a cluster has (`tile.cluster`). Leaves:
+    a `func.func` of the same name per program, over its
+    bindings in global memory, the block's shared memory and the block's index.
+    Loops are shared out to threads: neighbours take neighbouring vectors of up
+    to 16 bytes, reductions end in shuffles and then in shared memory, and loops
+    end where the extent does. Between phases is a call of `tile_grid_barrier`,
+    which is put into the module with its counter. More bindings than IREE's CUDA
+    driver takes, more shared memory or threads than the target has, phases with
+    more blocks than are sure to be resident, clusters that the target does not
+    have or that are not whole, and a target that is no GPU, are errors.
+    See test/codegen/convert-to-gpu.mlir and test/codegen/clusters.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect", "::mlir::affine::AffineDialect",
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def WrapCudaAbi : Pass<"tile-wrap-cuda-abi", "::mlir::ModuleOp"> {
+  let summary = "Give each kernel the parameters that IREE's CUDA driver passes";
+  let description = [{
+    Arrives: kernels as `llvm.func` with the pointers of their bindings, the
+    block's shared memory and the block's index. Leaves: a `gpu.module` with the
+    kernels, over their bindings alone, with launch bounds; the block's index is
+    read from its register. Up to 48 KiB of shared memory are a global of the
+    kernel, more is the dynamic memory of the launch.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
+}
+
+def EmitPtx : Pass<"tile-emit-ptx", "::mlir::ModuleOp"> {
+  let summary = "Compile the kernel module to PTX";
+  let description = [{
+    Arrives: the nested module `tilewright_kernels` with a `gpu.module` of kernels
+    in the NVVM dialect. Writes PTX to `path` (under a temporary name first) and
+    leaves the module unchanged. A kernel that calls a function which PTX has not
+    is an error. Without kernels it writes nothing.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"path", "path", "std::string", "\"\"", "the PTX file to write">,
+                 Option<"manifest", "manifest", "std::string", "\"\"",
+                        "also write the kernels' names, launch shapes and binding sizes to this file, as JSON">];
+  let statistics = [Statistic<"bytes", "bytes", "size of the PTX">];
+}
+
+#endif
