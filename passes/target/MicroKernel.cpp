@@ -7,7 +7,9 @@
 #include "passes/target/Target.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 #include <mutex>
+#include <set>
 
 using namespace llvm;
 using namespace tilewright;
@@ -56,6 +58,23 @@ std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &ty
   add(registry().kernels);
   return found;
 }
+
+/// The features of x86-64 processors, as LLVM spells them.
+std::set<StringRef> processorFeatures() {
+  SmallVector<StringRef> processors, features;
+  X86::fillValidCPUArchList(processors, /*Only64Bit=*/true);
+  for (StringRef processor : processors)
+    X86::getFeaturesForCPU(processor, features);
+  return {features.begin(), features.end()};
+}
+
+std::string whyNoFeatures(ArrayRef<std::string> features) {
+  std::set<StringRef> known = processorFeatures();
+  for (const std::string &feature : features)
+    if (!known.count(feature))
+      return "features: '" + feature + "' is none of x86-64 processors; known are " + join(known, ", ");
+  return "";
+}
 } // namespace
 
 std::string MicroKernel::verify() const {
@@ -74,6 +93,9 @@ std::string MicroKernel::verify() const {
   if (block.rows < 0 || block.vectors < 0 || (block.rows == 0) != (block.vectors == 0) ||
       (block.vectors & (block.vectors - 1)))
     return "block: expected rows and a power of two of vectors, or neither";
+  bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
+  if (std::string wrong = isOfCpu ? whyNoFeatures(features) : ""; !wrong.empty())
+    return wrong;
   if (!step && body.empty())
     return "body: missing";
   if (!step && vectorBytes == 0)

@@ -101,8 +101,11 @@ Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &buil
   IRMapping values;
   for (auto [argument, value] : llvm::zip(function.getArguments(), std::array{sums, row, lanes}))
     values.map(argument, value);
-  for (Operation &op : function.getBody().front().without_terminator())
-    builder.clone(op, values);
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    Operation *inlined = builder.clone(op, values);
+    if (isa<LLVM::InlineAsmOp>(inlined))
+      inlined->setAttr(kMicroKernelAttr, builder.getStringAttr(kernel.name));
+  }
   return values.lookup(function.getBody().front().getTerminator()->getOperand(0));
 }
 

@@ -10,6 +10,9 @@ namespace tilewright {
 /// Why the body is no function of the kernel's types; empty if it is one.
 std::string verifyMicroKernelBody(const MicroKernel &kernel);
 
+/// The discardable attribute of inline assembly that says which micro kernel it is of: its name.
+inline constexpr llvm::StringLiteral kMicroKernelAttr = "tile.micro_kernel";
+
 /// The kernel's step at the builder's insertion point.
 mlir::Value emitStep(const MicroKernel &kernel, mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row,
                      mlir::Value lanes);

@@ -6,6 +6,7 @@
 #include "passes/plan/HorizontalMerge.h"
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/ParameterRecipe.h"
+#include "passes/plan/PlanNumerics.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -172,6 +173,8 @@ private:
     auto generic = linalg::GenericOp::create(builder, op.getLoc(), init.getType(), inputs, init, splitMaps, loops);
     IRMapping mapping;
     op->getRegion(0).cloneInto(&generic.getRegion(), mapping);
+    if (Attribute form = op->getAttr(kFormAttr))
+      generic->setAttr(kFormAttr, form);
     return generic.getResult(0);
   }
 

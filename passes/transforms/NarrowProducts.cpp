@@ -9,6 +9,8 @@
 #include "passes/analysis/TensorExpr.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/transforms/QuantizedFactor.h"
+#include "passes/transforms/SumStart.h"
+#include "passes/transforms/WidenSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -89,14 +91,6 @@ bool isWholeFactor(linalg::LinalgOp op, const QuantizedFactor &factor) {
   op.getReductionDims(reduced);
   return factor.map.isProjectedPermutation() &&
          llvm::all_of(reduced, [&](unsigned dim) { return factor.map.isFunctionOfDim(dim); });
-}
-
-bool startsFromZero(linalg::LinalgOp op) {
-  TypedAttr init = constantElement(op.getDpsInits()[0]);
-  if (auto number = dyn_cast_or_null<FloatAttr>(init))
-    return number.getValue().isZero();
-  auto integer = dyn_cast_or_null<IntegerAttr>(init);
-  return integer && integer.getValue().isZero();
 }
 
 /// A matmul of quantised bytes, if that is what the op is.
@@ -338,6 +332,7 @@ struct NarrowProducts : impl::NarrowProductsBase<NarrowProducts> {
   using NarrowProductsBase::NarrowProductsBase;
 
   void runOnOperation() override {
+    widenSums(getOperation(), numerics == "strict");
     std::vector<Product> products;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (std::optional<Product> product = matchProduct(op, numerics == "strict"))

@@ -46,7 +46,14 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     and scales may differ along whatever is not summed. Sums in i64 and f32 are
     taken only where i32 holds every one of them; those in f32 are multiplied by
     both scales, and are left alone in strict numerics, which round each term.
-    See test/passes/narrow-products.mlir.
+
+    Before that, what sums is made what register blocks compute (WidenSums): a sum
+    that starts from a tensor, or from a number other than zero, starts from zero,
+    and an elementwise op adds its start, a broadcast one as small as it was; sums
+    of products in f16 and bf16 are in f32, rounded once after the start has been
+    added, but not in strict numerics. Convolutions and pools keep their starts,
+    which `tile-unfold-contractions` adds.
+    See test/passes/narrow-products.mlir and test/passes/widen-sums.mlir.
   }];
   let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
                         "default; strict: sums in f32 stay what they are">];

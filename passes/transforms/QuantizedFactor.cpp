@@ -269,8 +269,13 @@ std::optional<QuantizedFactor> tilewright::quantizedFactor(Value tensor, AffineM
 bool QuantizedFactor::hasByteZeroPoint() const {
   if (!zeroPoint)
     return true;
+  auto isByte = [&](int64_t number) { return isSigned ? llvm::isInt<8>(number) : llvm::isUInt<8>(number); };
   if (std::optional<int64_t> number = zeroPoint->integer())
-    return isSigned ? llvm::isInt<8>(*number) : *number >= 0 && llvm::isUInt<8>(*number);
+    return isByte(*number);
+  if (DenseIntElementsAttr numbers; matchPattern(zeroPoint->value, m_Constant(&numbers))) // those of rows or columns
+    return llvm::all_of(numbers, [&](const APInt &number) {
+      return isByte(zeroPoint->isSigned ? number.getSExtValue() : static_cast<int64_t>(number.getZExtValue()));
+    });
   return getElementTypeOrSelf(zeroPoint->value).isInteger(8) && zeroPoint->isSigned == isSigned;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/transforms/SumStart.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -117,54 +118,12 @@ Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Typ
   return tensor::EmptyOp::create(builder, loc, shape, element);
 }
 
-Value zeros(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
-  return linalg::FillOp::create(builder, loc, zero, emptyTensor(builder, loc, shape, element)).getResult(0);
-}
-
 /// What `op` reads of an input, over its loops in another order.
 AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, ArrayRef<unsigned> order) {
   SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
   for (auto [place, dim] : llvm::enumerate(order))
     places[dim] = builder.getAffineDimExpr(place);
   return mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0);
-}
-
-/// Whether it is filled with zeros.
-bool isZeros(Value tensor) {
-  auto fill = tensor.getDefiningOp<linalg::FillOp>();
-  return fill && (matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) || matchPattern(fill.getInputs()[0], m_Zero()));
-}
-
-/// `value`, read at `read`, and what the result of `op` starts from.
-Value withStart(OpBuilder &builder, linalg::LinalgOp op, Value value, AffineMap read) {
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
-  Value start = op.getDpsInits()[0];
-  AffineMap readStart = all;
-  if (auto broadcast = start.getDefiningOp<linalg::BroadcastOp>()) {
-    readStart = broadcast.getIndexingMapsArray()[0]; // a bias stays as small as it is
-    start = broadcast.getInput();
-  }
-  bool adds = !isZeros(start);
-  SmallVector<Value> inputs{value};
-  SmallVector<AffineMap> maps{read};
-  if (adds) {
-    inputs.push_back(start);
-    maps.push_back(readStart);
-  }
-  maps.push_back(all);
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  auto body = [&](OpBuilder &inside, Location at, ValueRange elements) {
-    Value sum = elements[0];
-    if (adds)
-      sum = isa<FloatType>(type.getElementType()) ? arith::AddFOp::create(inside, at, sum, elements[1]).getResult()
-                                                  : arith::AddIOp::create(inside, at, sum, elements[1]).getResult();
-    linalg::YieldOp::create(inside, at, sum);
-  };
-  Value into = emptyTensor(builder, loc, type.getShape(), type.getElementType());
-  return linalg::GenericOp::create(builder, loc, TypeRange(type), inputs, into, maps, loops, body).getResult(0);
 }
 
 class Unfolder {
@@ -258,7 +217,8 @@ private:
     SmallVector<AffineExpr> read(order.size());
     for (auto [place, dim] : llvm::enumerate(*dimsOf(mapOf(op, 2))))
       read[llvm::find(order, dim) - order.begin()] = builder.getAffineDimExpr(place);
-    return withStart(builder, op, value, AffineMap::get(type.getRank(), 0, read, builder.getContext()));
+    AffineMap place = AffineMap::get(type.getRank(), 0, read, builder.getContext());
+    return addStart(builder, op, value, place).getResult(0);
   }
 
   const Convolution &convolution;
@@ -330,7 +290,9 @@ Value unfoldReduction(const PlainReduction &reduction) {
   Value reduced =
       linalg::GenericOp::create(builder, loc, TypeRange(type), elements, start, ArrayRef{all, result}, loops, combine)
           .getResult(0);
-  return sums ? withStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)) : reduced;
+  if (!sums)
+    return reduced;
+  return addStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)).getResult(0);
 }
 
 /// A convolution of bytes that takes zero points off them as operands of its own.

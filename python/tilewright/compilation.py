@@ -205,6 +205,8 @@ def _compile_in(
         signature = (
             imported.signature or interface.signature or iree.signature(imported.source, interface.entry)
         )
+        if signature is not None:
+            signature.check_sizes()
         check_state(options.state, signature)
         if options.state and signature is not None:
             with _timed(seconds, "state"):

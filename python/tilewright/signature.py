@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,13 @@ class Signature:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+
+    def check_sizes(self) -> None:
+        """Raises `ModelError` for a tensor whose bytes 64 bits may not count: IREE compiles its ops to nothing."""
+        for spec in (*self.inputs, *self.outputs):
+            sizes = [size for size in spec.shape if isinstance(size, int)]
+            if math.prod(sizes) >= 2**60:
+                raise ModelError(f"'{spec}' has more elements than can be addressed", hint="check its shape")
 
     def check_inputs(
         self, arrays: Sequence[Any], *, sizes: dict[str, tuple[int, str]] | None = None

@@ -213,3 +213,16 @@ def test_dims_of_zero_and_one(left: Shape, right: Shape, then: str) -> None:
     (got,) = program(*inputs)
     (expected,) = float64_reference(model, inputs)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_that_overflow_are_refused() -> None:
+    """IREE counts the elements in 64 bits, and takes the matmul for one without any."""
+    side = 2**40
+    matrix = f"tensor<{side}x{side}xf32>"
+    text = f"""
+      func.func @main(%a: {matrix}, %b: {matrix}, %c: {matrix}) -> {matrix} {{
+        %y = linalg.matmul ins(%a, %b : {matrix}, {matrix}) outs(%c : {matrix}) -> {matrix}
+        return %y : {matrix}
+      }}"""
+    with pytest.raises(tilewright.ModelError, match="more elements than can be addressed"):
+        tilewright.compile(text, threads=1, tuning=False)

@@ -317,6 +317,7 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
         ({"depth": 3}, "depth: expected 1, 2 or 4"),
         ({"name": "a b"}, "letters, digits"),
         ({"rows": "i4"}, "'i4' is none of"),
+        ({"features": ("avx2", "avx512bf")}, "features: 'avx512bf' is none of .* known are .*avx512bf16, "),
         ({"block_rows": 4, "block_vectors": 3}, "power of two"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -332,3 +333,25 @@ def test_a_kernel_that_is_none_is_refused(changed: dict[str, object], message: s
     kernel = tilewright.MicroKernel(**{**fields, "body": _SQUARES, **changed})  # type: ignore[arg-type]
     with pytest.raises(tilewright.TargetError, match=message):
         tilewright.register_micro_kernel(kernel)
+
+
+def test_bad_assembly_names_its_micro_kernel() -> None:
+    body = """
+    func.func @step(%sums: vector<8xf32>, %row: vector<8xf32>, %lanes: vector<8xf32>) -> vector<8xf32> {
+      %next = llvm.inline_asm "vfnord231ps $1, $2, $0", "=x,x,x,0" %row, %lanes, %sums
+          : (vector<8xf32>, vector<8xf32>, vector<8xf32>) -> vector<8xf32>
+      return %next : vector<8xf32>
+    }"""
+    kernel = tilewright.MicroKernel(
+        name="fnord", rows="f32", lanes="f32", sums="f32", vector_bytes=32, body=body
+    )
+    a, b = np.ones((13, 21), np.float32), np.ones((21, 70), np.float32)
+    model = one_graph(
+        [helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a}, {"b": b}, (TensorProto.FLOAT, (13, 70))
+    )
+    tilewright.register_micro_kernel(kernel)
+    try:
+        with pytest.raises(tilewright.PassError, match=r"micro kernel 'fnord': .*invalid .*'vfnord231ps'"):
+            tilewright.compile(model, "x86-64-avx2", threads=1, tuning=False)
+    finally:
+        unregister_micro_kernel("fnord")

@@ -1,4 +1,4 @@
-"""Quantised ops that IREE's importer takes otherwise than ONNX says: zero points of rows, scales of channels."""
+"""Quantised ops that IREE's importer takes otherwise than ONNX says, or not: rows' zero points, channels' scales."""
 
 from __future__ import annotations
 
@@ -39,7 +39,50 @@ def test_zero_points_of_rows(
     each_row = rows.reshape(-1, 1) if rows.ndim == 1 else rows
     right = b.astype(np.int64) - (columns if with_columns else 0)
     expected = (a.astype(np.int64) - each_row) @ right
-    np.testing.assert_array_equal(tilewright.compile(model, threads=1, tuning=False)(a)[0], expected)
+    program = tilewright.compile(model, threads=1, tuning=False)
+    np.testing.assert_array_equal(program(a)[0], expected)
+    assert any(op.micro_kernel for kernel in program.kernels for op in kernel.ops)
+
+
+@pytest.mark.parametrize("quantises", [True, False], ids=["bytes", "floats"])
+@pytest.mark.parametrize(("transposes_a", "transposes_b"), [(0, 0), (1, 1)])
+@pytest.mark.parametrize("has_one_scale", [True, False], ids=["one-scale", "scales-of-columns"])
+def test_qgemm(transposes_a: int, transposes_b: int, *, quantises: bool, has_one_scale: bool) -> None:
+    """ONNX Runtime's own: the bias has the scale of the sums, and `alpha` scales both."""
+    rng = np.random.default_rng(5)
+    a, b = random_bytes(rng, np.uint8, 13, 21), random_bytes(rng, np.int8, 21, 33)
+    scales = (rng.random(33) * 0.02 + 0.001).astype(np.float32)
+    zeros = random_bytes(rng, np.int8, 33)
+    if has_one_scale:
+        scales, zeros = scales[:1].reshape(()), zeros[:1].reshape(())
+    bias = rng.integers(-500, 500, 33).astype(np.int32)
+    constants = {
+        "sa": np.float32(0.03), "za": np.uint8(5), "b": b.T if transposes_b else b, "sb": scales, "zb": zeros,
+        "bias": bias, "sy": np.float32(0.5), "zy": np.uint8(11),
+    }  # fmt: skip
+    names = ["a", "sa", "za", "b", "sb", "zb", "bias", "sy", "zy"]
+    given = np.ascontiguousarray(a.T if transposes_a else a)
+    node = helper.make_node(
+        "QGemm",
+        names if quantises else names[:7],
+        ["y"],
+        domain="com.microsoft",
+        alpha=1.5,
+        transA=transposes_a,
+        transB=transposes_b,
+    )
+    kind = TensorProto.UINT8 if quantises else TensorProto.FLOAT
+    model = one_graph([node], {"a": given}, constants, (kind, (13, 33)))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    sums = (a.astype(np.int64) - 5) @ (b.astype(np.int64) - zeros) + bias
+    exact = sums * 1.5 * float(np.float32(0.03)) * scales.astype(np.float64)
+    got = tilewright.compile(model, threads=1, tuning=False)(given)[0].astype(np.float64)
+    if not quantises:
+        np.testing.assert_allclose(got, exact, rtol=1e-6)
+        return
+    expected = np.clip(np.rint(exact / 0.5) + 11, 0, 255)
+    near_half = np.abs(np.abs(exact / 0.5 - np.trunc(exact / 0.5)) - 0.5) < 1e-3
+    assert (np.abs(got - expected) <= near_half).all()
 
 
 def _convolve(image: Array, weights: Array, group: int) -> Array:

@@ -1,6 +1,7 @@
 // The kernel module to an ELF object, in process: translate to LLVM IR, optimise, emit for the target's CPU. Loop-idiom
 // recognition is off (it would call memcpy and memset) and so is auto-vectorisation (the vectors are chosen).
 #include "passes/Passes.h"
+#include "passes/codegen/cpu/AssemblyErrors.h"
 #include "passes/codegen/cpu/LlvmBackend.h"
 #include "passes/target/Target.h"
 
@@ -109,6 +110,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
       if (!kernel.isExternal())
         setFunctionAttributes(*module->getFunction(kernel.getName()), *own);
     }
+    AssemblyErrors errors(kernels, *module);
     optimise(*module, *machine, tuning());
     if (!dumpAssembly.empty()) {
       SmallVector<char> assembly;
@@ -120,6 +122,8 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
     SmallVector<char> object;
     if (!emitCode(*module, *machine, llvm::CodeGenFileType::ObjectFile, object))
       return fail("target '" + known->name + "' cannot emit objects");
+    if (!errors.first().empty())
+      return fail(errors.first());
     StringRef bytesOut(object.data(), object.size());
     SmallVector<std::string> missing = undefinedSymbols(bytesOut);
     if (!missing.empty())

@@ -1,8 +1,8 @@
-"""Ops of which IREE's importer computes other numbers than ONNX says, rewritten as ops that it knows.
+"""Ops of which IREE's importer computes other numbers than ONNX says, or none, rewritten as ops that it knows.
 
 A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
 a zero point for each channel, of which it takes one; a DepthToSpace of mode CRD, whose channels it parts as if they
-were blocks.
+were blocks; ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
             if attribute.HasField("g"):
                 is_changed |= _rewrite_graph(attribute.g, shapes)
         operation = _Operation(node, shapes)
-        rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        rewrite = _REWRITES.get((node.domain.removeprefix("ai.onnx"), node.op_type))
         if rewrite is not None and rewrite(operation):
             nodes += operation.made
             is_changed = True
@@ -106,10 +106,15 @@ class _Operation:
         self.made[-1].attribute.extend(self._node.attribute)
         return name
 
+    @property
+    def name(self) -> str:
+        return self._node.name
+
+    def constant(self, value: np.generic | np.ndarray) -> str:
+        return self.make("Constant", value=numpy_helper.from_array(np.asarray(value)))
+
     def reshape(self, value: str, shape: list[int]) -> str:
-        return self.make(
-            "Reshape", value, self.make("Constant", value=numpy_helper.from_array(np.array(shape, np.int64)))
-        )
+        return self.make("Reshape", value, self.constant(np.array(shape, np.int64)))
 
     def cast(self, value: str, kind: int) -> str:
         return self.make("Cast", value, to=kind)
@@ -168,8 +173,34 @@ def _spread_channels(operation: _Operation) -> bool:
     return True
 
 
-_REWRITES: dict[str, Callable[[_Operation], bool]] = {
-    "DepthToSpace": _spread_channels,
-    "MatMulInteger": _take_off_zero_points_of_rows,
-    "QLinearConv": _convolve_dequantised,
+def _multiply_and_scale(operation: _Operation) -> bool:
+    """The sums of a QGemm in i32, its bias among them, times the scales of both factors and `alpha`."""
+    left, left_scale, left_zero, right, right_scale, right_zero, *others = operation.inputs
+    bias, scale, zero = (*others, "", "", "")[:3]
+    if operation.varies(1) or operation.varies(2):
+        raise ModelError(
+            "a scale or a zero point for each row of A is not one that QGemm has", where=f"'{operation.name}'"
+        )
+    if operation.attribute("transA", 0):
+        left = operation.make("Transpose", left, perm=[1, 0])
+    if operation.attribute("transB", 0):
+        right = operation.make("Transpose", right, perm=[1, 0])
+    sums = operation.make("MatMulInteger", left, right, left_zero, right_zero)
+    if bias:
+        sums = operation.make("Add", sums, bias)
+    steps = operation.make("Mul", left_scale, right_scale)
+    alpha = operation.constant(np.float32(operation.attribute("alpha", 1.0)))
+    factors = operation.cast(sums, TensorProto.FLOAT), operation.make("Mul", steps, alpha)
+    if not scale:
+        operation.finish("Mul", *factors)
+        return True
+    operation.finish("QuantizeLinear", operation.make("Mul", *factors), scale, *([zero] if zero else []))
+    return True
+
+
+_REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
+    ("", "DepthToSpace"): _spread_channels,
+    ("", "MatMulInteger"): _take_off_zero_points_of_rows,
+    ("", "QLinearConv"): _convolve_dequantised,
+    ("com.microsoft", "QGemm"): _multiply_and_scale,
 }

@@ -1,0 +1,68 @@
+#include "passes/codegen/cpu/AssemblyErrors.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/target/MicroKernelBody.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Metadata.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tilewright;
+
+/// Names of micro kernels by their assembly: translation keeps nothing else of them.
+static llvm::StringMap<std::string> kernelsByAssembly(mlir::Operation *kernels) {
+  llvm::StringMap<std::string> names;
+  kernels->walk([&](mlir::LLVM::InlineAsmOp op) {
+    if (auto name = op->getAttrOfType<mlir::StringAttr>(kMicroKernelAttr))
+      names[op.getAsmString()] = name.str();
+  });
+  return names;
+}
+
+AssemblyErrors::AssemblyErrors(mlir::Operation *kernels, llvm::Module &module) : context(module.getContext()) {
+  llvm::StringMap<std::string> names = kernelsByAssembly(kernels);
+  llvm::Type *number = llvm::Type::getInt64Ty(context);
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      auto *assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+      if (!assembly)
+        continue;
+      kernelOf.push_back(names.lookup(assembly->getAsmString()));
+      auto *cookie = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(number, kernelOf.size()));
+      call->setMetadata("srcloc", llvm::MDNode::get(context, cookie));
+    }
+  context.setDiagnosticHandlerCallBack(listen, this);
+}
+
+AssemblyErrors::~AssemblyErrors() { context.setDiagnosticHandlerCallBack(nullptr); }
+
+/// The number of the assembly that an error is about, if it is about any.
+static std::optional<uint64_t> cookieOf(const llvm::DiagnosticInfo &info) {
+  if (auto *refused = llvm::dyn_cast<llvm::DiagnosticInfoSrcMgr>(&info))
+    return refused->getLocCookie();
+  if (auto *refused = llvm::dyn_cast<llvm::DiagnosticInfoInlineAsm>(&info))
+    return refused->getLocCookie();
+  return std::nullopt;
+}
+
+void AssemblyErrors::listen(const llvm::DiagnosticInfo *info, void *self) {
+  auto &errors = *static_cast<AssemblyErrors *>(self);
+  if (info->getSeverity() != llvm::DS_Error || !errors.message.empty())
+    return;
+  llvm::raw_string_ostream stream(errors.message);
+  llvm::DiagnosticPrinterRawOStream printer(stream);
+  if (std::optional<uint64_t> cookie = cookieOf(*info)) {
+    stream << "inline assembly";
+    bool isNumbered = *cookie > 0 && *cookie <= errors.kernelOf.size(); // zero: no number
+    if (std::string name = isNumbered ? errors.kernelOf[*cookie - 1] : ""; !name.empty())
+      stream << " of micro kernel '" << name << "'";
+    stream << ": ";
+  }
+  info->print(printer);
+}
