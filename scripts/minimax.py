@@ -144,6 +144,15 @@ def _problems() -> list[Fit]:
             degree=5,
         ),
         Fit(
+            name="kExp2ForBf16",
+            comment="2^r = 1 + r P(r), |r| <= 1/2",
+            target=_at_zero(ln2, lambda r: (mpf(2) ** r - 1) / r),
+            weight=lambda r: (abs(r) + _TINY) * mpf(2) ** -r,
+            low=mpf("-0.501"),
+            high=mpf("0.501"),
+            degree=2,
+        ),
+        Fit(
             name="kLog",
             comment="ln(1 + f) = f + f^2 P(f), 1/sqrt 2 <= 1 + f <= sqrt 2",
             target=_at_zero(mpf("-0.5"), lambda f: (mp.log1p(f) - f) / f**2),

@@ -51,3 +51,25 @@ bool tilewright::isBelowOwnMaximum(linalg::LinalgOp op, arith::SubFOp difference
   return isMaximum(maximum) && maximum.getDpsInputs()[0] == of->get() &&
          dimsOf(op, op.getMatchingIndexingMap(largest)) == dimsOf(maximum, maximum.getIndexingMapsArray().back());
 }
+
+bool tilewright::isOnlyTakenOffItsOwn(linalg::LinalgOp op) {
+  if (!isMaximum(op))
+    return false;
+  SmallVector<Value> shown{op->getResult(0)};
+  while (!shown.empty())
+    for (OpOperand &use : shown.pop_back_val().getUses()) {
+      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(use.getOwner())) {
+        shown.push_back(use.getOwner()->getResult(0));
+        continue;
+      }
+      auto reader = dyn_cast<linalg::LinalgOp>(use.getOwner());
+      if (!reader || !reader.isDpsInput(&use))
+        return false;
+      BlockArgument element = reader.getMatchingBlockArgument(&use);
+      for (Operation *user : element.getUsers())
+        if (auto difference = dyn_cast<arith::SubFOp>(user);
+            !difference || difference.getRhs() != element || !isBelowOwnMaximum(reader, difference))
+          return false;
+    }
+  return true;
+}

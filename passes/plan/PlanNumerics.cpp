@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/analysis/OwnMaximum.h"
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/target/AllowedProducts.h"
@@ -120,12 +121,28 @@ std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, 
   return "";
 }
 
-bool tilewright::mayStayUnrounded(const TensorGraph &graph, const TensorEdge &edge) {
-  const TensorExpr &producer = graph.exprs()[edge.producer], &consumer = graph.exprs()[edge.consumer];
-  if (!isNarrowFloat(getElementTypeOrSelf(producer.op->getResult(edge.result).getType())))
-    return false;
+/// Whether the consumer may be given a closer value. A maximum may, if what reads it is given that, too.
+static bool readerTolerates(const TensorGraph &graph, const TensorEdge &edge) {
+  const TensorExpr &consumer = graph.exprs()[edge.consumer];
   BlockArgument element = elementOf(consumer, edge.input);
-  return element && toleratesUnrounded(element);
+  auto structured = dyn_cast<linalg::LinalgOp>(consumer.op);
+  return element && (toleratesUnrounded(element) || (structured && isOnlyTakenOffItsOwn(structured)));
+}
+
+/// Whether an op does nothing but widen narrow floats to f32, for readers that may all be given closer values.
+static bool widensForTolerant(const TensorGraph &graph, unsigned id) {
+  const TensorExpr &expr = graph.exprs()[id];
+  if (expr.op->getNumRegions() == 0 || !expr.oneReliesOnOne() || graph.escapes(id))
+    return false;
+  Block &body = expr.op->getRegion(0).front();
+  return llvm::hasNItems(body, 2) && isa<arith::ExtFOp>(body.front()) &&
+         llvm::all_of(graph.outEdges(id), [&](unsigned edge) { return readerTolerates(graph, graph.edges()[edge]); });
+}
+
+bool tilewright::mayStayUnrounded(const TensorGraph &graph, const TensorEdge &edge) {
+  const TensorExpr &producer = graph.exprs()[edge.producer];
+  return isNarrowFloat(getElementTypeOrSelf(producer.op->getResult(edge.result).getType())) &&
+         (readerTolerates(graph, edge) || widensForTolerant(graph, edge.consumer));
 }
 
 bool tilewright::isRounded(const TensorGraph &graph, const TensorEdge &edge) {

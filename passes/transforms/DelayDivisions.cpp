@@ -25,6 +25,10 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
+constexpr llvm::StringLiteral kDelayedForm = "division after its contraction";
+/// The bound is vecmath::expForBf16's.
+constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
+
 /// `contraction` multiplies with what `division` divided, at most rounded after it, and could be divided itself.
 struct Delay {
   linalg::LinalgOp contraction;
@@ -137,6 +141,40 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
                composeInDomain(map, contraction.pointOf(0), type.getShape())};
 }
 
+/// What reads a tensor, or a reshape of it.
+SmallVector<Operation *> readersOf(Value tensor) {
+  SmallVector<Operation *> readers;
+  for (Operation *user : tensor.getUsers())
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+      llvm::append_range(readers, readersOf(user->getResult(0)));
+    else
+      readers.push_back(user);
+  return readers;
+}
+
+/// Whether exponentials of f32 are rounded to bf16 wherever they are not added up, and `quotient` alone divides by the
+/// sum.
+bool areForBf16(Value exponentials, Value divisor, Operation *quotient) {
+  Operation *sum = behindViews(divisor).getDefiningOp();
+  auto isRounded = [](Operation *reader) {
+    auto generic = dyn_cast<linalg::GenericOp>(reader);
+    return roundsOnly(generic) && getElementTypeOrSelf(generic.getResult(0)).isBF16();
+  };
+  return getElementTypeOrSelf(exponentials).isF32() &&
+         llvm::all_of(readersOf(exponentials), [&](Operation *reader) { return reader == sum || isRounded(reader); }) &&
+         llvm::all_of(readersOf(sum->getResult(0)), [&](Operation *reader) { return reader == quotient; });
+}
+
+void markForBf16(Value exponentials) {
+  linalg::GenericOp generic = elementwiseOp(exponentials);
+  auto exponential = yielded(generic).getDefiningOp<math::ExpOp>();
+  if (!exponential)
+    return;
+  OpBuilder builder(generic);
+  exponential->setAttr(kForBf16Attr, builder.getUnitAttr());
+  generic->setAttr(kFormAttr, builder.getStringAttr(kForBf16Form));
+}
+
 void delay(const Delay &what) {
   linalg::LinalgOp contraction = what.contraction;
   linalg::GenericOp division = what.division;
@@ -156,10 +194,12 @@ void delay(const Delay &what) {
           by = arith::ExtFOp::create(body, at, type.getElementType(), by);
         linalg::YieldOp::create(body, at, arith::DivFOp::create(body, at, values[0], by).getResult());
       });
-  quotient->setAttr(kFormAttr, builder.getStringAttr("division after its contraction"));
+  quotient->setAttr(kFormAttr, builder.getStringAttr(kDelayedForm));
   product.replaceAllUsesExcept(quotient.getResult(0), quotient);
   division.getResult(0).replaceAllUsesWith(what.divided);
   division.erase();
+  if (areForBf16(what.divided, what.divisor, quotient))
+    markForBf16(what.divided);
 }
 
 class DelayDivisions : public impl::DelayDivisionsBase<DelayDivisions> {

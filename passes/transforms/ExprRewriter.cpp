@@ -267,8 +267,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
   tile::ExprOp fused =
       buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(), consumer.getReductions(),
                 consumer.getResultMaps(), consumer.getInits(), std::move(body));
-  // Who may be given the closer value is asked of a body that has its place in a reduction.
-  llvm::for_each(extensions, leaveOutRounding);
+  llvm::for_each(extensions, replaceByUnrounded);
   eraseDead(fused.getBodyBlock());
   fused.setInOrder(consumer.getInOrder());
   fused.setDimsAttr(consumer.getDimsAttr());

@@ -126,7 +126,9 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
     alone, and its result is smaller than they are, it reads the exponentials,
     and its result is divided. All others, exponentials of what its own maximum was not
     taken off, and contractions that round their sums or do not start from zero,
-    are left alone. See test/passes/delay-divisions.mlir.
+    are left alone. Exponentials of f32 that are read only rounded to bf16 and by
+    that sum, and the sum by that division, have the form `exponentials within 2^-13`
+    and the attribute `tile.for_bf16`. See test/passes/delay-divisions.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -78,8 +78,12 @@ void widenArithmetic(Block &body) {
 }
 
 bool leaveOutRounding(Operation *extended) {
+  return toleratesUnrounded(extended->getResult(0)) && replaceByUnrounded(extended);
+}
+
+bool replaceByUnrounded(Operation *extended) {
   auto extend = cast<arith::ExtFOp>(extended);
-  if (!extend.getType().isF32() || !isNarrowFloat(extend.getIn().getType()) || !toleratesUnrounded(extend.getResult()))
+  if (!extend.getType().isF32() || !isNarrowFloat(extend.getIn().getType()))
     return false;
   OpBuilder builder(extend);
   Value value = beforeRounding(builder, extend.getIn());

@@ -14,8 +14,9 @@ void widenAccumulator(tile::ExprOp expr, unsigned result, mlir::Type type);
 /// Computes everything on bf16 and f16 in f32, with an arith.truncf after each operation that rounds.
 void widenArithmetic(mlir::Block &body);
 
-/// Replaces `extended`, the arith.extf of a rounded value, by the value before its rounding, if there is one in f32 and
-/// all that reads it may be given that.
+/// Replaces `extended`, the arith.extf of a rounded value, by the value before its rounding, if there is one in f32.
+bool replaceByUnrounded(mlir::Operation *extended);
+/// The same if all that reads it may be given that.
 bool leaveOutRounding(mlir::Operation *extended);
 
 } // namespace tilewright

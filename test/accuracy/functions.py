@@ -41,6 +41,9 @@ def _pair(name: str, op: str, exact: str, bound: float) -> Function:
     return Function(name=name, body=f"%r = math.{op} %a, %b : f32", exact=exact, bound=bound, binary=True)
 
 
+_BELOW_ONE = """%n = math.absf %a : f32
+    %m = arith.negf %n : f32
+    %r = math.exp %m {tile.for_bf16} : f32"""
 _ONE = "%one = arith.constant 1.0 : f32"
 _SIGMOID = f"""{_ONE}
     %n = arith.negf %a : f32
@@ -77,6 +80,13 @@ FUNCTIONS = {
     function.name: function
     for function in (
         _op("exp", "mp.exp(x)", 1, 88.722839, -87.336545, -103.97208),
+        Function(
+            name="exp_for_bf16",
+            body=_BELOW_ONE,
+            exact="mp.exp(-abs(x))",
+            bound=2048,
+            critical=(-87.336545, -103.97208),
+        ),
         _op("exp2", "mp.mpf(2)**x", 1, 128.0, -126.0, -149.0, -150.0),
         _op("expm1", "mp.expm1(x)", 1.1, 88.722839, -17.328680, 0.34657359, -0.34657359, 2.0**-25),
         _op("log", "mp.log(x)", 1, 0.5**0.5, 2.0**0.5, 2.0**-126),

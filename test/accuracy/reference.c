@@ -75,6 +75,7 @@ static double identity_scalar(double x, double y) { return x; }
 COMPOSED(rsqrt, identity, x, 1 / sqrt(v))
 COMPOSED(sigmoid, exp, -x, 1 / (1 + v))
 COMPOSED(silu, exp, -x, x / (1 + v))
+COMPOSED(exp_for_bf16, exp, -fabs(x), v)
 COMPOSED(gelu, erfc, x * -0.70710678118654752440, 0.5 * x * v)
 COMPOSED(gelu_tanh, exp, -2 * (0.79788456080286535588 * (x + 0.044715 * x * x * x)), x / (1 + v))
 COMPOSED(one_plus_tanh, exp, -2 * x, 2 / (1 + v))
@@ -90,6 +91,7 @@ static const struct {
     ENTRY(cosh),  ENTRY(tanh),  ENTRY(erf),   ENTRY(sin),   ENTRY(cos),      ENTRY(tan),   ENTRY(asin),  ENTRY(acos),
     ENTRY(atan),  ENTRY(asinh), ENTRY(acosh), ENTRY(atanh), ENTRY(cbrt),     ENTRY(pow),   ENTRY(atan2), ENTRY(rsqrt),
     ENTRY(silu),  ENTRY(gelu),  ENTRY(sigmoid), ENTRY(gelu_tanh), ENTRY(one_plus_tanh), ENTRY(softplus),
+    ENTRY(exp_for_bf16),
 };
 
 int find_reference(const char *name) {

@@ -118,13 +118,16 @@ tile.program @keeps_opaque_order outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A maximum in which NaN wins: one instruction for numbers that have an order, a flag for those that have none.
+// A maximum in which NaN wins: one instruction for numbers that have an order, a flag for those that have none, which half
+// of the lanes share with the other half.
 // CHECK-LABEL: func.func @largest_of_rows
-// CHECK:   %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[BEST:.*]] = %{{.*}}, %[[SAW:.*]] = %{{.*}}) -> (vector<64xf32>, vector<64xi1>)
+// CHECK:   %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[BEST:.*]] = %{{.*}}, %[[SAW:.*]] = %{{.*}}) -> (vector<64xf32>, vector<32xi1>)
 // CHECK:     %[[X:.*]] = vector.load
 // CHECK:     %[[WINS:.*]] = arith.cmpf ogt, %[[X]], %[[BEST]]
 // CHECK:     arith.select %[[WINS]], %[[X]], %[[BEST]]
-// CHECK:     %[[NAN:.*]] = arith.cmpf uno, %[[X]], %[[X]]
+// CHECK:     %[[LOW:.*]] = vector.extract_strided_slice %[[X]] {offsets = [0], sizes = [32], strides = [1]}
+// CHECK:     %[[HIGH:.*]] = vector.extract_strided_slice %[[X]] {offsets = [32], sizes = [32], strides = [1]}
+// CHECK:     %[[NAN:.*]] = arith.cmpf uno, %[[LOW]], %[[HIGH]]
 // CHECK:     arith.ori %[[SAW]], %[[NAN]]
 // CHECK:   %[[MAX:.*]] = vector.reduction <maxnumf>, %[[LOOP]]#0, %{{.*}} fastmath<nnan,nsz>
 // CHECK:   %[[ANY:.*]] = vector.reduction <or>, %[[LOOP]]#1

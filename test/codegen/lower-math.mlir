@@ -10,6 +10,18 @@ func.func @exp_without_libm(%x: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
+// What is rounded to bf16 needs two coefficients less, and no second constant for ln 2.
+// CHECK-LABEL: func.func @exp_for_bf16
+// CHECK-COUNT-5: math.fma
+// CHECK-NOT: math.fma
+// CHECK: return
+func.func @exp_for_bf16(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.exp %x {tile.for_bf16} : vector<16xf32>
+  return %y : vector<16xf32>
+}
+
+// -----
+
 // Fused with the sum, tanh is an exponential; as it stands, or with another use, it is not.
 // CHECK-LABEL: func.func @one_plus_tanh
 // CHECK: arith.divf

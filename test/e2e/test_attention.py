@@ -197,6 +197,16 @@ def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
     assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(expected)
     assert len(_kernels(program)) == 1, _kernels(program)
     assert "division after its contraction" in program.explain()
+    assert ("exponentials within 2^-13" in program.explain()) == (dtype == "bf16")
+
+
+def test_large_scores_in_bf16_leave_no_infinity() -> None:
+    """A score and the maximum of its row are rounded alike: half a unit of such scores is more than exp can take."""
+    attention = replace(_PLAIN, dtype="bf16")
+    program = tilewright.compile(attention.build(), threads=[2])
+    query, key, value = attention.inputs(program)
+    (result,) = program(query * 4096, key * 4096, value)
+    assert np.isfinite(result.astype(np.float64)).all()
 
 
 def test_strict_numerics_divide_where_the_graph_does() -> None:
@@ -208,6 +218,7 @@ def test_strict_numerics_divide_where_the_graph_does() -> None:
     error = program(*inputs)[0].astype(np.float64) - expected
     assert np.linalg.norm(error) <= 4 * 2.0**-9 * np.linalg.norm(expected)
     assert "division after" not in program.explain()
+    assert "exponentials within" not in program.explain()
 
 
 def test_a_masked_row_is_what_onnx_says() -> None:

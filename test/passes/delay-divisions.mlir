@@ -10,7 +10,7 @@
 // CHECK-LABEL: func @second_matmul_of_an_attention
 // CHECK: arith.subf
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<6x29x53xf32>)
-// CHECK:   math.exp
+// CHECK:   math.exp %{{[^ ]*}} : f32
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<6x29x53xf32>)
 // CHECK:   arith.addf
 // CHECK-NOT: arith.divf
@@ -133,10 +133,12 @@ func.func @exponentials_without_a_maximum_are_left(%d: tensor<6x29x53xf32>, %v: 
   return %c : tensor<6x29x17xf32>
 }
 
-// Rounded to bf16 before the division instead of after it, the operand errs by as much.
+// Rounded to bf16 before the division instead of after it, the operand errs by as much; and the exponentials
+// need not be closer than a fraction of that.
 // CHECK-LABEL: func @rounded_weights
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<29x53xf32>, tensor<29xf32>)
-// CHECK:   math.exp
+// CHECK-SAME: attrs = {tile.form = "exponentials within 2^-13"}
+// CHECK:   math.exp %{{.*}} {tile.for_bf16}
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<29x53xf32>)
 // CHECK-NOT: arith.divf
 // CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<29x53xf32>)
@@ -188,6 +190,55 @@ func.func @rounded_weights(%x: tensor<29x53xf32>, %v: tensor<53x17xbf16>) -> ten
   %out0 = linalg.fill ins(%zero : f32) outs(%out : tensor<29x17xf32>) -> tensor<29x17xf32>
   %c = linalg.matmul ins(%w, %v : tensor<29x53xbf16>, tensor<53x17xbf16>) outs(%out0 : tensor<29x17xf32>) -> tensor<29x17xf32>
   return %c : tensor<29x17xf32>
+}
+
+// A sum that something else reads, too, is one of f32.
+// CHECK-LABEL: func @sums_of_exponentials_that_others_read
+// CHECK-NOT: tile.for_bf16
+// CHECK: arith.truncf
+func.func @sums_of_exponentials_that_others_read(%x: tensor<29x53xf32>, %v: tensor<53x17xbf16>) -> (tensor<29x17xf32>, tensor<29xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %full = tensor.empty() : tensor<29x53xf32>
+  %rows = tensor.empty() : tensor<29xf32>
+  %lowest = linalg.fill ins(%low : f32) outs(%rows : tensor<29xf32>) -> tensor<29xf32>
+  %most = linalg.generic {indexing_maps = [#whole, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<29x53xf32>) outs(%lowest : tensor<29xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.maximumf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<29xf32>
+  %e = linalg.generic {indexing_maps = [#whole, #rows, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %most : tensor<29x53xf32>, tensor<29xf32>) outs(%full : tensor<29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<29x53xf32>
+  %rows0 = linalg.fill ins(%zero : f32) outs(%rows : tensor<29xf32>) -> tensor<29xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%e : tensor<29x53xf32>) outs(%rows0 : tensor<29xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<29xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #rows, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%e, %s : tensor<29x53xf32>, tensor<29xf32>) outs(%full : tensor<29x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<29x53xf32>
+  %narrow = tensor.empty() : tensor<29x53xbf16>
+  %w = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<29x53xf32>) outs(%narrow : tensor<29x53xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %r = arith.truncf %a : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<29x53xbf16>
+  %out = tensor.empty() : tensor<29x17xf32>
+  %out0 = linalg.fill ins(%zero : f32) outs(%out : tensor<29x17xf32>) -> tensor<29x17xf32>
+  %c = linalg.matmul ins(%w, %v : tensor<29x53xbf16>, tensor<53x17xbf16>) outs(%out0 : tensor<29x17xf32>) -> tensor<29x17xf32>
+  return %c, %s : tensor<29x17xf32>, tensor<29xf32>
 }
 
 // A softmax that is bf16 throughout: the sum is widened to what the contraction adds in.

@@ -7,6 +7,9 @@
 // UNKNOWN: error: unknown numerics 'exact'; choose default, strict or tf32
 // NO-TF32: error: numerics 'tf32' are of GPUs; target 'x86-64-avx512' multiplies f32 as it is: choose default or strict
 
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
 // By default a sum of bf16 is accumulated in f32 and its terms come unrounded; strictly it is the graph's sum in the
 // graph's order.
 // CHECK-LABEL: func @sum_of_products
@@ -27,4 +30,61 @@ func.func @sum_of_products(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -
                   outs(%e : tensor<37x1027xbf16>) -> tensor<37x1027xbf16>
   %s = linalg.reduce { arith.addf } ins(%p : tensor<37x1027xbf16>) outs(%zero : tensor<37xbf16>) dimensions = [1]
   return %s : tensor<37xbf16>
+}
+
+// A softmax in f32 of scores in bf16: the maximum and what it is taken off are both given scores before their rounding.
+// CHECK-LABEL: func @softmax_of_widened_scores
+// DEFAULT: %[[S:.*]] = tile.expr
+// DEFAULT: tile.connect %{{.*}} <thread>{{.*}} unrounded : tensor<37x1027xbf16>
+// STRICT-NOT: unrounded
+func.func @softmax_of_widened_scores(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -> tensor<37x1027xf32> {
+  %low = arith.constant dense<0xFF800000> : tensor<37xf32>
+  %e = tensor.empty() : tensor<37x1027xbf16>
+  %f = tensor.empty() : tensor<37x1027xf32>
+  %p = linalg.mul ins(%x, %y : tensor<37x1027xbf16>, tensor<37x1027xbf16>)
+                  outs(%e : tensor<37x1027xbf16>) -> tensor<37x1027xbf16>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<37x1027xbf16>) outs(%f : tensor<37x1027xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %r = arith.extf %a : bf16 to f32
+    linalg.yield %r : f32
+  } -> tensor<37x1027xf32>
+  %m = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%w : tensor<37x1027xf32>) outs(%low : tensor<37xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.maximumf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<37xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %m : tensor<37x1027xf32>, tensor<37xf32>) outs(%f : tensor<37x1027xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %a, %b : f32
+    %r = math.exp %s : f32
+    linalg.yield %r : f32
+  } -> tensor<37x1027xf32>
+  return %d : tensor<37x1027xf32>
+}
+
+// A maximum that is a result keeps its terms as they are, and so does what reads them beside it.
+// CHECK-LABEL: func @maximum_of_widened_terms
+// CHECK-NOT: unrounded : tensor<37x1027xbf16>
+func.func @maximum_of_widened_terms(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -> tensor<37xf32> {
+  %low = arith.constant dense<0xFF800000> : tensor<37xf32>
+  %e = tensor.empty() : tensor<37x1027xbf16>
+  %f = tensor.empty() : tensor<37x1027xf32>
+  %p = linalg.mul ins(%x, %y : tensor<37x1027xbf16>, tensor<37x1027xbf16>)
+                  outs(%e : tensor<37x1027xbf16>) -> tensor<37x1027xbf16>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<37x1027xbf16>) outs(%f : tensor<37x1027xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %r = arith.extf %a : bf16 to f32
+    linalg.yield %r : f32
+  } -> tensor<37x1027xf32>
+  %m = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%w : tensor<37x1027xf32>) outs(%low : tensor<37xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.maximumf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<37xf32>
+  return %m : tensor<37xf32>
 }

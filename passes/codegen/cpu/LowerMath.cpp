@@ -2,6 +2,7 @@
 // expansions for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
 // resolve, so it is an error here, where the op is known.
 #include "passes/Passes.h"
+#include "passes/analysis/OwnMaximum.h"
 #include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/target/TargetOrError.h"
@@ -156,9 +157,24 @@ struct ExpandExpOfSmall : OpRewritePattern<math::ExpOp> {
   bool scalef;
 };
 
+/// What is rounded to bf16 anyway may err by a fraction of that.
+struct ExpandExpForBf16 : OpRewritePattern<math::ExpOp> {
+  ExpandExpForBf16(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/4), scalef(scalef) {}
+
+  LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
+    if (!op->hasAttr(kForBf16Attr) || !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    rewriter.replaceOp(op, vecmath::expForBf16({emitter, op.getOperand()}).get());
+    return success();
+  }
+
+  bool scalef;
+};
+
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
-      FuseOnePlusTanh, FuseTimesSigmoid, ExpandExpOfSmall, Expand<math::ExpOp, vecmath::exp>,
+      FuseOnePlusTanh, FuseTimesSigmoid, ExpandExpOfSmall, ExpandExpForBf16, Expand<math::ExpOp, vecmath::exp>,
       Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>,
       Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>,
       Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>,

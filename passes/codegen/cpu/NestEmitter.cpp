@@ -48,7 +48,7 @@ class NestEmitter : NestMemory {
 public:
   NestEmitter(OpBuilder &builder, ComputeOp compute, const NestStructure &nest, const IRMapping &values,
               VectorShape shape, NestThreads *threads)
-      : NestMemory(builder, compute, nest, values, shape, threads), nest(nest) {}
+      : NestMemory(builder, compute, nest, values, shape, threads), nest(nest), registerBytes(shape.bytes) {}
 
   void emit() {
     findOffsets();
@@ -235,7 +235,8 @@ private:
     SmallVector<Value> carried;
     for (auto [i, arg] : llvm::enumerate(compute.getBodyBlock().getArguments()))
       carried.push_back(startValue(i, arg.getType()));
-    carried.append(nest.numFlags, toVector(constant(builder.getBoolAttr(false))));
+    for (const Extremum &extremum : ArrayRef(nest.extrema).take_front(nest.numFlags))
+      carried.push_back(noNaN(extremum));
     Value correction;
     if (nest.running >= 0)
       std::tie(carried, correction) = emitRunning(values, carried);
@@ -373,12 +374,38 @@ private:
     }
     for (auto [extremum, before] : llvm::zip(nest.extrema, carried.take_back(nest.numFlags))) {
       Value seen = toVector(values.lookupOrDefault(extremum.value));
-      Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, seen, seen);
       if (mask && reducesLanes())
-        isNaN = arith::AndIOp::create(builder, loc, isNaN, mask);
-      next.push_back(arith::OrIOp::create(builder, loc, before, isNaN));
+        seen = arith::SelectOp::create(builder, loc, mask, seen, neutralLanes(extremum));
+      next.push_back(arith::OrIOp::create(builder, loc, before, isNaN(extremum, seen)));
     }
     return next;
+  }
+
+  Value neutralLanes(const Extremum &extremum) {
+    unsigned i = extremum.accumulator.getArgNumber();
+    return toVector(constant(neutralElement(kindOf(i), elementOf(i))));
+  }
+
+  /// Whether two registers of an extremum are asked at once.
+  bool asksHalves(const Extremum &extremum) {
+    return nest.running < 0 && reducesLanes() &&
+           lanes * elementBytes(elementOf(extremum.accumulator.getArgNumber())) >= 2 * registerBytes;
+  }
+
+  Value noNaN(const Extremum &extremum) {
+    Value none = toVector(constant(builder.getBoolAttr(false)));
+    return asksHalves(extremum) ? half(none, 0) : none;
+  }
+
+  Value half(Value vector, int64_t which) {
+    return vector::ExtractStridedSliceOp::create(builder, loc, vector, {which * lanes / 2}, {lanes / 2}, {1});
+  }
+
+  /// Which lanes hold a NaN, in one half or the other where those are asked at once.
+  Value isNaN(const Extremum &extremum, Value seen) {
+    bool halves = asksHalves(extremum);
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, halves ? half(seen, 0) : seen,
+                                 halves ? half(seen, 1) : seen);
   }
 
   // --- running maxima ----------------------------------------------------------------------------------------------
@@ -502,9 +529,7 @@ private:
 
   /// The value of an extremum, or the neutral element in lanes past the end.
   Value valueOf(const Extremum &extremum, const Vector &vector) {
-    unsigned i = extremum.accumulator.getArgNumber();
-    Value neutral = toVector(constant(neutralElement(kindOf(i), elementOf(i))));
-    return keepPastEnd(vector.mask, vector.values.lookupOrDefault(extremum.value), neutral);
+    return keepPastEnd(vector.mask, vector.values.lookupOrDefault(extremum.value), neutralLanes(extremum));
   }
 
   /// Two vectors are asked at once.
@@ -744,6 +769,7 @@ private:
   }
 
   const NestStructure &nest;
+  int64_t registerBytes;
   Value stores;                  ///< whether this thread stores, an i1; null: it does
   NestEmitter *beside = nullptr; ///< the nest that shares the loops of this one
 };

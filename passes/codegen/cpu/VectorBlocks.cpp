@@ -14,7 +14,7 @@ using namespace tilewright::tile;
 namespace {
 constexpr int64_t kBlocksToPack = 4;            ///< of rows that make it worth to put the terms of a step side by side
 constexpr int64_t kBlocksToCopy = 16;           ///< ... to copy a panel whose steps lie apart, measured on Zen 5
-constexpr int64_t kPanelBytes = 8 * 1024;       ///< on the stack, and in L1 beside the rows
+constexpr int64_t kPanelBytes = 32 * 1024;      ///< on the stack, and in L1 beside the rows
 constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< of a panel, from which on the first row block would wait for memory
 constexpr int64_t kLineBytes = 64;
 
@@ -48,7 +48,7 @@ private:
   }
 
   int64_t panelBytes() override { return kPanelBytes; }
-  bool stopsBetweenPanels(int64_t) override { return true; }
+  bool stopsBetweenPanels(int64_t terms) override { return !hasOnePanel(terms); }
 
   // --- prefetching -------------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ private:
 
   /// What the sums begin with: the init, or what is in the slice.
   SmallVector<Value> start(int64_t rows, int64_t count) {
-    if (init() && !current)
+    if (init() && !sumsInSlice)
       return SmallVector<Value>(rows * vectorsOf(count), broadcast(constant(init())));
     SmallVector<Value> sums;
     for (int64_t row = 0; row < rows; ++row)

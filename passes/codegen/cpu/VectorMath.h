@@ -105,6 +105,7 @@ Binary splitBinary(Num x);
 
 Num exp(Num x);
 Num expOfSmall(Num x); ///< exp x for x <= 89, or NaN
+Num expForBf16(Num x); ///< the same within 2^-13, exact at zero
 Num exp2(Num x);
 Num expm1(Num x);
 Num sinh(Num x);

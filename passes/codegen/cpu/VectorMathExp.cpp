@@ -46,6 +46,13 @@ Num expOfSmall(Num x) {
   return scaled(expNearZero(remainder(bounded, n)), n);
 }
 
+Num expForBf16(Num x) {
+  Num bounded = atLeast(x, -104.0);
+  Whole n = nearest(bounded, kLog2E);
+  Num r = fma(bounded, kLog2E, -n.value);
+  return scaled(fma(r, horner(r, kExp2ForBf16), 1.0), n);
+}
+
 Num exp2(Num x) {
   Num bounded = atMost(atLeast(x, -151.0), 129.0);
   Whole n = nearest(bounded, 1.0);
