@@ -25,7 +25,8 @@ struct NestPoints {
   SmallVector<int64_t> dims; ///< of the space
   double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
   int64_t accumulators = 0;
-  llvm::SmallSet<int64_t, 4> elements, kept; ///< bytes of one, of all that varies along the vector dim; in shared memory
+  llvm::SmallSet<int64_t, 4> elements; ///< bytes of one, of all that varies along the vector dim
+  llvm::SmallSet<int64_t, 4> kept;     ///< of those in shared memory
 };
 
 class BlockEnumerator {

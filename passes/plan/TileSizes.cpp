@@ -315,8 +315,8 @@ private:
     return most;
   }
 
-  /// Rows of a few elements share a tile, innermost rows first. Where results are streamed, the chain at the end of a row
-  /// is hidden by the next tile, which begins meanwhile, and rows of two tiles share L1.
+  /// Rows of a few elements share a tile, innermost rows first. Where results are streamed, the chain at the end of a
+  /// row is hidden by the next tile, which begins meanwhile, and rows of two tiles share L1.
   void growSmallTiles() {
     bool runs = llvm::any_of(space.roots, [](const PartRoot &root) { return root.reference >= 0; });
     int64_t least = runs && streamed().empty() ? kRunningTile : kSmallTile;

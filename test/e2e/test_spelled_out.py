@@ -19,9 +19,8 @@ def run_beside_onnx(
 ) -> tilewright.Program:
     """Compares the only result, and gives what was compiled."""
     constants = constants or {}
-    opsets = [helper.make_opsetid("", OPSET)]
     (expected,) = ReferenceEvaluator(node, opsets={"": OPSET}).run(None, {**inputs, **constants})
-    model = one_graph([node], inputs, constants, (TensorProto.FLOAT, expected.shape), opset=opsets[0].version)
+    model = one_graph([node], inputs, constants, (TensorProto.FLOAT, expected.shape), opset=OPSET)
     program = tilewright.compile(model, threads=1)
     np.testing.assert_allclose(program(*inputs.values())[0], expected, rtol=1e-5, atol=1e-5)
     return program
@@ -36,6 +35,40 @@ def test_depth_to_space(mode: str) -> None:
     """Three channels of two by two: as many as that is, they may be mistaken for one another."""
     node = helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode=mode)
     run_beside_onnx(node, {"x": normal(2, 12, 7, 9)})
+
+
+@pytest.mark.parametrize(
+    "image, attributes",
+    [
+        ((10, 10), {"kernel_shape": [3, 3], "strides": [2, 2]}),
+        ((10, 9), {"kernel_shape": [3, 2], "strides": [2, 3], "pads": [1, 0, 1, 1]}),
+        ((5, 5), {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [1, 1, 1, 1]}),
+        ((10, 10, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 2, 2], "dilations": [2, 2, 2]}),
+    ],
+    ids=["beyond", "padded", "begins in the padding", "dilated"],
+)
+def test_pools_that_count_their_padding_alone(
+    image: tuple[int, ...], attributes: dict[str, list[int]]
+) -> None:
+    node = helper.make_node("AveragePool", ["x"], ["y"], ceil_mode=1, count_include_pad=1, **attributes)
+    run_beside_onnx(node, {"x": normal(2, 3, *image)})
+
+
+def test_a_window_that_begins_in_the_padding_is_refused() -> None:
+    """ONNX's shape inference counts it where the model does not say."""
+    node = helper.make_node(
+        "AveragePool",
+        ["x"],
+        ["y"],
+        ceil_mode=1,
+        count_include_pad=1,
+        kernel_shape=[2, 2],
+        strides=[3, 3],
+        pads=[1, 1, 1, 1],
+    )
+    model = one_graph([node], {"x": normal(1, 1, 5, 5)}, {}, (TensorProto.FLOAT, (1, 1, 3, 3)), opset=OPSET)
+    with pytest.raises(tilewright.ModelError, match="begin in the padding"):
+        tilewright.compile(model)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
 a zero point for each channel, of which it takes one; a DepthToSpace of mode CRD, whose channels it parts as if they
-were blocks; ONNX Runtime's QGemm, which it does not know.
+were blocks; an AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
+ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -106,6 +107,16 @@ class _Operation:
         self.made[-1].attribute.extend(self._node.attribute)
         return name
 
+    def check_result(self, most: list[int]) -> None:
+        """Refuses an image of more windows than so many, which is what ONNX's shape inference makes of some."""
+        known = self._shapes.get(self._node.output[0], [])[2:]
+        if any(length > limit for length, limit in zip(known, most, strict=False)):
+            raise ModelError(
+                f"{self._node.op_type} with ceil_mode gives {known}, with windows that begin in the padding",
+                where=f"'{self._node.name}'",
+                hint="declare the shape of its result in the graph's value_info",
+            )
+
     @property
     def name(self) -> str:
         return self._node.name
@@ -198,7 +209,30 @@ def _multiply_and_scale(operation: _Operation) -> bool:
     return True
 
 
+def _pad_before_pooling(operation: _Operation) -> bool:
+    """Zeros around the image, which windows may reach beyond uncounted; none of the op's begins in the padding."""
+    counts_all = operation.attribute("ceil_mode", 0) and operation.attribute("count_include_pad", 0)
+    if not counts_all or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
+        return False
+    image = operation.static_shape(0)[2:]
+    pads = operation.attribute("pads", [0] * 2 * len(image))
+    before, after = pads[: len(image)], pads[len(image) :]
+    padded = operation.make(
+        "Pad", operation.inputs[0], operation.constant(np.array([0, 0, *before, 0, 0, *after], np.int64))
+    )
+    given = {name: operation.attribute(name) for name in ("dilations", "kernel_shape", "strides")}
+    attributes = {name: value for name, value in given.items() if value is not None}
+    pooled = operation.make("AveragePool", padded, ceil_mode=1, **attributes)
+    steps = given["strides"] or [1] * len(image)
+    begun = [-(-(size + front) // step) for size, front, step in zip(image, before, steps, strict=True)]
+    operation.check_result(begun)
+    bounds = ([0] * len(image), begun, range(2, 2 + len(image)))
+    operation.finish("Slice", pooled, *(operation.constant(np.array(bound, np.int64)) for bound in bounds))
+    return True
+
+
 _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
+    ("", "AveragePool"): _pad_before_pooling,
     ("", "DepthToSpace"): _spread_channels,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
