@@ -28,10 +28,12 @@ def describe() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    """Its name, which virtual machines cut short, with what tells its kind."""
+    first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    if "model name" not in fields:
+        return platform.machine()
+    return f"{fields['model name']} (family {fields['cpu family']}, model {fields['model']})"
 
 
 def limits(folder: Path, *, threads: int) -> dict[str, float] | None:

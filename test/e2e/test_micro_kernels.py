@@ -335,13 +335,22 @@ def test_a_kernel_that_is_none_is_refused(changed: dict[str, object], message: s
         tilewright.register_micro_kernel(kernel)
 
 
-def test_bad_assembly_names_its_micro_kernel() -> None:
-    body = """
-    func.func @step(%sums: vector<8xf32>, %row: vector<8xf32>, %lanes: vector<8xf32>) -> vector<8xf32> {
-      %next = llvm.inline_asm "vfnord231ps $1, $2, $0", "=x,x,x,0" %row, %lanes, %sums
+@pytest.mark.parametrize(
+    "instruction, constraints, message",
+    [
+        ("vfnord231ps", "=x,x,x,0", "invalid .*'vfnord231ps'"),
+        ("vfmadd231ps", "=q,x,x,0", "couldn't allocate output register"),
+        ("vfmadd231ps", "=x,x,x,9", "constraints '=x,x,x,9'"),
+        ("vfmadd231ps", "bogus", "constraints 'bogus'"),
+    ],
+)
+def test_bad_assembly_names_its_micro_kernel(instruction: str, constraints: str, message: str) -> None:
+    body = f"""
+    func.func @step(%sums: vector<8xf32>, %row: vector<8xf32>, %lanes: vector<8xf32>) -> vector<8xf32> {{
+      %next = llvm.inline_asm "{instruction} $1, $2, $0", "{constraints}" %row, %lanes, %sums
           : (vector<8xf32>, vector<8xf32>, vector<8xf32>) -> vector<8xf32>
       return %next : vector<8xf32>
-    }"""
+    }}"""
     kernel = tilewright.MicroKernel(
         name="fnord", rows="f32", lanes="f32", sums="f32", vector_bytes=32, body=body
     )
@@ -351,7 +360,7 @@ def test_bad_assembly_names_its_micro_kernel() -> None:
     )
     tilewright.register_micro_kernel(kernel)
     try:
-        with pytest.raises(tilewright.PassError, match=r"micro kernel 'fnord': .*invalid .*'vfnord231ps'"):
+        with pytest.raises(tilewright.PassError, match=f"micro kernel 'fnord': .*{message}"):
             tilewright.compile(model, "x86-64-avx2", threads=1, tuning=False)
     finally:
         unregister_micro_kernel("fnord")

@@ -10,6 +10,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Metadata.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tilewright;
@@ -36,6 +37,12 @@ AssemblyErrors::AssemblyErrors(mlir::Operation *kernels, llvm::Module &module) :
       kernelOf.push_back(names.lookup(assembly->getAsmString()));
       auto *cookie = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(number, kernelOf.size()));
       call->setMetadata("srcloc", llvm::MDNode::get(context, cookie));
+      // The optimiser takes it that constraints are well formed.
+      if (llvm::Error malformed = llvm::InlineAsm::verify(call->getFunctionType(), assembly->getConstraintString())) {
+        std::string why = llvm::toString(std::move(malformed));
+        if (message.empty())
+          message = prefix(kernelOf.size()) + "constraints '" + assembly->getConstraintString().str() + "': " + why;
+      }
     }
   context.setDiagnosticHandlerCallBack(listen, this);
 }
@@ -51,18 +58,19 @@ static std::optional<uint64_t> cookieOf(const llvm::DiagnosticInfo &info) {
   return std::nullopt;
 }
 
+std::string AssemblyErrors::prefix(uint64_t cookie) const {
+  bool isNumbered = cookie > 0 && cookie <= kernelOf.size(); // zero: no number
+  std::string name = isNumbered ? kernelOf[cookie - 1] : "";
+  return "inline assembly" + (name.empty() ? "" : " of micro kernel '" + name + "'") + ": ";
+}
+
 void AssemblyErrors::listen(const llvm::DiagnosticInfo *info, void *self) {
   auto &errors = *static_cast<AssemblyErrors *>(self);
   if (info->getSeverity() != llvm::DS_Error || !errors.message.empty())
     return;
+  if (std::optional<uint64_t> cookie = cookieOf(*info))
+    errors.message = errors.prefix(*cookie);
   llvm::raw_string_ostream stream(errors.message);
   llvm::DiagnosticPrinterRawOStream printer(stream);
-  if (std::optional<uint64_t> cookie = cookieOf(*info)) {
-    stream << "inline assembly";
-    bool isNumbered = *cookie > 0 && *cookie <= errors.kernelOf.size(); // zero: no number
-    if (std::string name = isNumbered ? errors.kernelOf[*cookie - 1] : ""; !name.empty())
-      stream << " of micro kernel '" << name << "'";
-    stream << ": ";
-  }
   info->print(printer);
 }

@@ -23,6 +23,7 @@ public:
   const std::string &first() const { return message; }
 
 private:
+  std::string prefix(uint64_t cookie) const;
   static void listen(const llvm::DiagnosticInfo *info, void *self);
 
   llvm::LLVMContext &context;

@@ -111,6 +111,8 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
         setFunctionAttributes(*module->getFunction(kernel.getName()), *own);
     }
     AssemblyErrors errors(kernels, *module);
+    if (!errors.first().empty())
+      return fail(errors.first());
     optimise(*module, *machine, tuning());
     if (!dumpAssembly.empty()) {
       SmallVector<char> assembly;
