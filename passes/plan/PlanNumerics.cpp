@@ -121,12 +121,26 @@ std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, 
   return "";
 }
 
-/// Whether the consumer may be given a closer value. A maximum may, if what reads it is given that, too.
+/// Whether the op takes a maximum off the element that is rounded as the element's terms were: a closer value may be
+/// far above it, and its exponential infinite.
+static bool isBelowNarrowMaximum(linalg::LinalgOp op, BlockArgument element) {
+  return llvm::any_of(element.getUsers(), [&](Operation *user) {
+    auto difference = dyn_cast<arith::SubFOp>(user);
+    return difference && isNarrowFloat(difference.getType()) && difference.getLhs() == element &&
+           isBelowOwnMaximum(op, difference);
+  });
+}
+
+/// Whether the consumer may be given a closer value. A maximum in f32 may, if what reads it is given that, too.
 static bool readerTolerates(const TensorGraph &graph, const TensorEdge &edge) {
   const TensorExpr &consumer = graph.exprs()[edge.consumer];
   BlockArgument element = elementOf(consumer, edge.input);
   auto structured = dyn_cast<linalg::LinalgOp>(consumer.op);
-  return element && (toleratesUnrounded(element) || (structured && isOnlyTakenOffItsOwn(structured)));
+  if (!element || !structured)
+    return element && toleratesUnrounded(element);
+  if (!isNarrowFloat(element.getType()) && isOnlyTakenOffItsOwn(structured))
+    return true;
+  return toleratesUnrounded(element) && !isBelowNarrowMaximum(structured, element);
 }
 
 /// Whether an op does nothing but widen narrow floats to f32, for readers that may all be given closer values.

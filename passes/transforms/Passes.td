@@ -109,8 +109,10 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
     known. Leaves: where x does not fit the target's memory for a workgroup, the
     sums of parts of x that do, those of `x - c` and of its square, c being the
     part's mean, and what b makes of all parts' sums. Its relative error is that
-    of two passes. Where no whole dims cut x into such parts, and narrow floats,
-    it is left alone, and so are all others.
+    of two passes. Parts are along whole dims; the last of these is cut where that
+    would leave far more parts than need be, unless an op computes x. Where no
+    dims cut x into such parts, and narrow floats, it is left alone, and so are
+    all others.
     See test/passes/shift-moments.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];

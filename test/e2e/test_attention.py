@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
-from onnx import TensorProto, numpy_helper
+from one_graph import one_graph
+from onnx import TensorProto, helper, numpy_helper
 from tilewright.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
@@ -207,6 +208,35 @@ def test_large_scores_in_bf16_leave_no_infinity() -> None:
     query, key, value = attention.inputs(program)
     (result,) = program(query * 4096, key * 4096, value)
     assert np.isfinite(result.astype(np.float64)).all()
+
+
+def test_large_scores_of_a_softmax_op_by_op_in_bf16_leave_no_infinity() -> None:
+    """The maximum itself is in bf16 here, as PyTorch and JAX may write it."""
+    nodes = [
+        helper.make_node("MatMul", ["query", "key"], ["scores"]),
+        helper.make_node("ReduceMax", ["scores", "last"], ["largest"]),
+        helper.make_node("Sub", ["scores", "largest"], ["below"]),
+        helper.make_node("Exp", ["below"], ["weights"]),
+        helper.make_node("ReduceSum", ["weights", "last"], ["total"]),
+        helper.make_node("Div", ["weights", "total"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "value"], ["y"]),
+    ]
+    rng = np.random.default_rng(0)
+    scales = {"query": 60, "key": 60, "value": 1}
+    inputs = {
+        name: (rng.standard_normal((2, 64, 64)) * scale).astype(ml_dtypes.bfloat16)
+        for name, scale in scales.items()
+    }
+    model = one_graph(nodes, inputs, {"last": np.array([-1])}, (TensorProto.BFLOAT16, (2, 64, 64)), opset=20)
+    program = tilewright.compile(model, threads=1)
+    assert len(_kernels(program)) == 1, _kernels(program)
+    query, key, value = (array.astype(np.float64) for array in inputs.values())
+    scores = query @ key
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ value
+    result = program(*inputs.values())[0].astype(np.float64)
+    # Scores are hundreds apart, so that each row takes one value.
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_strict_numerics_divide_where_the_graph_does() -> None:

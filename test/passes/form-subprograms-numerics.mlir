@@ -88,3 +88,24 @@ func.func @maximum_of_widened_terms(%x: tensor<37x1027xbf16>, %y: tensor<37x1027
   } -> tensor<37xf32>
   return %m : tensor<37xf32>
 }
+
+// A softmax in bf16: its maximum is rounded as the scores are, so what it is taken off must not be closer than that.
+// CHECK-LABEL: func @softmax_of_narrow_scores
+// CHECK-NOT: unrounded : tensor<37x1027xbf16>
+func.func @softmax_of_narrow_scores(%x: tensor<37x1027xbf16>) -> tensor<37x1027xf32> {
+  %low = arith.constant dense<0xFF80> : tensor<37xbf16>
+  %e = tensor.empty() : tensor<37x1027xbf16>
+  %f = tensor.empty() : tensor<37x1027xf32>
+  %p = linalg.mul ins(%x, %x : tensor<37x1027xbf16>, tensor<37x1027xbf16>)
+                  outs(%e : tensor<37x1027xbf16>) -> tensor<37x1027xbf16>
+  %m = linalg.reduce { arith.maximumf } ins(%p : tensor<37x1027xbf16>) outs(%low : tensor<37xbf16>) dimensions = [1]
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %m : tensor<37x1027xbf16>, tensor<37xbf16>) outs(%f : tensor<37x1027xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %o: f32):
+    %s = arith.subf %a, %b : bf16
+    %w = arith.extf %s : bf16 to f32
+    %r = math.exp %w : f32
+    linalg.yield %r : f32
+  } -> tensor<37x1027xf32>
+  return %d : tensor<37x1027xf32>
+}

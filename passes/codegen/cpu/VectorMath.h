@@ -92,8 +92,6 @@ Whole nearest(Num x, double scale);
 Whole wholeOf(Num n); ///< of a float that is whole
 /// 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160; overflow is infinity.
 Num scaled(Num p, Whole n);
-/// The same for a normal 2^n and a normal result only.
-Num scaledNormal(Num p, Whole n);
 /// 2^(n + offset), if normal.
 Num powerOfTwo(Whole n, int offset);
 

@@ -187,8 +187,4 @@ Num tilewright::vecmath::scaled(Num p, Whole n) {
   return p * assemblePower(half, 0) * assemblePower(whole - half, 0);
 }
 
-Num tilewright::vecmath::scaledNormal(Num p, Whole n) {
-  return hasScalef(p) ? scalef(p, n.value) : p * assemblePower(n.bits, 0);
-}
-
 Num tilewright::vecmath::powerOfTwo(Whole n, int offset) { return assemblePower(n.bits, offset); }
