@@ -16,8 +16,8 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy
 
 from tilewright.signature import Array
 
-_MOST_ELEMENTS = 256
-"""Of a value that is kept here; a shape has fewer."""
+_MOST_ELEMENTS = 16
+"""Of a value that is kept here: a shape has fewer, and a longer Range is an index, which our passes know as one."""
 
 # Computed from values alone, giving at most as many elements as broadcasting or joining the operands does.
 # fmt: off
