@@ -125,6 +125,9 @@ private:
         store.setMap(localMapOf(tile, store.getMap()));
         store.getSliceMutable().assign(buffer);
         store.setStreamed(false);
+        // Another result at this point may still read what was there.
+        if (tile.inPlaceOf >= 0)
+          store->moveBefore(store->getBlock()->getTerminator());
       }
     });
   }
