@@ -30,7 +30,9 @@ def describe() -> dict[str, Any]:
 def _processor() -> str:
     """Its name, which virtual machines cut short, with what tells its kind."""
     first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    fields = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())
+    }
     if "model name" not in fields:
         return platform.machine()
     return f"{fields['model name']} (family {fields['cpu family']}, model {fields['model']})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpmath import mp, mpf
@@ -115,6 +115,15 @@ def _problems() -> list[Fit]:
     erf, sin = _of_square(mp.erf, 2 / mp.sqrt(mp.pi)), _of_square(mp.sin, one)
     asin, atan = _of_square(mp.asin, one), _of_square(mp.atan, one)
     log2_over = _at_zero(1 / ln2, lambda f: mp.log1p(f) / ln2 / f)
+    exp2 = Fit(
+        name="kExp2",
+        comment="2^r = 1 + r P(r), |r| <= 1/2",
+        target=_at_zero(ln2, lambda r: (mpf(2) ** r - 1) / r),
+        weight=lambda r: (abs(r) + _TINY) * mpf(2) ** -r,
+        low=mpf("-0.501"),
+        high=mpf("0.501"),
+        degree=5,
+    )
     return [
         Fit(
             name="kExp",
@@ -134,24 +143,8 @@ def _problems() -> list[Fit]:
             high=mpf("0.69"),
             degree=6,
         ),
-        Fit(
-            name="kExp2",
-            comment="2^r = 1 + r P(r), |r| <= 1/2",
-            target=_at_zero(ln2, lambda r: (mpf(2) ** r - 1) / r),
-            weight=lambda r: (abs(r) + _TINY) * mpf(2) ** -r,
-            low=mpf("-0.501"),
-            high=mpf("0.501"),
-            degree=5,
-        ),
-        Fit(
-            name="kExp2ForBf16",
-            comment="2^r = 1 + r P(r), |r| <= 1/2",
-            target=_at_zero(ln2, lambda r: (mpf(2) ** r - 1) / r),
-            weight=lambda r: (abs(r) + _TINY) * mpf(2) ** -r,
-            low=mpf("-0.501"),
-            high=mpf("0.501"),
-            degree=2,
-        ),
+        exp2,
+        replace(exp2, name="kExp2ForBf16", degree=2),
         Fit(
             name="kLog",
             comment="ln(1 + f) = f + f^2 P(f), 1/sqrt 2 <= 1 + f <= sqrt 2",

@@ -142,48 +142,39 @@ struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
   bool scalef;
 };
 
-/// An argument that is known not to overflow need not be bounded.
-struct ExpandExpOfSmall : OpRewritePattern<math::ExpOp> {
-  ExpandExpOfSmall(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
+/// An exponential that may be a cheaper one, as an attribute says.
+struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
+  using Function = vecmath::Num(vecmath::Num);
+
+  ExpandMarkedExp(MLIRContext *context, PatternBenefit benefit, StringRef mark, Function *function, bool scalef)
+      : OpRewritePattern(context, benefit), mark(mark), function(function), scalef(scalef) {}
 
   LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
-    if (!op->hasAttr(kSmallArgumentAttr) || !getElementTypeOrSelf(op.getType()).isF32())
+    if (!op->hasAttr(mark) || !getElementTypeOrSelf(op.getType()).isF32())
       return failure();
     vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
-    rewriter.replaceOp(op, vecmath::expOfSmall({emitter, op.getOperand()}).get());
+    rewriter.replaceOp(op, function({emitter, op.getOperand()}).get());
     return success();
   }
 
-  bool scalef;
-};
-
-/// What is rounded to bf16 anyway may err by a fraction of that.
-struct ExpandExpForBf16 : OpRewritePattern<math::ExpOp> {
-  ExpandExpForBf16(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/4), scalef(scalef) {}
-
-  LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
-    if (!op->hasAttr(kForBf16Attr) || !getElementTypeOrSelf(op.getType()).isF32())
-      return failure();
-    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
-    rewriter.replaceOp(op, vecmath::expForBf16({emitter, op.getOperand()}).get());
-    return success();
-  }
-
+  StringRef mark;
+  Function *function;
   bool scalef;
 };
 
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
-      FuseOnePlusTanh, FuseTimesSigmoid, ExpandExpOfSmall, ExpandExpForBf16, Expand<math::ExpOp, vecmath::exp>,
-      Expand<math::Exp2Op, vecmath::exp2>, Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>,
-      Expand<math::CoshOp, vecmath::cosh>, Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>,
-      Expand<math::LogOp, vecmath::log>, Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>,
-      Expand<math::Log1pOp, vecmath::log1p>, Expand<math::AsinhOp, vecmath::asinh>,
-      Expand<math::AcoshOp, vecmath::acosh>, Expand<math::AtanhOp, vecmath::atanh>,
-      Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>, Expand<math::CosOp, vecmath::cos>,
-      Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>, Expand<math::AcosOp, vecmath::acos>,
-      Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>, Expand<math::CbrtOp, vecmath::cbrt>,
-      Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+      FuseOnePlusTanh, FuseTimesSigmoid, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
+      Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>,
+      Expand<math::TanhOp, vecmath::tanh>, Expand<math::ErfOp, vecmath::erf>, Expand<math::LogOp, vecmath::log>,
+      Expand<math::Log2Op, vecmath::log2>, Expand<math::Log10Op, vecmath::log10>, Expand<math::Log1pOp, vecmath::log1p>,
+      Expand<math::AsinhOp, vecmath::asinh>, Expand<math::AcoshOp, vecmath::acosh>,
+      Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
+      Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
+      Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
+      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/3, kSmallArgumentAttr, vecmath::expOfSmall, scalef);
+  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/4, kForBf16Attr, vecmath::expForBf16, scalef);
 }
 
 bool isInstruction(Operation *op) {
