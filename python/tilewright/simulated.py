@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tilewright.errors import TargetError
 from tilewright.iree.text import from_iree
 from tilewright.module import Module
@@ -65,8 +67,13 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         tensors.put(launch["outputs"], made, is_real=tensors.are_real(launch["inputs"]))
         reports.append(report)
     described = flow.get("results", [])
-    results = [tensors.get(result["tensor"]).reshape(result["shape"]) for result in described]
-    complete = bool(reports) and tensors.are_real([result["tensor"] for result in described])
+    results = [
+        np.asarray(arrays[result["argument"]])
+        if "argument" in result
+        else tensors.get(result["tensor"]).reshape(result["shape"])
+        for result in described
+    ]
+    complete = bool(reports) and tensors.are_real([r["tensor"] for r in described if "tensor" in r])
     return SimulatedRun(
         kernels=tuple(reports),
         results=results,

@@ -26,6 +26,9 @@
 // CHECK-NEXT: 2
 // CHECK-NEXT: ],
 // CHECK-NEXT: "tensor": 5
+// CHECK-NEXT: },
+// CHECK-NEXT: {
+// CHECK-NEXT: "argument": 0
 // CHECK: "tensors": [
 // CHECK: "argument": 0,
 // CHECK: "element": "f32",
@@ -48,7 +51,7 @@ module {
       }
     }
   }
-  func.func @main(%view: !hal.buffer_view, %fence: !hal.fence) -> !hal.buffer_view {
+  func.func @main(%view: !hal.buffer_view, %fence: !hal.fence) -> (!hal.buffer_view, !hal.buffer_view) {
     %x = "hal.tensor.import"(%view, %fence) : (!hal.buffer_view, !hal.fence) -> tensor<2xf32>
     %w = "util.global.load"() <{global = @w}> : () -> tensor<2xf32>
     %y = tile.launch @tilewright_kernels::@k(%x, %w) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -60,6 +63,6 @@ module {
     %u = tensor.expand_shape %z [[0, 1]] output_shape [1, 2] : tensor<2xf32> into tensor<1x2xf32>
     %b = "hal.tensor.barrier"(%u, %fence) : (tensor<1x2xf32>, !hal.fence) -> tensor<1x2xf32>
     %r = "hal.tensor.export"(%b) : (tensor<1x2xf32>) -> !hal.buffer_view
-    return %r : !hal.buffer_view
+    return %r, %view : !hal.buffer_view, !hal.buffer_view
   }
 }

@@ -82,6 +82,21 @@ def test_results_have_the_shapes_of_the_program(tmp_path: Path) -> None:
     assert relative_error(run.outputs[0], float64_reference(model, inputs)[0]) <= tolerance(np.float32)
 
 
+def test_an_input_may_be_a_result(tmp_path: Path) -> None:
+    """As it is, which no kernel has to do with."""
+    g = GraphBuilder("handed_on")
+    x, y = g.input("x", (6, 10)), g.input("y", (3, 4))
+    g.output(g.op("Transpose", y, perm=[0, 1]), (3, 4))
+    g.output(g.op("Softmax", x), (6, 10))
+    model = g.build()
+    inputs = random_inputs(model, 2)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    run = simulate_program(program, tmp_path, inputs)
+    assert run.outputs is not None
+    for output, expected in zip(run.outputs, float64_reference(model, inputs), strict=True):
+        assert relative_error(output, expected) <= tolerance(np.float32)
+
+
 def test_what_iree_computes_is_said(tmp_path: Path) -> None:
     model = _convolution_and_softmaxes()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)

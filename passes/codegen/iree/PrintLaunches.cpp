@@ -146,10 +146,18 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
     return step;
   }
 
-  /// The tensor that a kernel makes may have another shape than the program's result.
-  static json::Object describeResult(Value result, Tensors &tensors) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
-    return json::Object{{"tensor", tensors.idOf(result)}, {"shape", json::Array(shape)}};
+  /// An argument that is a result as it is was never imported. The tensor that a kernel makes may have another shape
+  /// than the program's result.
+  static FailureOr<json::Object> describeResult(Value result, Tensors &tensors) {
+    if (auto argument = dyn_cast<BlockArgument>(result))
+      return json::Object{{"argument", argument.getArgNumber()}};
+    Operation *made = result.getDefiningOp();
+    if (made->getName().getStringRef() != "hal.tensor.export")
+      return made->emitError("a result that is neither an argument nor exported; run this pass on what IREE "
+                             "preprocesses");
+    Value tensor = made->getOperand(0);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+    return json::Object{{"tensor", tensors.idOf(tensor)}, {"shape", json::Array(shape)}};
   }
 
   void runOnOperation() override {
@@ -167,9 +175,12 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       json::Array steps, results;
       for (LaunchOp launch : launches)
         steps.push_back(describe(launch, tensors));
-      for (Value result : function.getBody().front().getTerminator()->getOperands())
-        if (Operation *op = result.getDefiningOp(); op && op->getName().getStringRef() == "hal.tensor.export")
-          results.push_back(describeResult(op->getOperand(0), tensors));
+      for (Value result : function.getBody().front().getTerminator()->getOperands()) {
+        FailureOr<json::Object> described = describeResult(result, tensors);
+        if (failed(described))
+          return signalPassFailure();
+        results.push_back(std::move(*described));
+      }
       json::Object flow{{"launches", std::move(steps)}, {"results", std::move(results)}};
       flow["tensors"] = tensors.take();
       flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));

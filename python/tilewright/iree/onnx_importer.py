@@ -108,7 +108,7 @@ def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None
                 onnx.helper.make_tensor_value_info(stub.name, stub.data_type, list(stub.dims))
             )
     onnx.checker.check_model(probe)
-    inferred = onnx.shape_inference.infer_shapes(probe, data_prop=True)
+    inferred = onnx.shape_inference.infer_shapes(probe)
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
     del model.graph.node[:]
