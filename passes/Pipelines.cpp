@@ -202,6 +202,11 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
     manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow)); // what was a convolution
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
+  if (!isGpu) {
+    CollapseDimsOptions collapse;
+    collapse.target = options.target;
+    manager.addNestedPass<func::FuncOp>(createCollapseDims(collapse));
+  }
   if (options.numerics != "strict")
     buildRegrouping(manager, options, isGpu);
   if (isGpu)

@@ -5,6 +5,7 @@
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
 #include "passes/plan/WalkedDim.h"
+#include "passes/plan/Work.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,6 +67,25 @@ int64_t IndexSpace::keptAlong(const PartRoot &root) const {
     return 0; // only a block of it is there at a time
   auto own = llvm::find_if(llvm::reverse(grid), [&](int64_t dim) { return llvm::is_contained(root.dims, dim); });
   return own - llvm::reverse(grid).begin();
+}
+
+int64_t IndexSpace::laneDim(const PartRoot &root) const {
+  int64_t best = -1;
+  for (auto [dim, place] : llvm::enumerate(root.dims)) {
+    if (place >= 0 && place == vector)
+      return dim;
+    if (place >= 0 && tiles[place] > 1 && (best < 0 || place > root.dims[best]))
+      best = dim;
+  }
+  return best;
+}
+
+double IndexSpace::lanesPerPoint(const PartRoot &root) const {
+  int64_t dim = laneDim(root);
+  if (dim < 0)
+    return 1;
+  int64_t tile = tiles[root.dims[dim]];
+  return static_cast<double>(llvm::alignTo(tile, lanes)) / tile;
 }
 
 double IndexSpace::timesComputed(const PartRoot &root) const {
@@ -249,6 +269,10 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
+constexpr int64_t kLaneBytes = 4;
+constexpr int64_t kLongRow = 4;   ///< vectors from which the lanes past the end of a row hardly count
+constexpr double kClearly = 0.95; ///< of the time with elements side by side
+
 /// Classes of dims of roots. A class never holds two dims of one root.
 class DimClasses {
 public:
@@ -316,11 +340,27 @@ public:
     return components.getNumClasses() <= 1;
   }
 
+  /// The classes that may fill vector lanes, the one along which elements are neighbours first. Where that one has few
+  /// points, rows may lie side by side in the lanes instead: `lanes` of them, of a vector register.
+  SmallVector<int64_t> vectorClasses(int64_t lanes) const {
+    SmallVector<int64_t> order = classOrder();
+    int64_t first = vectorClass(order), rows = -1;
+    SmallVector<int64_t> found = {first};
+    if (lanes == 1 || first < 0 || classes.extents[first] >= kLongRow * lanes || contracts())
+      return found;
+    for (int64_t dimClass : order)
+      if (dimClass != first && mayBeGrid(dimClass) && classes.extents[dimClass] >= lanes &&
+          (rows < 0 || classes.extents[dimClass] >= classes.extents[rows]))
+        rows = dimClass;
+    if (rows >= 0)
+      found.push_back(rows);
+    return found;
+  }
+
   /// Places the classes: the dims of the largest root in its order, then others; the vector dim last.
-  IndexSpace place() {
+  IndexSpace place(int64_t vector) const {
     IndexSpace space;
     SmallVector<int64_t> order = classOrder();
-    int64_t vector = vectorClass(order);
     if (vector >= 0) {
       llvm::erase(order, vector);
       order.push_back(vector);
@@ -334,10 +374,10 @@ public:
     std::stable_partition(space.grid.begin(), space.grid.end(),
                           [&](int64_t position) { return hasAllRoots(order[position]); });
     space.vector = vector < 0 ? -1 : static_cast<int64_t>(order.size()) - 1;
-    for (auto [r, root] : llvm::enumerate(roots))
+    space.roots = roots;
+    for (auto [r, root] : llvm::enumerate(space.roots))
       for (int64_t dimClass : classes.classOf[r])
         root.dims.push_back(dimClass < 0 ? -1 : llvm::find(order, dimClass) - order.begin());
-    space.roots = std::move(roots);
     return space;
   }
 
@@ -409,6 +449,11 @@ private:
       return llvm::is_contained(graph.exprs()[roots[member.first].expr].reductions,
                                 static_cast<int64_t>(member.second));
     });
+  }
+
+  bool contracts() const {
+    return llvm::any_of(roots,
+                        [&](const PartRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; });
   }
 
   bool hasAllRoots(int64_t dimClass) const { return classes.members[dimClass].size() == roots.size(); }
@@ -489,9 +534,23 @@ std::optional<IndexSpace> tilewright::findIndexSpace(const TensorGraph &graph, c
   SpaceFinder finder(graph, part);
   if (!finder.isConnected())
     return refuse("the part falls into pieces that share neither edges nor inputs");
-  IndexSpace space = finder.place();
-  NestAssigner(graph, part, space).assign();
-  if (std::string why = chooseTiles(graph, part, target, space); !why.empty())
-    return refuse(why);
-  return space;
+  int64_t lanes = target.backend == Backend::cpu ? target.vectorBytes / kLaneBytes : 1;
+  std::optional<IndexSpace> best;
+  double least = std::numeric_limits<double>::infinity();
+  std::string firstWhy;
+  for (int64_t vector : finder.vectorClasses(lanes)) {
+    IndexSpace space = finder.place(vector);
+    space.lanes = lanes;
+    NestAssigner(graph, part, space).assign();
+    if (std::string why = chooseTiles(graph, part, target, space); !why.empty()) {
+      firstWhy = firstWhy.empty() ? why : firstWhy;
+      continue;
+    }
+    double seconds = predictKernel(workOf(graph, space), target).seconds;
+    if (seconds < kClearly * least) {
+      best = std::move(space);
+      least = seconds;
+    }
+  }
+  return best ? std::move(best) : refuse(firstWhy);
 }

@@ -62,6 +62,7 @@ struct IndexSpace {
   std::vector<PartRoot> roots; ///< in program order
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
+  int64_t lanes = 1; ///< of a vector register, on processors
   int64_t workgroups = 1;
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
   int64_t termUnits = 1;          ///< on a GPU: threads or warps that share the terms of a contraction's sums
@@ -90,6 +91,10 @@ struct IndexSpace {
   /// How many times each element of a root is computed: once, but for kept operands of contractions, which the tiles
   /// along further dims that they have not, and the first tile of each workgroup, compute again.
   double timesComputed(const PartRoot &root) const;
+  /// The domain dim that fills vector lanes in a root's nest: the space's, else the innermost one it has; or -1.
+  int64_t laneDim(const PartRoot &root) const;
+  /// Lanes that a root's nest computes for each of its points: some are past the end of a row. At least 1.
+  double lanesPerPoint(const PartRoot &root) const;
   const PartRoot &root(unsigned expr) const;
   /// The nests that read a tensor, without the one that produces it.
   llvm::SmallVector<unsigned> readingNests(mlir::Value tensor) const;

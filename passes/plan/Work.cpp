@@ -41,32 +41,50 @@ constexpr double kGatherOperations = 32;    ///< gathered or scattered: 36
 constexpr double kTransposeOperations = 12; ///< moved across registers with its neighbours, by a buffer: 11
 constexpr double kStridedOperations =
     4; ///< of whole vectors and shuffled, for each vector read: 5, 11 and 16 for 2, 3 and 4
+constexpr double kReduceLanes = 64;                        ///< the lanes of a vector to one: some 20 cycles
 constexpr int64_t kMostStrided = 4;                        ///< elements apart; what lies further apart is gathered
-constexpr int64_t kLeastTurned = 8, kLeastTurnedBytes = 2; ///< sides and elements of a tile that is turned in registers
+constexpr int64_t kLeastTurned = 8, kLeastTurnedBytes = 2; ///< lanes and elements of a tile that is turned in registers
 constexpr int64_t kLineBytes = 64;
 
 /// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
 class AccessPenalty {
 public:
   AccessPenalty(const TensorGraph &graph, const IndexSpace &space, PartWork &work)
-      : graph(graph), space(space), work(work) {}
+      : graph(graph), space(space), work(work) {
+    laidForLanes = isCpu() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+                     return graph.exprs()[root.expr].kind == ExprKind::contraction;
+                   });
+  }
 
   void add() {
     for (const PartRoot &root : space.roots) {
       if (graph.exprs()[root.expr].kind == ExprKind::contraction)
         continue;
       for (const RootAccess &access : root.accesses)
-        add(root, access.map, access.tensor, /*isRead=*/true);
+        if (!isInBuffer(root, access))
+          add(root, access.map, access.tensor, /*isRead=*/true);
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
-        add(root, map, result, /*isRead=*/false);
+        if (!laidForLanes || llvm::is_contained(space.outputs, result))
+          add(root, map, result, /*isRead=*/false);
     }
   }
 
 private:
+  /// Whether what it reads is in a buffer in which lanes are neighbours: a tile of a result, or of an input that a nest
+  /// before has read.
+  bool isInBuffer(const PartRoot &root, const RootAccess &access) const {
+    auto reads = [&](const PartRoot &other) {
+      return other.nest < root.nest &&
+             llvm::any_of(other.accesses, [&](const RootAccess &each) { return each.tensor == access.tensor; });
+    };
+    bool isKept = llvm::is_contained(space.tileStaged, access.tensor) && llvm::any_of(space.roots, reads);
+    return laidForLanes && (access.producer >= 0 || isKept);
+  }
+
   void add(const PartRoot &root, AffineMap map, Value tensor, bool isRead) {
     auto type = cast<RankedTensorType>(tensor.getType());
-    int64_t lane = laneDim(root), innermost = type.getRank() - 1;
+    int64_t lane = space.laneDim(root), innermost = type.getRank() - 1;
     while (innermost >= 0 && type.getDimSize(innermost) == 1)
       --innermost;
     if (innermost < 0 || lane < 0 || !map.isFunctionOfDim(lane))
@@ -104,10 +122,8 @@ private:
 
   /// Whether code generation turns tiles of it (tile-stage-transposes).
   bool isTurned(const PartRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
-    auto isLong = [&](int64_t dim) {
-      return dim >= 0 && root.dims[dim] >= 0 && space.tiles[root.dims[dim]] >= kLeastTurned;
-    };
-    return elementBytes >= kLeastTurnedBytes && isLong(contiguous) && isLong(lane);
+    auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
+    return elementBytes >= kLeastTurnedBytes && sizeOf(lane) >= kLeastTurned && sizeOf(contiguous) > 1;
   }
 
   bool isCopy(const PartRoot &root) const {
@@ -115,21 +131,10 @@ private:
            llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
   }
 
-  /// The domain dim that fills vector lanes in the root's nest: the space's, else the innermost one it has.
-  int64_t laneDim(const PartRoot &root) const {
-    int64_t best = -1;
-    for (auto [dim, place] : llvm::enumerate(root.dims)) {
-      if (place >= 0 && place == space.vector)
-        return dim;
-      if (place >= 0 && space.tiles[place] > 1 && (best < 0 || place > root.dims[best]))
-        best = dim;
-    }
-    return best;
-  }
-
   const TensorGraph &graph;
   const IndexSpace &space;
   PartWork &work;
+  bool laidForLanes; ///< buffers are (see PartSlices)
 };
 } // namespace
 
@@ -210,6 +215,19 @@ static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork 
     }
 }
 
+/// A sum along the lanes ends with one over the lanes themselves, step after step.
+static void addLaneReductions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    if (space.threads > 0 || expr.kind == ExprKind::contraction ||
+        !llvm::is_contained(expr.reductions, space.laneDim(root)))
+      continue;
+    for (Value result : expr.op->getResults())
+      work.arithmetic += kReduceLanes * static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) *
+                         space.timesComputed(root);
+  }
+}
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
@@ -225,7 +243,8 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
     for (unsigned evaluated : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluated];
       // A value that varies slower than the nest is computed outside its inner loops.
-      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root);
+      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root) *
+                     space.lanesPerPoint(root);
       if (expr.kind != ExprKind::contraction)
         work.arithmetic += times * expr.arithmetic();
       work.special += times * specialOps(expr) * expr.domainSize();
@@ -238,6 +257,7 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   work.blockBytes = bufferTraffic(graph, space);
   addContractions(graph, space, work);
   addWalk(graph, space, work);
+  addLaneReductions(graph, space, work);
   AccessPenalty(graph, space, work).add();
   return work;
 }

@@ -33,11 +33,26 @@ Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> s
   return AllocOp::create(builder, loc, SliceType::get(context(), shape, element, Space::block), IntegerAttr());
 }
 
+template <typename T> SmallVector<T> PartSlices::lanesLast(ArrayRef<T> index, ArrayRef<int64_t> places) {
+  SmallVector<T> inOrder(index);
+  auto *lane = llvm::find(places, static_cast<int64_t>(subprogram.getVector()));
+  bool contracts = llvm::any_of(subprogram.getBody().getOps<ExprOp>(),
+                                [](ExprOp root) { return root.getMicroKernel().has_value(); });
+  if (lane != places.end() && !contracts && !subprogram->hasAttr(kThreadsAttr))
+    std::rotate(inOrder.begin() + (lane - places.begin()), inOrder.begin() + (lane - places.begin()) + 1,
+                inOrder.end());
+  return inOrder;
+}
+
+SmallVector<int64_t> PartSlices::resultPlaces(ExprOp root, unsigned result) {
+  return llvm::map_to_vector(root.getResultMap(result).getResults(),
+                             [&](AffineExpr index) { return placeOfIndex(root, index); });
+}
+
 SmallVector<int64_t> PartSlices::tileShape(ExprOp root, unsigned result) {
-  return llvm::map_to_vector(root.getResultMap(result).getResults(), [&](AffineExpr index) -> int64_t {
-    int64_t place = placeOfIndex(root, index);
-    return place < 0 ? 1 : tiles[place];
-  });
+  SmallVector<int64_t> places = resultPlaces(root, result),
+                       shape = llvm::map_to_vector(places, [&](int64_t place) { return place < 0 ? 1 : tiles[place]; });
+  return lanesLast<int64_t>(shape, places);
 }
 
 static bool feedsContraction(Value tensor) {
@@ -69,12 +84,19 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
 }
 
 Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
-  SmallVector<int64_t> shape;
+  SmallVector<int64_t> shape, places = slicePlaces(access);
+  for (int64_t place : places)
+    shape.push_back(tiles[place]);
+  Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
+  return allocate(builder, subprogram.getLoc(), lanesLast<int64_t>(shape, places), element);
+}
+
+SmallVector<int64_t> PartSlices::slicePlaces(const SpaceAccess &access) {
+  SmallVector<int64_t> places;
   for (AffineExpr expr : access.map.getResults())
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      shape.push_back(tiles[dim.getPosition()]);
-  Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
-  return allocate(builder, subprogram.getLoc(), shape, element);
+      places.push_back(dim.getPosition());
+  return places;
 }
 
 // --- indices --------------------------------------------------------------------------------------------------------
@@ -98,32 +120,29 @@ IntegerSet PartSlices::toNest(IntegerSet set, const Nest &nest) {
 
 AffineMap PartSlices::stagedIndex(const SpaceAccess &access, const Nest &nest) {
   SmallVector<AffineExpr> exprs;
-  for (AffineExpr expr : access.map.getResults())
-    if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      exprs.push_back(offsetOf(dim.getPosition()));
-  return toNest(exprs, nest);
+  SmallVector<int64_t> places = slicePlaces(access);
+  for (int64_t place : places)
+    exprs.push_back(offsetOf(place));
+  return toNest(lanesLast<AffineExpr>(exprs, places), nest);
 }
 
 AffineMap PartSlices::bufferIndex(Value tensor, AffineMap map, const Nest &nest) {
   auto root = tensor.getDefiningOp<ExprOp>();
-  AffineMap written = root.getResultMap(cast<OpResult>(tensor).getResultNumber());
+  SmallVector<int64_t> places = resultPlaces(root, cast<OpResult>(tensor).getResultNumber());
   SmallVector<AffineExpr> exprs;
-  for (auto [index, expr] : llvm::zip(map.getResults(), written.getResults())) {
-    int64_t place = placeOfIndex(root, expr);
+  for (auto [index, place] : llvm::zip(map.getResults(), places))
     exprs.push_back(place >= 0 && hasOffset(place) ? index - getAffineSymbolExpr(place, context()) : index);
-  }
-  return toNest(exprs, nest);
+  return toNest(lanesLast<AffineExpr>(exprs, places), nest);
 }
 
 SmallVector<AffineExpr> PartSlices::resultIndex(ExprOp root, unsigned result, bool inBuffer) {
+  SmallVector<int64_t> places = resultPlaces(root, result);
   SmallVector<AffineExpr> exprs;
-  for (AffineExpr expr : root.getResultMap(result).getResults()) {
-    int64_t place = placeOfIndex(root, expr);
+  for (int64_t place : places)
     exprs.push_back(place < 0  ? getAffineConstantExpr(0, context())
                     : inBuffer ? offsetOf(place)
                                : getAffineDimExpr(place, context()));
-  }
-  return exprs;
+  return inBuffer ? lanesLast<AffineExpr>(exprs, places) : exprs;
 }
 
 Nest PartSlices::rowsOf(ExprOp root, unsigned result) {

@@ -94,10 +94,25 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     around it: an attention of several batches and heads is one chain then. A
     number that a body takes from a tensor of one element, at most computed on from
     there, becomes an operand, and integers are padded with such a number by a
-    constant pad of differences to it. Apart from that, contractions and everything
+    constant pad of differences to it. A maximum, minimum, `and` or `or` of the results
+    of one of the same kind that has no other readers is one reduction. Apart from that, contractions and everything
     that is not linalg.generic are left alone.
     See test/passes/normalize.mlir.
   }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def CollapseDims : Pass<"tile-collapse-dims", "::mlir::func::FuncOp"> {
+  let summary = "Make neighbouring dims one where rows are short for a vector unit";
+  let description = [{
+    Arrives: any function. Leaves: in pieces of it with rows that fill the target's
+    vectors to less than 8/9, dims that follow one another wherever they occur as one:
+    those of a plane that is reduced, or all of an elementwise op. Tensors that
+    come from elsewhere or go there are seen through reshapes. Dims of a tensor that
+    a contraction, a slice or an unknown op takes part in, and loops of which an op
+    asks the number, stay apart. See test/passes/collapse-dims.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 

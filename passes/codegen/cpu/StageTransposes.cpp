@@ -18,9 +18,10 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// The least of either dim of the tile for which squares of vectors are worth a buffer.
+/// The least number of lanes for which squares of vectors are worth a buffer.
 constexpr int64_t kLeastSide = 8;
-constexpr int64_t kLeastBytes = 2; ///< of an element: squares of narrower ones are left to gathers
+constexpr int64_t kMostStrided = 4; ///< elements between lanes up to which loads and shuffles are quicker
+constexpr int64_t kLeastBytes = 2;  ///< of an element: squares of narrower ones are left to gathers
 
 /// What one nest reads, writes or accumulates across its lanes, and the buffer for it: a dim for each of the nest's
 /// dims that the index uses, the vector dim last.
@@ -41,11 +42,12 @@ struct Turned {
 };
 
 /// The dims that the access depends on, the vector dim last; or none if elements lie along that, or it has no part.
-SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map) {
+SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, bool isWritten) {
+  int64_t least = isWritten ? 2 : kMostStrided + 1;
   int64_t vector = nest.getVector(), innermost = innermostDim(type, map);
   if (vector < 0 || innermost < 0 || innermost == vector || !map.isFunctionOfDim(vector) ||
       type.getElementBytes() < kLeastBytes || nest.getSizes()[vector] < kLeastSide ||
-      nest.getSizes()[innermost] < kLeastSide)
+      nest.getSizes()[innermost] < least)
     return {};
   SmallVector<int64_t> dims;
   for (int64_t dim = 0; dim < static_cast<int64_t>(map.getNumDims()); ++dim)
@@ -67,7 +69,7 @@ void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
       return;
     }
     SmallVector<Operation *> accesses(op ? 1 : 0, op);
-    if (SmallVector<int64_t> dims = turnedDims(nest, cast<SliceType>(slice.getType()), map); !dims.empty())
+    if (SmallVector<int64_t> dims = turnedDims(nest, cast<SliceType>(slice.getType()), map, isWritten); !dims.empty())
       turned.push_back({nest, slice, map, isWritten, dims, accesses});
   };
   for (Operation &op : nest.getBodyBlock()) {

@@ -147,17 +147,17 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
   }
 
   /// An argument that is a result as it is was never imported. The tensor that a kernel makes may have another shape
-  /// than the program's result.
+  /// than the program's result; in a function of tensors it is the result.
   static FailureOr<json::Object> describeResult(Value result, Tensors &tensors) {
+    Operation *made = result.getDefiningOp();
+    if (made && made->getName().getStringRef() == "hal.tensor.export")
+      result = made->getOperand(0);
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      return json::Object{{"tensor", tensors.idOf(result)}, {"shape", json::Array(type.getShape())}};
     if (auto argument = dyn_cast<BlockArgument>(result))
       return json::Object{{"argument", argument.getArgNumber()}};
-    Operation *made = result.getDefiningOp();
-    if (made->getName().getStringRef() != "hal.tensor.export")
-      return made->emitError("a result that is neither an argument nor exported; run this pass on what IREE "
-                             "preprocesses");
-    Value tensor = made->getOperand(0);
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-    return json::Object{{"tensor", tensors.idOf(tensor)}, {"shape", json::Array(shape)}};
+    return made->emitError("a result that is no tensor, argument or export of a tensor; run this pass on what IREE "
+                           "preprocesses");
   }
 
   void runOnOperation() override {

@@ -1,0 +1,221 @@
+#include "passes/analysis/CollapsibleDims.h"
+
+#include "passes/analysis/TensorExpr.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr double kWasted = 9.0 / 8; ///< lanes for each element that there is, from which rows are short
+
+/// A dim of a tensor and the next, or two loops of an op that follow one another in some tensor; whose, and which.
+using Pair = std::tuple<void *, int64_t, int64_t>;
+
+RankedTensorType staticTensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? type : RankedTensorType();
+}
+
+/// An op whose loops can be laid together.
+linalg::GenericOp collapsible(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || !generic.hasPureTensorSemantics() ||
+      !llvm::all_of(generic->getOperands(), [](Value value) { return bool(staticTensor(value)); }))
+    return {};
+  FailureOr<TensorExpr> expr = describe(generic);
+  return succeeded(expr) && expr->kind != ExprKind::contraction ? generic : linalg::GenericOp();
+}
+
+/// An op that has the same elements in memory whatever the dims are called, or takes them as they come.
+bool isIndifferent(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  return isa<tensor::EmptyOp, linalg::FillOp, func::ReturnOp>(op) || name == "hal.tensor.import" ||
+         name == "hal.tensor.export" || name == "hal.tensor.barrier" || name == "util.global.load" ||
+         name.starts_with("iree_tensor_ext.compute_barrier.");
+}
+
+/// What results begin with; it can be made in any shape.
+bool isStart(Value tensor) { return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(tensor.getDefiningOp()); }
+
+class Finder {
+public:
+  Finder(func::FuncOp function, int64_t lanes) : lanes(lanes) {
+    function.walk([&](Operation *op) { add(op); });
+  }
+
+  CollapsibleDims find() {
+    CollapsibleDims found;
+    for (linalg::GenericOp op : generics)
+      findLoops(op, found);
+    for (Value tensor : tensors)
+      findDims(tensor, found);
+    return found;
+  }
+
+private:
+  using Classes = llvm::EquivalenceClasses<Pair>;
+
+  void add(Operation *op) {
+    if (linalg::GenericOp generic = collapsible(op))
+      return add(generic);
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op); expand && addsUnitDims(expand))
+      return add(expand);
+    if (isIndifferent(op))
+      return;
+    for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+      if (RankedTensorType type = staticTensor(value))
+        for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
+          refuse({value.getAsOpaquePointer(), dim, dim + 1});
+  }
+
+  void add(linalg::GenericOp op) {
+    generics.push_back(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!isStart(operand.get()))
+        add(op, operand.get(), op.getMatchingIndexingMap(&operand));
+    for (OpResult result : op->getResults())
+      add(op, result, op.getMatchingIndexingMap(op.getTiedOpOperand(result)));
+    op.getBody()->walk([&](linalg::IndexOp index) {
+      for (int64_t other = 0; other < static_cast<int64_t>(op.getNumLoops()); ++other)
+        for (auto [first, second] : {std::pair<int64_t, int64_t>(index.getDim(), other), {other, index.getDim()}})
+          refuse({op.getOperation(), first, second});
+    });
+  }
+
+  /// What one access says of the loops of its op, and of the dims of its tensor.
+  void add(linalg::GenericOp op, Value tensor, AffineMap map) {
+    tensors.insert(tensor);
+    pieces.unionSets(op.getOperation(), tensor.getAsOpaquePointer());
+    SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+    ArrayRef<AffineExpr> results = map.getResults();
+    auto loopAt = [&](size_t place) -> int64_t {
+      auto dim = dyn_cast<AffineDimExpr>(results[place]);
+      return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
+    };
+    for (size_t place = 0; place + 1 < results.size(); ++place) {
+      Pair dims{tensor.getAsOpaquePointer(), static_cast<int64_t>(place), static_cast<int64_t>(place) + 1};
+      int64_t first = loopAt(place), second = loopAt(place + 1);
+      if (isa<AffineConstantExpr>(results[place]) && isa<AffineConstantExpr>(results[place + 1]))
+        continue;
+      if (first < 0 || second < 0 || kinds[first] != kinds[second])
+        refuse(dims);
+      else
+        classes.unionSets(dims, {op.getOperation(), first, second});
+    }
+    for (int64_t loop = 0; loop < static_cast<int64_t>(op.getNumLoops()); ++loop)
+      for (int64_t other = 0; other < static_cast<int64_t>(op.getNumLoops()); ++other) {
+        bool follows = false;
+        for (size_t place = 0; place + 1 < results.size(); ++place)
+          follows |= loopAt(place) == loop && loopAt(place + 1) == other;
+        if (!follows && (map.isFunctionOfDim(loop) || map.isFunctionOfDim(other)))
+          refuse({op.getOperation(), loop, other});
+      }
+  }
+
+  /// Dims that stay neighbours are one on both sides or on none.
+  void add(tensor::ExpandShapeOp op) {
+    void *from = op.getSrc().getAsOpaquePointer(), *to = op.getResult().getAsOpaquePointer();
+    tensors.insert(op.getSrc());
+    tensors.insert(op.getResult());
+    pieces.unionSets(from, to);
+    ArrayRef<int64_t> shape = op.getResultType().getShape();
+    SmallVector<int64_t> places = placesOf(op);
+    llvm::BitVector known(shape.size());
+    for (int64_t dim = 0; dim + 1 < static_cast<int64_t>(places.size()); ++dim) {
+      Pair before{from, dim, dim + 1};
+      if (places[dim + 1] != places[dim] + 1) {
+        refuse(before);
+        continue;
+      }
+      classes.unionSets(before, {to, places[dim], places[dim + 1]});
+      known.set(places[dim]);
+    }
+    for (int64_t dim = 0; dim + 1 < static_cast<int64_t>(shape.size()); ++dim)
+      if (!known[dim])
+        refuse({to, dim, dim + 1});
+  }
+
+  void refuse(const Pair &pair) {
+    classes.insert(pair);
+    refused.push_back(pair);
+  }
+
+  bool isAllowed(const Pair &pair) {
+    if (leaders.empty())
+      for (const Pair &each : refused)
+        leaders.insert(classes.getLeaderValue(each));
+    return classes.contains(pair) && !leaders.contains(classes.getLeaderValue(pair));
+  }
+
+  /// Whether the rows of some op of the piece are short.
+  bool isWorthwhile(void *member) {
+    if (worthwhile.empty())
+      for (linalg::GenericOp op : generics)
+        if (bool &known = worthwhile[pieces.getLeaderValue(op.getOperation())]; !known)
+          known = llvm::any_of(op->getOperands(), [&](Value tensor) { return hasShortRows(staticTensor(tensor)); });
+    return worthwhile.lookup(pieces.getLeaderValue(member));
+  }
+
+  bool hasShortRows(RankedTensorType type) const {
+    ArrayRef<int64_t> shape = type.getShape();
+    while (!shape.empty() && shape.back() == 1)
+      shape = shape.drop_back();
+    return shape.size() > 1 && llvm::alignTo(shape.back(), lanes) >= kWasted * shape.back();
+  }
+
+  void findLoops(linalg::GenericOp op, CollapsibleDims &found) {
+    if (!isWorthwhile(op.getOperation()))
+      return;
+    SmallVector<int64_t> next(op.getNumLoops(), -1);
+    for (int64_t loop = 0; loop < static_cast<int64_t>(next.size()); ++loop)
+      for (int64_t other = 0; other < static_cast<int64_t>(next.size()); ++other)
+        if (isAllowed({op.getOperation(), loop, other}))
+          next[loop] = other;
+    found.loops[op] = std::move(next);
+  }
+
+  void findDims(Value tensor, CollapsibleDims &found) {
+    int64_t rank = staticTensor(tensor).getRank();
+    if (rank < 2 || !isWorthwhile(tensor.getAsOpaquePointer()))
+      return;
+    llvm::BitVector joined(rank - 1);
+    for (int64_t dim = 0; dim + 1 < rank; ++dim)
+      if (isAllowed({tensor.getAsOpaquePointer(), dim, dim + 1}))
+        joined.set(dim);
+    if (joined.any())
+      found.tensors[tensor] = std::move(joined);
+  }
+
+  int64_t lanes;
+  SmallVector<linalg::GenericOp> generics;
+  llvm::SetVector<Value> tensors; ///< of those ops
+  Classes classes;
+  SmallVector<Pair> refused;
+  llvm::DenseSet<Pair> leaders;            ///< of classes in which a pair is refused
+  llvm::EquivalenceClasses<void *> pieces; ///< ops and tensors that hang together
+  llvm::DenseMap<void *, bool> worthwhile; ///< by leader
+};
+} // namespace
+
+bool tilewright::addsUnitDims(tensor::ExpandShapeOp op) {
+  ArrayRef<int64_t> shape = op.getResultType().getShape();
+  return op.getResultType().hasStaticShape() && llvm::all_of(op.getReassociationIndices(), [&](const auto &group) {
+           return llvm::count_if(group, [&](int64_t dim) { return shape[dim] != 1; }) <= 1;
+         });
+}
+
+SmallVector<int64_t> tilewright::placesOf(tensor::ExpandShapeOp op) {
+  ArrayRef<int64_t> shape = op.getResultType().getShape();
+  return llvm::map_to_vector(op.getReassociationIndices(), [&](const ReassociationIndices &group) {
+    const int64_t *found = llvm::find_if(group, [&](int64_t dim) { return shape[dim] != 1; });
+    return found == group.end() ? group.front() : *found;
+  });
+}
+
+CollapsibleDims tilewright::collapsibleDims(func::FuncOp function, int64_t lanes) {
+  return Finder(function, lanes).find();
+}

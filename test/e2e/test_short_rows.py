@@ -1,0 +1,93 @@
+"""Rows too short for vectors: they lie side by side in the lanes, or planes of them are one row; numbers stay right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import tilewright
+from onnx import ModelProto
+from tilewright.oracle import (
+    float64_reference,
+    model_tolerance,
+    random_inputs,
+    relative_error,
+)
+
+from benchmarks.workloads import to_narrow
+from benchmarks.workloads.builder import GraphBuilder
+
+_TARGETS = ("x86-64-avx512", "x86-64-avx2")
+
+
+def _softmax(shape: Sequence[int]) -> ModelProto:
+    """What a plain softmax does, then a sum of the same rows, and the rows again."""
+    g = GraphBuilder("softmax")
+    x = g.input("x", shape)
+    y = g.op("Softmax", g.op("Tanh", x), axis=len(shape) - 1)
+    g.output(y, shape)
+    total = g.op("ReduceSum", g.op("Exp", g.op("Mul", x, y)), g.ints([len(shape) - 1]), keepdims=1)
+    g.output(total, [*shape[:-1], 1])
+    g.output(g.op("Div", g.op("Sigmoid", x), total), shape)
+    return g.build()
+
+
+def _planes(shape: Sequence[int]) -> ModelProto:
+    """A plane is reduced whole: as a maximum that IREE's importer takes dim by dim, and as a mean."""
+    g = GraphBuilder("planes")
+    x = g.input("x", shape)
+    axes = [len(shape) - 2, len(shape) - 1]
+    kept = [*shape[:-2], 1, 1]
+    largest = g.op("ReduceMax", x, axes=axes, keepdims=1)
+    shifted = g.op("Exp", g.op("Sub", x, largest))
+    mean = g.op("ReduceMean", shifted, axes=axes, keepdims=1)
+    g.output(g.op("Div", shifted, mean), shape)
+    g.output(mean, kept)
+    g.output(g.op("ReduceMin", g.op("Abs", x), axes=axes, keepdims=1), kept)
+    return g.build()
+
+
+def _errors(model: ModelProto, target: str, seed: int) -> list[float]:
+    program = tilewright.compile(model, target, threads=1)
+    assert len(program.kernels) == 1
+    assert not any(op.is_dispatch for op in program.metadata.report.left_to_iree)
+    inputs = random_inputs(model, seed)
+    outputs = program(*inputs)
+    return [relative_error(y, y64) for y, y64 in zip(outputs, float64_reference(model, inputs), strict=True)]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize(
+    "shape", [(65, 2), (1000, 3), (259, 5), (31, 33, 7), (2, 77, 5, 9), (129, 17), (33, 33), (16, 31)]
+)
+def test_reduced_rows(shape: tuple[int, ...], dtype: str) -> None:
+    model = to_narrow(_softmax(shape), dtype) if dtype != "f32" else _softmax(shape)
+    for target in _TARGETS:
+        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("shape", [(65, 7, 5), (3, 70, 3, 3), (9, 65, 17), (100, 1, 3), (5, 3, 2, 2)])
+def test_reduced_planes(shape: tuple[int, ...], dtype: str) -> None:
+    model = to_narrow(_planes(shape), dtype) if dtype != "f32" else _planes(shape)
+    for target in _TARGETS:
+        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+
+
+def test_rows_lie_side_by_side_where_that_is_quicker() -> None:
+    (kernel,) = tilewright.compile(_softmax((1000, 7)), "x86-64-avx512", threads=1).kernels
+    assert [part.dims for part in kernel.parts] == [(7, 1000)]
+    (kernel,) = tilewright.compile(_softmax((1000, 512)), "x86-64-avx512", threads=1).kernels
+    assert [part.dims for part in kernel.parts] == [(1000, 512)]
+
+
+def test_integers_and_places_of_maxima() -> None:
+    g = GraphBuilder("argmax")
+    x = g.input("x", (300, 7))
+    g.output(g.op("ArgMax", g.op("Abs", x), axis=1, keepdims=0), (300,), 7)
+    model = g.build()
+    for target in _TARGETS:
+        inputs = random_inputs(model, 4)
+        (places,) = tilewright.compile(model, target, threads=1)(*inputs)
+        np.testing.assert_array_equal(places, np.abs(inputs[0]).argmax(1))

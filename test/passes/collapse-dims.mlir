@@ -1,0 +1,127 @@
+// RUN: tilewright-opt %s --split-input-file --allow-unregistered-dialect \
+// RUN:   --pass-pipeline='builtin.module(func.func(tile-collapse-dims{target=x86-64-avx512}))' | FileCheck %s
+
+// A plane of 7x5 that is reduced whole is one row of 35, and so are the results that stand beside it.
+// CHECK-LABEL: func @plane
+// CHECK-SAME: %[[X:.*]]: tensor<9x7x5xf32>
+// CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0], [1, 2]]
+// CHECK: %[[SUM:.*]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+// CHECK-SAME: ins(%[[ROWS]] : tensor<9x35xf32>) outs(%{{.*}} : tensor<9xf32>)
+// CHECK: %[[Y:.*]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel"]
+// CHECK-SAME: ins(%[[ROWS]], %{{.*}} : tensor<9x35xf32>, tensor<9x1x1xf32>) outs(%{{.*}} : tensor<9x35xf32>)
+// CHECK: tensor.expand_shape %[[Y]] {{\[\[}}0], [1, 2]] output_shape [9, 7, 5]
+func.func @plane(%x: tensor<9x7x5xf32>) -> tensor<9x7x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<9x7x5xf32>
+  %r = tensor.empty() : tensor<9xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%r : tensor<9xf32>) -> tensor<9xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i)>],
+                         iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x : tensor<9x7x5xf32>) outs(%start : tensor<9xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<9xf32>
+  %kept = tensor.expand_shape %sum [[0, 1, 2]] output_shape [9, 1, 1] : tensor<9xf32> into tensor<9x1x1xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, 0, 0)>,
+                                        affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %kept : tensor<9x7x5xf32>, tensor<9x1x1xf32>) outs(%e : tensor<9x7x5xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %d = arith.subf %in, %s : f32
+    linalg.yield %d : f32
+  } -> tensor<9x7x5xf32>
+  return %y : tensor<9x7x5xf32>
+}
+
+// -----
+
+// Rows that are reduced one by one stay; what they are counted by is one number.
+// CHECK-LABEL: func @rows
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}} : tensor<45x7xf32>) outs(%{{.*}} : tensor<45xf32>)
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<45x7xf32>, tensor<45x1xf32>) outs(%{{.*}} : tensor<45x7xf32>)
+func.func @rows(%x: tensor<9x5x7xf32>) -> tensor<9x5x7xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<9x5x7xf32>
+  %r = tensor.empty() : tensor<9x5xf32>
+  %start = linalg.fill ins(%low : f32) outs(%r : tensor<9x5xf32>) -> tensor<9x5xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<9x5x7xf32>) outs(%start : tensor<9x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.maximumf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<9x5xf32>
+  %kept = tensor.expand_shape %m [[0], [1, 2]] output_shape [9, 5, 1] : tensor<9x5xf32> into tensor<9x5x1xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, 0)>,
+                                        affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %kept : tensor<9x5x7xf32>, tensor<9x5x1xf32>) outs(%e : tensor<9x5x7xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %d = arith.subf %in, %s : f32
+    linalg.yield %d : f32
+  } -> tensor<9x5x7xf32>
+  return %y : tensor<9x5x7xf32>
+}
+
+// -----
+
+// A number of a loop, a bias along one of two dims, an op that is not known, and a transpose keep dims apart.
+// CHECK-LABEL: func @apart
+// CHECK-NOT: collapse_shape
+// CHECK: return
+func.func @apart(%x: tensor<9x5x7xf32>, %bias: tensor<7xf32>)
+    -> (tensor<9x5x7xf32>, tensor<9x5x7xf32>, tensor<7x5x9xf32>) {
+  %e = tensor.empty() : tensor<9x5x7xf32>
+  %t = tensor.empty() : tensor<7x5x9xf32>
+  %numbered = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>],
+                              iterator_types = ["parallel", "parallel", "parallel"]}
+      outs(%e : tensor<9x5x7xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %ij = arith.muli %i, %j : index
+    %ijk = arith.addi %ij, %k : index
+    %n = arith.index_cast %ijk : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    linalg.yield %f : f32
+  } -> tensor<9x5x7xf32>
+  %unknown = "some.op"(%x) : (tensor<9x5x7xf32>) -> tensor<9x5x7xf32>
+  %biased = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (k)>,
+                                             affine_map<(i, j, k) -> (i, j, k)>],
+                            iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%unknown, %bias : tensor<9x5x7xf32>, tensor<7xf32>) outs(%e : tensor<9x5x7xf32>) {
+  ^bb0(%in: f32, %b: f32, %out: f32):
+    %s = arith.addf %in, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<9x5x7xf32>
+  %turned = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (k, j, i)>, affine_map<(i, j, k) -> (i, j, k)>],
+                            iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<9x5x7xf32>) outs(%t : tensor<7x5x9xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<7x5x9xf32>
+  return %numbered, %biased, %turned : tensor<9x5x7xf32>, tensor<9x5x7xf32>, tensor<7x5x9xf32>
+}
+
+// -----
+
+// Rows that fill vectors stay as they are.
+// CHECK-LABEL: func @whole
+// CHECK-NOT: collapse_shape
+func.func @whole(%x: tensor<9x5x64xf32>) -> tensor<9x5x64xf32> {
+  %e = tensor.empty() : tensor<9x5x64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<9x5x64xf32>) outs(%e : tensor<9x5x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %d = math.exp %in : f32
+    linalg.yield %d : f32
+  } -> tensor<9x5x64xf32>
+  return %y : tensor<9x5x64xf32>
+}
