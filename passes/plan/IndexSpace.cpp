@@ -270,7 +270,7 @@ private:
 
 namespace {
 constexpr int64_t kLaneBytes = 4;
-constexpr int64_t kLongRow = 4;   ///< vectors from which the lanes past the end of a row hardly count
+constexpr int64_t kLongRow = 3;   ///< vectors from which the lanes past the end of a row hardly count
 constexpr double kClearly = 0.95; ///< of the time with elements side by side
 
 /// Classes of dims of roots. A class never holds two dims of one root.
@@ -538,9 +538,10 @@ std::optional<IndexSpace> tilewright::findIndexSpace(const TensorGraph &graph, c
   std::optional<IndexSpace> best;
   double least = std::numeric_limits<double>::infinity();
   std::string firstWhy;
-  for (int64_t vector : finder.vectorClasses(lanes)) {
+  for (auto [number, vector] : llvm::enumerate(finder.vectorClasses(lanes))) {
     IndexSpace space = finder.place(vector);
     space.lanes = lanes;
+    space.rowsInLanes = number > 0;
     NestAssigner(graph, part, space).assign();
     if (std::string why = chooseTiles(graph, part, target, space); !why.empty()) {
       firstWhy = firstWhy.empty() ? why : firstWhy;

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kLanes = 64;                    ///< tiles of a vector dim are multiples of this many elements
 constexpr int64_t kElementwiseTile = 4096;        ///< elements along the vector dim when nothing is reduced
 constexpr int64_t kReducedTile = 256;             ///< ... when something else is: the accumulators stay in L1
+constexpr int64_t kRowsTile = 64;                 ///< rows that lie side by side in lanes: each buffer stays in L1
 constexpr int64_t kSmallTile = 512;               ///< points below which a tile does not pay for its loop overhead
 constexpr int64_t kRunningTile = 2048;            ///< the same where rows end in a chain of a maximum, an exp and a sum
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
@@ -115,12 +116,12 @@ private:
     return footprint() <= std::min(target.blockBytes, target.level(tile::Space::block).capacityBytes / 2);
   }
 
-  /// A tile of at most `limit` elements that splits the extent evenly, in whole vectors.
-  static int64_t evenTile(int64_t extent, int64_t limit) {
+  /// A tile of at most `limit` elements that splits the extent evenly, in units of so many.
+  static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kLanes) {
     if (extent <= limit)
       return extent;
     int64_t pieces = llvm::divideCeil(extent, limit);
-    return std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, pieces), kLanes));
+    return std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, pieces), unit));
   }
 
   //===--------------------------------------------------------------------===//
@@ -257,12 +258,13 @@ private:
   void chooseVectorTile() {
     bool reduces =
         llvm::any_of(space.roots, [&](const PartRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
-    int64_t limit = reduces ? kReducedTile : kElementwiseTile, extent = space.extents[space.vector];
+    int64_t limit = space.rowsInLanes ? kRowsTile : reduces ? kReducedTile : kElementwiseTile;
+    int64_t unit = space.rowsInLanes ? space.lanes : kLanes, extent = space.extents[space.vector];
     int64_t &tile = space.tiles[space.vector];
-    tile = evenTile(extent, limit);
-    while (tile > kLanes && (!fits() || space.numTiles() < wantedWorkgroups())) {
-      limit = std::max(kLanes, tile / 2);
-      int64_t smaller = evenTile(extent, limit);
+    tile = evenTile(extent, limit, unit);
+    while (tile > unit && (!fits() || space.numTiles() < wantedWorkgroups())) {
+      limit = std::max(unit, tile / 2);
+      int64_t smaller = evenTile(extent, limit, unit);
       if (smaller == tile)
         break;
       tile = smaller;

@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
-/// values alive, and no wider than the loop.
+constexpr double kIdle = 1.1; ///< lanes for each one that registers of their own would have
+
 /// Of the nest's elements that go past the caches, the bytes of the narrowest; zero where one does not, or a sum stays.
 static int64_t streamedBytes(ComputeOp compute) {
   if (!compute.getAccs().empty())
@@ -29,6 +29,8 @@ static bool isPolynomial(Operation *op) {
               math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
 }
 
+/// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
+/// values alive, no wider than the loop, and no more than end up with something to do.
 static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t size = compute.getSizes()[compute.getVector()];
   int64_t native = shape.bytes / 4;
@@ -39,7 +41,12 @@ static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
     unroll = 1; // blocks of vectors
   if (int64_t bytes = streamedBytes(compute))
     unroll = 4 / bytes; // a register at a time: memory is quickest where its loads and stores alternate
-  while (unroll > 1 && native * unroll > size)
+  // A cheap sum waits for itself from vector to vector, the longer the fewer registers there are.
+  bool waits = work <= 12 && compute.isReduced(compute.getVector());
+  auto isIdle = [&](int64_t lanes) {
+    return lanes > size || (!waits && llvm::alignTo(size, lanes) > kIdle * llvm::alignTo(size, native));
+  };
+  while (unroll > 1 && isIdle(native * unroll))
     unroll /= 2;
   if (size >= native)
     return native * unroll;
