@@ -43,6 +43,7 @@ struct Product {
   int64_t rowBytes = 1, laneBytes = 1;
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
+  bool alongTerms = true;                             ///< the same terms lie innermost in both
   bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
 };
 
@@ -82,7 +83,8 @@ private:
   /// Whether all contractions can be theirs: they read no buffers, whose lines lie otherwise.
   bool takeWarpgroups() {
     bool can = llvm::all_of(products, [](const Product &product) {
-      return product.groupKernel && !product.rowsResident && !product.lanesResident;
+      return product.groupKernel && !product.rowsResident && !product.lanesResident &&
+             (product.alongTerms || !readsAlongTerms(*product.groupKernel));
     });
     for (Product &product : products)
       if (can)
@@ -142,6 +144,7 @@ private:
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      product.alongTerms = lieAlongTerms(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
       Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
       product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
       products.push_back(product);
@@ -236,6 +239,9 @@ private:
     double read = times * units * product.terms *
                   static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
                   static_cast<double>(tiling.termUnits);
+    if (isOfWarpgroup(product.kernel) && roundsToTf32(product.kernel.name)) // where they lie
+      read += 2 * times * product.terms *
+              static_cast<double>(tiling.rows * product.rowBytes + tiling.lanes * product.laneBytes);
     double added =
         2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
     double banks = (read + added) / (kBankBytes * clock);

@@ -56,3 +56,9 @@ bool tilewright::liesAlongLanes(const TensorGraph &graph, const PartRoot &root, 
   unsigned behind = termsOf(graph, root, roles) ? 2 : 1;
   return blockedDim(lanes.getResult(lanes.getNumResults() - behind)) == roles.lane;
 }
+
+bool tilewright::lieAlongTerms(const TensorExpr &expr, AffineMap left, AffineMap right) {
+  auto innermost = [](AffineMap map) { return map.getNumResults() == 0 ? -1 : unitStrideDim(map.getResults().back()); };
+  int64_t dim = innermost(left);
+  return llvm::is_contained(expr.reductions, dim) && innermost(right) == dim;
+}

@@ -15,6 +15,9 @@ std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const Pa
 /// Whether the operand that a contraction loads by whole vectors lies along the lanes.
 bool liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles);
 
+/// Whether the same terms lie innermost in both operands.
+bool lieAlongTerms(const TensorExpr &expr, mlir::AffineMap left, mlir::AffineMap right);
+
 } // namespace tilewright
 
 #endif

@@ -97,7 +97,7 @@ private:
                         {"accumulation", op.numerics.accumulation},
                         {"reassociates", op.numerics.reassociates},
                         {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
-                        {"factors", StringRef(op.microKernel).starts_with(kTf32Kernel) ? "tf32" : ""},
+                        {"factors", roundsToTf32(op.microKernel) ? "tf32" : ""},
                         {"roundings_removed", op.numerics.roundingsRemoved},
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }

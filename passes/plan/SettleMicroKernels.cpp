@@ -3,13 +3,14 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
+#include "passes/plan/ContractionKernel.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 using namespace mlir;
 using namespace tilewright;
 
-static std::optional<ContractionRoles> rolesOf(const TensorExpr &expr) {
+static std::optional<ContractionRoles> ownRolesOf(const TensorExpr &expr) {
   if (expr.kind != ExprKind::contraction || expr.inputs.size() != 2)
     return std::nullopt;
   return contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
@@ -26,18 +27,41 @@ static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op
   });
 }
 
+static PartChoice choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part) {
+  PartChoice choice;
+  for (const OpPlan &op : part.ops)
+    choice.exprs.push_back(op.id);
+  for (unsigned op : choice.exprs)
+    for (unsigned edge : graph.inEdges(op)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      const EdgePlan *planned = plan.edge(entry.consumer, entry.input);
+      if (planned && planned->scope <= tile::Scope::block && choice.contains(entry.producer))
+        choice.scopes[edge] = planned->scope;
+    }
+  return choice;
+}
+
+/// Whether the same terms lie innermost in what the contraction multiplies, a transpose on the way counted in.
+static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const PartPlan &part, unsigned op) {
+  for (const PartRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
+    if (root.expr == op && root.accesses.size() == 2)
+      return lieAlongTerms(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
+  return true;
+}
+
 std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<SettledKernel> settled;
   for (KernelPlan &kernel : plan.kernels)
     for (PartPlan &part : kernel.parts)
       for (OpPlan &op : part.ops) {
         const TensorExpr &expr = graph.exprs()[op.id];
-        std::optional<ContractionRoles> roles = rolesOf(expr);
+        std::optional<ContractionRoles> roles = ownRolesOf(expr);
         if (op.microKernel.empty() || !roles)
           continue;
         std::string reason;
-        std::optional<MicroKernel> taken = blockMicroKernel(target, productTypes(expr, *roles), op.microKernel,
-                                                            readsBuffers(plan, graph, op.id), &reason);
+        OperandPlaces places{readsBuffers(plan, graph, op.id), hasTermsInnermost(plan, graph, part, op.id)};
+        std::optional<MicroKernel> taken =
+            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
         if (!taken || reason.empty())
           continue;
         std::string label = labelWithTermUnits(taken->label(target), termUnitsOf(op.microKernel));
@@ -50,12 +74,12 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
 /// Nothing of a contraction whose plan does not say enough.
 static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &expr, int64_t threads,
                                           const Target &target) {
-  std::optional<ContractionRoles> roles = rolesOf(expr);
+  std::optional<ContractionRoles> roles = ownRolesOf(expr);
   auto block = llvm::find_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::block; });
   if (!roles || op.microKernel.empty() || block == op.tilings.end() || block->sizes.size() != expr.domain.size())
     return std::nullopt;
-  std::optional<MicroKernel> kernel = blockMicroKernel(
-      allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, /*readsBuffers=*/false);
+  std::optional<MicroKernel> kernel =
+      blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };

@@ -7,8 +7,12 @@
 
 namespace tilewright {
 
-/// The micro kernel that rounds factors in f32 to tf32, and what a target has that allows it.
-inline constexpr llvm::StringLiteral kTf32Kernel = "mma_tf32", kTf32Feature = "tf32";
+/// The micro kernels of warps and of warpgroups that round factors in f32 to tf32, and what a target has that allows
+/// them.
+inline constexpr llvm::StringLiteral kTf32Kernel = "mma_tf32", kTf32GroupKernel = "wgmma_tf32", kTf32Feature = "tf32";
+inline bool roundsToTf32(llvm::StringRef label) {
+  return label.starts_with(kTf32Kernel) || label.starts_with(kTf32GroupKernel);
+}
 /// What a target has whose plans take strict micro kernels alone (MicroKernel::strict).
 inline constexpr llvm::StringLiteral kStrictFeature = "strict";
 
@@ -21,7 +25,7 @@ inline Target demandingStrict(Target target) { return withFeature(std::move(targ
 
 /// The machine on which a named micro kernel is looked up: whether tf32 is allowed was the plan's to say.
 inline Target allowingNamed(const Target &target, llvm::StringRef label) {
-  return label.starts_with(kTf32Kernel) ? allowingTf32(target) : target;
+  return roundsToTf32(label) ? allowingTf32(target) : target;
 }
 
 } // namespace tilewright

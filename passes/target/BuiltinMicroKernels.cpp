@@ -224,38 +224,34 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   thread.step = multiplyAddIntegers;
   kernels.push_back(thread);
 
-  MicroKernel warp;
-  warp.unit = StepUnit::warp;
+  MicroKernel warp, group;
+  warp.unit = group.unit = StepUnit::warp;
   warp.block = {16, 8};
-  warp.name = "mma_sync";
-  for (const char *rows : {"si8", "ui8"})
-    for (const char *lanes : {"si8", "ui8"}) {
-      warp.types = {rows, lanes, "i32"};
-      warp.depth = 32;
-      warp.speed = 32;
-      kernels.push_back(warp);
-    }
-  warp.strict = false;
-  for (const char *type : {"f16", "bf16"}) {
-    warp.types = {type, type, "f32"};
-    warp.depth = 16;
-    warp.speed = 16;
-    kernels.push_back(warp);
-  }
-  MicroKernel group = kernels.back();
-  group.name = kWarpgroupKernel.str();
   group.block = kWarpgroupBlock;
   group.features = {kWarpgroupFeature.str()};
-  for (const char *type : {"f16", "bf16"}) {
-    group.types = {type, type, "f32"};
-    kernels.push_back(group);
-  }
+  warp.name = "mma_sync";
+  group.name = kWarpgroupKernel.str();
+  auto add = [&](const ProductTypes &types, int64_t depth, double speed) {
+    for (MicroKernel *kernel : {&warp, &group}) {
+      if (kernel == &group && types.rows != types.lanes)
+        continue; // bytes of two signs: PTX ISA 8.4, which drivers of CUDA 12.4 know
+      kernel->types = types;
+      kernel->depth = depth;
+      kernel->speed = speed;
+      kernels.push_back(*kernel);
+    }
+  };
+  for (const char *rows : {"si8", "ui8"})
+    for (const char *lanes : {"si8", "ui8"})
+      add({rows, lanes, "i32"}, /*depth=*/32, /*speed=*/32);
+  warp.strict = group.strict = false;
+  for (const char *type : {"f16", "bf16"})
+    add({type, type, "f32"}, /*depth=*/16, /*speed=*/16);
   warp.name = kTf32Kernel.str();
-  warp.types = {"f32", "f32", "f32"};
-  warp.depth = 8;
-  warp.speed = 8;
-  warp.features = {kTf32Feature.str()};
-  kernels.push_back(warp);
+  group.name = kTf32GroupKernel.str();
+  warp.features.push_back(kTf32Feature.str());
+  group.features.push_back(kTf32Feature.str());
+  add({"f32", "f32", "f32"}, /*depth=*/8, /*speed=*/8);
 }
 } // namespace
 

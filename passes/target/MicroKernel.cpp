@@ -160,7 +160,7 @@ std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, con
 }
 
 std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, const ProductTypes &types,
-                                                        StringRef label, bool readsBuffers, std::string *instead) {
+                                                        StringRef label, OperandPlaces places, std::string *instead) {
   auto kernel = findMicroKernel(target, types, {/*packedDepth=*/1}, label);
   bool strict = target.has(kStrictFeature);
   std::string why;
@@ -169,8 +169,11 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
           " by " + types.lanes + " for sums in " + types.sums;
   else if (strict && !kernel->strict)
     why = "strict numerics forbid '" + kernel->name + "', which does not round each product by itself";
-  else if (readsBuffers && isOfWarpgroup(*kernel))
+  else if (places.inBuffers && isOfWarpgroup(*kernel))
     why = "an operand lies in a buffer of the block, which descriptors of '" + kernel->name + "' cannot name";
+  else if (!places.alongTerms && readsAlongTerms(*kernel))
+    why = "'" + kernel->name + "' of " + types.rows +
+          " reads operands whose terms lie innermost, and one has others there";
   if (instead)
     *instead = why;
   return why.empty() ? kernel : chooseMicroKernel(target, types, {/*packedDepth=*/1}, strict);

@@ -19,6 +19,12 @@ inline bool isOfWarpgroup(const MicroKernel &kernel) {
   return kernel.unit == StepUnit::warp && isOfWarpgroup(kernel.block);
 }
 
+/// Whether it reads only operands whose terms lie innermost: the instruction transposes 16 bits, and nothing else.
+inline bool readsAlongTerms(const MicroKernel &kernel) {
+  constexpr int64_t kHalfTerms = 16;
+  return isOfWarpgroup(kernel) && kernel.depth != kHalfTerms;
+}
+
 /// Threads of a GPU that do a step together.
 inline int64_t threadsOfStep(const MicroKernel &kernel) {
   return isOfWarpgroup(kernel) ? 128 : kernel.unit == StepUnit::warp ? 32 : 1;
@@ -28,11 +34,17 @@ inline int64_t threadsOfStep(const MicroKernel &kernel) {
 /// block asks for it, and chooseMicroKernel() does not give it.
 std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
 
+/// How the operands of a contraction lie.
+struct OperandPlaces {
+  bool inBuffers = false; ///< one is what another nest left in shared memory, whose lines are spread over the banks in
+                          ///< another way than the descriptors of a warpgroup can say
+  bool alongTerms = true; ///< the same terms lie innermost in both
+};
+
 /// What a block of threads takes where a plan names a micro kernel: that one, or else the quickest that can compute the
-/// contraction, and `instead` says why. `readsBuffers`: an operand is what another nest left in shared memory, whose
-/// lines are spread over the banks in another way than the descriptors of a warpgroup can say.
+/// contraction, and `instead` says why.
 std::optional<MicroKernel> blockMicroKernel(const Target &target, const ProductTypes &types, llvm::StringRef label,
-                                            bool readsBuffers, std::string *instead = nullptr);
+                                            OperandPlaces places, std::string *instead = nullptr);
 
 } // namespace tilewright
 

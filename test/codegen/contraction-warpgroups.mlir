@@ -117,3 +117,71 @@ tile.program @full_size outputs 1 {
   }
   }
 }
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// A step of bytes is 128 terms, four instructions of 32.
+// CHECK-LABEL: func.func @bytes
+// CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 128, k = 32>, D[<s32>{{.*}}A[<s8>{{.*}}<row>]{{.*}}B[<s8>{{.*}}<col>]
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: llvm.inline_asm has_side_effects "", "=r,
+tile.program @bytes outputs 1 {
+^bb0(%a: !tile.slice<128x512xi8, global>, %b: !tile.slice<128x512xi8, global>, %y: !tile.slice<128x128xi32, global>):
+  tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 512] sizes [64, 128, 512] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+    ^bb0(%s: i32):
+      %u = tile.load %a at #rows : !tile.slice<128x512xi8, global> -> i8
+      %v = tile.load %b at #lanes : !tile.slice<128x512xi8, global> -> i8
+      %ue = arith.extsi %u : i8 to i32
+      %ve = arith.extsi %v : i8 to i32
+      %p = arith.muli %ue, %ve : i32
+      %n = arith.addi %s, %p : i32
+      tile.yield %n : i32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Each thread rounds what it has copied, 16 bytes at a time, before it says so to those who read it: of the rows, then of
+// the lanes.
+// CHECK-LABEL: func.func @words
+// CHECK: nvvm.cp.async.wait.group
+// CHECK: scf.for
+// CHECK-COUNT-4: nvvm.convert.float.to.tf32
+// CHECK: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+// CHECK: scf.for
+// CHECK-COUNT-4: nvvm.convert.float.to.tf32
+// CHECK-NOT: nvvm.convert.float.to.tf32
+// CHECK: nvvm.fence.proxy
+// CHECK-NEXT: nvvm.barrier
+// CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 128, k = 8>, D[<f32>{{.*}}A[<tf32>{{.*}}<row>]{{.*}}B[<tf32>{{.*}}<col>]
+tile.program @words outputs 1 {
+^bb0(%a: !tile.slice<128x128xf32, global>, %b: !tile.slice<128x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 128] sizes [64, 128, 128] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma_tf32-64x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x128xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<128x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -235,7 +235,7 @@ def test_strict_numerics_leave_long_sums_whole() -> None:
     assert "two-phase" not in program.explain()
 
 
-def _by_warpgroups(*tile: int, threads: int = 128) -> Edit:
+def _by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> Edit:
     """Tiles of so many rows and columns."""
 
     def edit(plan: tilewright.Plan) -> None:
@@ -246,7 +246,7 @@ def _by_warpgroups(*tile: int, threads: int = 128) -> Edit:
         part.workgroups = math.prod(-(-part.extents[dim] // part.tiles[dim]) for dim in part.grid)
         for op in part.ops:
             if op.micro_kernel:
-                op.micro_kernel = "wgmma-64x8"
+                op.micro_kernel = label
             for tiling in op.tilings[:1]:
                 tiling.sizes = [part.tiles[dim] if dim >= 0 else 1 for dim in op.dims]
 
@@ -358,6 +358,19 @@ _BYTES: dict[str, tuple[int, type]] = {"s": (TensorProto.INT8, np.int8), "u": (T
 def test_bytes_are_multiplied_exactly(
     shape: tuple[int, int, int], transposed: str, signs: str, tmp_path: Path
 ) -> None:
+    model, inputs, expected = _product_of_bytes(shape, transposed, signs)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    assert any(op.micro_kernel.startswith("mma_sync-16x8") for kernel in program.kernels for op in kernel.ops)
+    ran = simulate_program(program, tmp_path, inputs)
+    assert ran.outputs is not None
+    np.testing.assert_array_equal(ran.outputs[0], expected)
+    assert any(kernel.instructions.tensor for kernel in ran.kernels)
+
+
+def _product_of_bytes(
+    shape: tuple[int, int, int], transposed: str, signs: str
+) -> tuple[onnx.ModelProto, list[Array], Array]:
+    """The model, its inputs and its result."""
     rows, depth, columns = shape
     g, rng, inputs, factors = GraphBuilder("bytes"), np.random.default_rng(3), [], []
     for name, size, sign in (("left", (rows, depth), signs[0]), ("right", (depth, columns), signs[1])):
@@ -369,16 +382,40 @@ def test_bytes_are_multiplied_exactly(
         x = g.input(name, array.shape, kind)
         factors.append(g.op("Transpose", x, perm=[1, 0]) if swaps else x)
     g.output(g.op("MatMulInteger", *factors), (rows, columns), TensorProto.INT32)
-    program = tilewright.compile(g.build(), "cuda:h200", dump_dir=tmp_path)
-    assert any(op.micro_kernel.startswith("mma_sync-16x8") for kernel in program.kernels for op in kernel.ops)
-    ran = simulate_program(program, tmp_path, inputs)
-    assert ran.outputs is not None
     left, right = (
         (array.T if transposed in (name, "both") else array).astype(np.int64)
         for name, array in zip(("left", "right"), inputs, strict=True)
     )
-    np.testing.assert_array_equal(ran.outputs[0], left @ right)
-    assert any(kernel.instructions.tensor for kernel in ran.kernels)
+    return g.build(), inputs, left @ right
+
+
+@pytest.mark.parametrize(
+    ("shape", "signs"),
+    [((128, 256, 256), "ss"), ((100, 77, 190), "uu")],
+    ids=["whole tiles", "tails of rows that are not aligned"],
+)
+def test_warpgroups_multiply_bytes(shape: tuple[int, int, int], signs: str, tmp_path: Path) -> None:
+    """Exactly, where the terms lie innermost in both operands."""
+    model, inputs, expected = _product_of_bytes(shape, "right", signs)
+    plan = tilewright.compile(model, "cuda:h200").plan
+    assert plan is not None
+    _by_warpgroups(64, 128)(plan)
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path)
+    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["wgmma-64x8"]
+    ran = simulate_program(program, tmp_path, inputs)
+    assert ran.outputs is not None
+    np.testing.assert_array_equal(ran.outputs[0], expected)
+
+
+@pytest.mark.parametrize(("transposed", "signs"), [("neither", "ss"), ("both", "ss"), ("right", "us")])
+def test_warpgroups_leave_bytes_to_warps(transposed: str, signs: str) -> None:
+    """What would have to be transposed, and factors of two signs."""
+    model, _, _ = _product_of_bytes((64, 96, 128), transposed, signs)
+    plan = tilewright.compile(model, "cuda:h200").plan
+    assert plan is not None
+    _by_warpgroups(64, 128)(plan)
+    program = tilewright.compile(model, "cuda:h200", plan=plan)
+    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
 
 
 def _tf32(array: Array) -> Array:
@@ -415,6 +452,23 @@ def test_tf32_is_an_option_that_is_said_aloud(
     np.testing.assert_allclose(ran.outputs[0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).mean())
     if shape == _ALIGNED:
         assert ran.kernels[0].shared_reads.conflicts == 0
+
+
+@pytest.mark.parametrize("shape", [(128, 256, 256), (100, 77, 190)], ids=["whole tiles", "tails"])
+def test_warpgroups_multiply_tf32(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """What is multiplied has been rounded, where the instruction would cut it."""
+    product = Product.of(shape, "right", element="f32")
+    model, inputs = product.build(), product.inputs()
+    plan = tilewright.compile(model, "cuda:h200", numerics="tf32").plan
+    assert plan is not None
+    _by_warpgroups(64, 128, label="wgmma_tf32-64x8")(plan)
+    program = tilewright.compile(model, "cuda:h200", numerics="tf32", plan=plan, dump_dir=tmp_path)
+    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["wgmma_tf32-64x8"]
+    assert "factors rounded to tf32" in program.explain()
+    ran = simulate_program(program, tmp_path, inputs)
+    assert ran.outputs is not None
+    expected = _tf32(inputs[0]).astype(np.float64) @ _tf32(inputs[1]).astype(np.float64).T
+    np.testing.assert_allclose(ran.outputs[0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).mean())
 
 
 def test_copies_that_alignment_makes_narrow_are_explained() -> None:

@@ -14,29 +14,67 @@ from tilewright.simulator import SimulationReport, simulate
 TEXT = (Path(__file__).resolve().parents[1] / "simulator" / "Inputs" / "wgmma.mlir").read_text()
 
 
+_BYTES = {"s8": np.int8, "u8": np.uint8}
+
+
+def of(left: str, right: str) -> str:
+    """The kernel for other factors, which take as many bytes."""
+    text = TEXT.replace("A [<f16>", f"A [<{left}>").replace("B [<f16>", f"B [<{right}>")
+    if left == "tf32":
+        return text.replace("k = 16", "k = 8")
+    for name, other in (
+        ("k = 16", "k = 32"),
+        ("D [<f32>", "D [<s32>"),
+        ("0.0 : f32) : f32", "0 : i32) : i32"),
+        ("(f32, f32, f32, f32)", "(i32, i32, i32, i32)"),
+        (": f32, !llvm.ptr<1>", ": i32, !llvm.ptr<1>"),
+    ):
+        text = text.replace(name, other)
+    return text
+
+
+def factors(text: str) -> tuple[Array, Array, Array]:
+    """Both, and their product."""
+    rng = np.random.default_rng(0)
+    left, right = re.findall(r"[AB] \[<(\w+)>", text)
+    if left in _BYTES:
+        infos = [(np.iinfo(_BYTES[name]), rows) for name, rows in ((left, 64), (right, 8))]
+        a, b = (rng.integers(i.min, i.max + 1, (rows, 32)).astype(i.dtype) for i, rows in infos)
+        return a, b, a.astype(np.int32) @ b.astype(np.int32).T
+    if left == "tf32":  # what is behind its last bit is not read
+        a, b = (rng.standard_normal(shape).astype(np.float32) for shape in [(64, 8), (8, 8)])
+        cut = [(x.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(np.float64) for x in (a, b)]
+        return a, b, (cut[0] @ cut[1].T).astype(np.float32)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float16) / 4 for shape in [(64, 16), (8, 16)])
+    return a, b, a.astype(np.float32) @ b.astype(np.float32).T  # sixteenths: exact in any order
+
+
 def run(text: str) -> tuple[SimulationReport, Array, Array]:
     """The report, the sums as threads hold them, and the ones that there should be."""
-    rng = np.random.default_rng(0)
-    a, b = (rng.integers(-8, 9, shape).astype(np.float16) / 4 for shape in [(64, 16), (8, 16)])
-    y = np.zeros((128, 4), np.float32)
+    a, b, product = factors(text)
+    y = np.zeros((128, 4), product.dtype)
     report = simulate(text, "multiplies", (1,), [a, b, y], empty=[2])
     warp, lane = np.arange(128) // 32, np.arange(128) % 32
     rows = [warp * 16 + lane // 4 + half * 8 for half in (0, 0, 1, 1)]
     columns = [lane % 4 * 2 + following for following in (0, 1, 0, 1)]
-    product = a.astype(np.float32) @ b.astype(np.float32).T  # sixteenths: exact in any order
     expected = np.stack([product[row, column] for row, column in zip(rows, columns, strict=True)], axis=1)
     return report, y, expected
 
 
-def replaced(name: str, new: str) -> str:
+def replaced(name: str, new: str, text: str = TEXT) -> str:
     """The kernel with another line, or lines, in the place of that of this name."""
-    text, count = re.subn(rf"\n *(.*) // {name}(?=\n)", lambda line: f"\n{new.format(line[1])}", TEXT)
+    text, count = re.subn(rf"\n *(.*) // {name}(?=\n)", lambda line: f"\n{new.format(line[1])}", text)
     assert count == 1
     return text
 
 
-def test_multiplies() -> None:
-    report, y, expected = run(TEXT)
+@pytest.mark.parametrize(
+    "text",
+    [TEXT, of("tf32", "tf32"), of("s8", "s8"), of("u8", "s8"), of("s8", "u8")],
+    ids=["f16", "tf32", "s8 by s8", "u8 by s8", "s8 by u8"],
+)
+def test_multiplies(text: str) -> None:
+    report, y, expected = run(text)
     report.check()
     np.testing.assert_array_equal(y, expected)
     assert report.instructions.tensor == 4
@@ -81,6 +119,17 @@ FOUND = {
 }
 
 
+for _factors in ("s8", "tf32"):
+    _text = of(_factors, _factors)
+    FOUND |= {
+        f"no fence of what was written, {_factors}": (
+            replaced("proxy", "", _text),
+            "unfenced: .*no fence.proxy.async",
+        ),
+        f"no wait, {_factors}": (replaced("wait", "", _text), "unfinished: .*uses sums .*not waited for"),
+    }
+
+
 @pytest.mark.parametrize("bug", FOUND)
 def test_finds(bug: str) -> None:
     text, pattern = FOUND[bug]
@@ -89,6 +138,15 @@ def test_finds(bug: str) -> None:
     assert re.match(pattern, str(fault)), str(fault)
 
 
-def test_refuses_products_that_it_does_not_know() -> None:
-    with pytest.raises(tilewright.SimulationError, match="m64nNk16"):
-        run(TEXT.replace("A [<f16>, #nvvm.wgmma_scale_in<one>", "A [<f16>, #nvvm.wgmma_scale_in<neg>"))
+@pytest.mark.parametrize(
+    ("text", "known", "other"),
+    [
+        (TEXT, "A [<f16>, #nvvm.wgmma_scale_in<one>", "A [<f16>, #nvvm.wgmma_scale_in<neg>"),
+        (of("s8", "s8"), "#nvvm.wgmma_scale_out<one>", "#nvvm.wgmma_scale_out<one>, <satfinite>"),
+    ],
+    ids=["negated", "sums that do not wrap"],
+)
+def test_refuses_products_that_it_does_not_know(text: str, known: str, other: str) -> None:
+    assert known in text
+    with pytest.raises(tilewright.SimulationError, match="of these types is not simulated"):
+        run(text.replace(known, other))

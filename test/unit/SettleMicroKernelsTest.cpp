@@ -4,6 +4,8 @@
 #include "passes/plan/PlanNumerics.h"
 #include "test/unit/PlanFixture.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -31,6 +33,26 @@ func.func @product(%a: tensor<128x64xf16>, %b: tensor<64x128xf16>) -> tensor<128
   %p = linalg.matmul ins(%r, %b : tensor<128x64xf16>, tensor<64x128xf16>)
                      outs(%z : tensor<128x128xf32>) -> tensor<128x128xf32>
   return %p : tensor<128x128xf32>
+})";
+
+  /// 2048 x 2048 x 2048, of bytes; how the right ones lie.
+  static constexpr const char *kBytes = R"(
+func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor<2048x2048xi32> {{
+  %c0 = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<2048x2048xi32>
+  %z = linalg.fill ins(%c0 : i32) outs(%e : tensor<2048x2048xi32>) -> tensor<2048x2048xi32>
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {0}>,
+                                         affine_map<(m, n, k) -> (m, n)>],
+                        iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<2048x2048xi8>, tensor<2048x2048xi8>) outs(%z : tensor<2048x2048xi32>) {{
+  ^bb0(%u: i8, %v: i8, %s: i32):
+    %ue = arith.extsi %u : i8 to i32
+    %ve = arith.extsi %v : i8 to i32
+    %m = arith.muli %ue, %ve : i32
+    %n = arith.addi %s, %m : i32
+    linalg.yield %n : i32
+  } -> tensor<2048x2048xi32>
+  return %p : tensor<2048x2048xi32>
 })";
 
   static Plan planned(const TensorGraph &graph, llvm::StringRef machine, NumericsMode numerics) {
@@ -117,6 +139,28 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_no_buffers) {
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].after, "mma_sync-16x8");
   EXPECT_EQ(settled[0].reason, "an operand lies in a buffer of the block, which descriptors of 'wgmma' cannot name");
+}
+
+// The instruction transposes 16 bits, and nothing else: whoever plans bytes knows it.
+TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
+  Target h200 = *lookupTarget("cuda:h200");
+  for (const char *lanes : {"(n, k)", "(k, n)"}) {
+    bool alongTerms = llvm::StringRef(lanes) == "(n, k)";
+    TensorGraph graph = parse(llvm::formatv(kBytes, lanes));
+    Plan plan = planned(graph, "cuda:h200", NumericsMode::strict); // whole numbers are exact
+    EXPECT_EQ(contractionOf(plan).microKernel, alongTerms ? "wgmma-64x8" : "mma_sync-16x8");
+    EXPECT_TRUE(settleMicroKernels(plan, graph, h200).empty());
+
+    Plan other = handMade("wgmma-64x8");
+    other.kernels[0].parts[0].ops[0].id = 0;
+    other.edges.clear();
+    std::vector<SettledKernel> settled = settleMicroKernels(other, graph, h200);
+    ASSERT_EQ(settled.empty(), alongTerms);
+    if (alongTerms)
+      continue;
+    EXPECT_EQ(settled[0].after, "mma_sync-16x8");
+    EXPECT_EQ(settled[0].reason, "'wgmma' of si8 reads operands whose terms lie innermost, and one has others there");
+  }
 }
 
 // Of 128 sums a thread blocks of 256 are alone on an SM, although 64 registers would let four of them share it.

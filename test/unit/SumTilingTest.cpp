@@ -1,5 +1,6 @@
 // How threads share a tile of sums: the shares make up the tile, and what does not fit is refused in numbers.
 #include "passes/cost/SumTiling.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include <gtest/gtest.h>
@@ -84,6 +85,21 @@ TEST(SumTiling, steps_of_warpgroups_overlap_in_four_stages) {
   std::string reason;
   EXPECT_FALSE(tileSums({256, 256, 4096, 2, 2, true}, 256, kernel, &reason));
   EXPECT_EQ(reason, "a tile of 256x256 sums is 256 for each of 256 threads, which hold 128");
+}
+
+// 32 bytes of terms are an instruction, 128 a step, of any type.
+TEST(SumTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
+  Target h200 = *lookupTarget("cuda:h200");
+  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // of two signs
+  MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"});
+  EXPECT_TRUE(readsAlongTerms(bytes));
+  EXPECT_EQ(bytes.depth, 32);
+  EXPECT_EQ(tileSums({128, 128, 768, 1, 1, true}, 256, bytes)->step, 128);
+  MicroKernel words = *warpgroupKernel(allowingTf32(h200), {"f32", "f32", "f32"});
+  EXPECT_TRUE(readsAlongTerms(words));
+  EXPECT_EQ(words.depth, 8);
+  EXPECT_EQ(tileSums({128, 128, 768, 4, 4, true}, 256, words)->step, 32);
+  EXPECT_FALSE(readsAlongTerms(*warpgroupKernel(h200, {"f16", "f16", "f32"})));
 }
 
 TEST(SumTiling, warpgroups_are_of_named_devices) {

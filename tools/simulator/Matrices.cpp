@@ -1,6 +1,6 @@
 // The places of elements in registers are those of the PTX ISA, "Matrix fragments for mma.m16n8k16", m16n8k8 and
 // m16n8k32.
-#include "tools/simulator/Matrices.h"
+#include "tools/simulator/MatrixElements.h"
 
 #include <cstring>
 
@@ -25,47 +25,50 @@ float tilewright::simulator::toFloat(MatrixType type, uint16_t bits) {
   return type == MatrixType::f16 ? halfToFloat(bits) : asFloat(uint32_t(bits) << 16);
 }
 
-static bool isBytes(MatrixType type) { return type >= MatrixType::u8u8; }
-
-static float byteOf(bool isSigned, uint32_t word, uint32_t index) {
-  uint8_t byte = word >> 8 * index;
-  return isSigned ? static_cast<float>(static_cast<int8_t>(byte)) : static_cast<float>(byte);
+float tilewright::simulator::elementAt(MatrixType type, bool isLeft, const char *place) {
+  if (isBytes(type)) {
+    bool isSigned = (uint32_t(type) - uint32_t(MatrixType::u8u8)) >> (isLeft ? 1 : 0) & 1;
+    auto byte = static_cast<uint8_t>(*place);
+    return isSigned ? static_cast<float>(static_cast<int8_t>(byte)) : static_cast<float>(byte);
+  }
+  uint32_t bits = 0;
+  std::memcpy(&bits, place, elementBytes(type));
+  return type == MatrixType::tf32 ? asFloat(bits & 0xffffe000) : toFloat(type, bits);
 }
 
-/// Element `index` of a register: one of tf32, whose last bits are not read, two of 16 bits, or four bytes.
-static float element(MatrixType type, bool ofA, uint32_t word, uint32_t index) {
-  if (isBytes(type))
-    return byteOf((uint32_t(type) - uint32_t(MatrixType::u8u8)) >> (ofA ? 1 : 0) & 1, word, index);
-  if (type == MatrixType::tf32)
-    return asFloat(word & 0xffffe000);
-  return toFloat(type, index == 0 ? word : word >> 16);
+uint32_t tilewright::simulator::addProducts(MatrixType type, uint32_t sum, const float *left, const float *right,
+                                            uint32_t count) {
+  double exact = isBytes(type) ? 0 : asFloat(sum);
+  for (uint32_t term = 0; term < count; ++term)
+    exact += double(left[term]) * double(right[term]);
+  if (isBytes(type)) // those of an instruction are exact; the addition wraps
+    return sum + static_cast<uint32_t>(static_cast<int32_t>(exact));
+  float rounded = static_cast<float>(exact);
+  std::memcpy(&sum, &rounded, sizeof(rounded));
+  return sum;
 }
 
 void tilewright::simulator::multiplyMatrices(MatrixType type, MatrixRegisters *const (&lanes)[32]) {
-  const uint32_t perRegister = isBytes(type) ? 4 : type == MatrixType::tf32 ? 1 : 2, depth = 8 * perRegister;
-  float a[16][32], b[32][8];
+  constexpr uint32_t registerBytes = 4;
+  const uint32_t perRegister = registerBytes / elementBytes(type), depth = 8 * perRegister;
+  float a[16][32], b[8][32];
+  auto element = [&](bool isLeft, const uint32_t &word, uint32_t index) {
+    return elementAt(type, isLeft, reinterpret_cast<const char *>(&word) + index * elementBytes(type));
+  };
   for (uint32_t lane = 0; lane < 32; ++lane) {
     uint32_t group = lane / 4, place = lane % 4 * perRegister;
     for (uint32_t index = 0; index < perRegister; ++index) {
       for (uint32_t i = 0; i < 4; ++i)
-        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(type, true, lanes[lane]->a[i], index);
+        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(true, lanes[lane]->a[i], index);
       for (uint32_t i = 0; i < 2; ++i)
-        b[place + index + i * depth / 2][group] = element(type, false, lanes[lane]->b[i], index);
+        b[group][place + index + i * depth / 2] = element(false, lanes[lane]->b[i], index);
     }
   }
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < 4; ++i) {
       uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
       uint32_t &result = lanes[lane]->c[i];
-      double sum = isBytes(type) ? 0 : asFloat(result);
-      for (uint32_t k = 0; k < depth; ++k)
-        sum += double(a[row][k]) * double(b[k][column]);
-      if (isBytes(type)) { // sums of 32 products are exact; the addition wraps
-        result += static_cast<uint32_t>(static_cast<int32_t>(sum));
-        continue;
-      }
-      float rounded = static_cast<float>(sum);
-      std::memcpy(&result, &rounded, sizeof(rounded));
+      result = addProducts(type, result, a[row], b[column], depth);
     }
 }
 

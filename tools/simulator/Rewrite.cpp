@@ -2,7 +2,7 @@
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/DeviceOps.h"
 #include "tools/simulator/Fiber.h"
-#include "tools/simulator/Matrices.h"
+#include "tools/simulator/MatrixElements.h"
 
 #include "core/Locations.h"
 
@@ -526,20 +526,37 @@ void KernelRewriter::reportSums(NVVM::WgmmaMmaAsyncOp multiply) {
   }
 }
 
+/// What a warpgroup multiplies, if it is simulated.
+static std::optional<MatrixType> factorsOf(NVVM::WgmmaMmaAsyncOp multiply) {
+  using Types = NVVM::WGMMATypes;
+  Types left = multiply.getTypeA(), right = multiply.getTypeB();
+  auto isByte = [](Types type) { return type == Types::s8 || type == Types::u8; };
+  if (isByte(left) && isByte(right))
+    return static_cast<MatrixType>(static_cast<uint32_t>(MatrixType::u8u8) + (left == Types::s8 ? 2 : 0) +
+                                   (right == Types::s8 ? 1 : 0));
+  if (left != right)
+    return std::nullopt;
+  return left == Types::f16    ? std::optional(MatrixType::f16)
+         : left == Types::bf16 ? std::optional(MatrixType::bf16)
+         : left == Types::tf32 ? std::optional(MatrixType::tf32)
+                               : std::nullopt;
+}
+
 LogicalResult KernelRewriter::report(NVVM::WgmmaMmaAsyncOp multiply) {
   OpBuilder &builder = code.builder;
   Location loc = multiply.getLoc();
   auto type = cast<LLVM::LLVMStructType>(multiply.getResults().getType());
   NVVM::MMAShapeAttr shape = multiply.getShape();
-  bool isHalf = multiply.getTypeA() == NVVM::WGMMATypes::f16;
-  bool fits = multiply.getTypeA() == multiply.getTypeB() && (isHalf || multiply.getTypeA() == NVVM::WGMMATypes::bf16) &&
-              multiply.getTypeD() == NVVM::WGMMATypes::f32 && shape.getM() == 64 && shape.getK() == 16 &&
+  std::optional<MatrixType> factors = factorsOf(multiply);
+  bool isWhole = factors && isBytes(*factors);
+  bool fits = factors && multiply.getTypeD() == (isWhole ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32) &&
               multiply.getScaleD() == NVVM::WGMMAScaleOut::one && multiply.getScaleA() == NVVM::WGMMAScaleIn::one &&
-              multiply.getScaleB() == NVVM::WGMMAScaleIn::one;
-  if (!fits || static_cast<int64_t>(type.getBody().size()) != shape.getN() / 2)
+              multiply.getScaleB() == NVVM::WGMMAScaleIn::one &&
+              multiply.getSatfinite() != NVVM::MMAIntOverflow::satfinite;
+  if (!fits)
     return multiply.emitOpError(
-        "of this shape and these types is not simulated: m64nNk16 of f16 and bf16, added to sums "
-        "in f32, is");
+        "of these types is not simulated: of f16, bf16 and tf32 added to sums in f32 is, and of "
+        "bytes added to sums in i32 that wrap");
   builder.setInsertionPoint(multiply);
   uint32_t along =
       (multiply.getLayoutA() == NVVM::MMALayout::row ? 1 : 0) | (multiply.getLayoutB() == NVVM::MMALayout::col ? 2 : 0);
@@ -552,8 +569,7 @@ LogicalResult KernelRewriter::report(NVVM::WgmmaMmaAsyncOp multiply) {
     LLVM::StoreOp::create(builder, loc, sum, place(index));
   }
   code.call(loc, runtime::startProduct, {},
-            {code.number(loc, productSites.lookup(multiply)),
-             code.number(loc, static_cast<uint32_t>(isHalf ? MatrixType::f16 : MatrixType::bf16)),
+            {code.number(loc, productSites.lookup(multiply)), code.number(loc, static_cast<uint32_t>(*factors)),
              code.number(loc, shape.getN() | along << 16), multiply.getDescriptorA(), multiply.getDescriptorB(), sums});
   Value result = LLVM::UndefOp::create(builder, loc, type);
   for (auto [index, element] : llvm::enumerate(type.getBody())) {

@@ -3,6 +3,7 @@
 // are combined with bits 7 to 9.
 #include "tools/simulator/Warpgroups.h"
 #include "tools/simulator/Machine.h"
+#include "tools/simulator/MatrixElements.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,16 +11,16 @@
 using namespace tilewright::simulator;
 
 namespace {
-constexpr uint32_t warpRows = 16, warpsOfGroup = 4, elementBytes = 2, terms = 16, atomBytes = 16, groupLines = 8;
+constexpr uint32_t warpRows = 16, warpsOfGroup = 4, termBytes = 32, atomBytes = 16, groupLines = 8;
 
 Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
 
-/// A matrix of so many points by 16 terms.
+/// A matrix of so many points by 32 bytes of terms.
 class DescribedMatrix {
 public:
-  DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongTerms)
+  DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongTerms, uint32_t bytes)
       : start((descriptor & 0x3fff) << 4), panelBytes((descriptor >> 16 & 0x3fff) << 4),
-        groupBytes((descriptor >> 32 & 0x3fff) << 4), alongTerms(alongTerms) {
+        groupBytes((descriptor >> 32 & 0x3fff) << 4), bytes(bytes), alongTerms(alongTerms) {
     uint32_t mode = descriptor >> 62;
     if (mode == 0 || (descriptor >> 49 & 7) != 0)
       machineOf(thread).fail(thread, "trap", "a matrix without a swizzle, or with an offset of it, is not simulated",
@@ -37,7 +38,7 @@ public:
 
   /// Where in the block's memory an element is.
   uint64_t place(uint32_t point, uint32_t term) const {
-    uint32_t line = alongTerms ? point : term, inner = (alongTerms ? term : point) * elementBytes;
+    uint32_t line = alongTerms ? point : term, inner = (alongTerms ? term : point) * bytes;
     uint64_t address = start + uint64_t(line / groupLines) * groupBytes + line % groupLines * lineBytes +
                        inner / lineBytes * panelBytes + inner % lineBytes;
     uint64_t turns = lineBytes / atomBytes - 1;
@@ -46,6 +47,7 @@ public:
 
 private:
   uint64_t start, panelBytes, groupBytes;
+  uint32_t bytes; ///< of an element
   uint32_t lineBytes;
   bool alongTerms;
 };
@@ -83,9 +85,9 @@ void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &piec
 }
 
 /// Points of a matrix from `first` on, each with its terms side by side.
-std::vector<float> read(Thread &last, uint32_t site, MatrixType type, const DescribedMatrix &matrix, uint32_t first,
-                        uint32_t points, std::vector<uint64_t> &pieces) {
-  constexpr uint32_t together = atomBytes / elementBytes;
+std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLeft, const DescribedMatrix &matrix,
+                        uint32_t first, uint32_t points, std::vector<uint64_t> &pieces) {
+  const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, terms = termBytes / bytes;
   std::vector<float> values(points * terms);
   bool along = matrix.liesAlongTerms();
   for (uint32_t point = 0; point < points; point += along ? 1 : together)
@@ -93,9 +95,8 @@ std::vector<float> read(Thread &last, uint32_t site, MatrixType type, const Desc
       uint64_t atom = matrix.place(first + point, term);
       use(last, site, atom, pieces);
       for (uint32_t element = 0; element < together; ++element) {
-        uint16_t bits;
-        std::memcpy(&bits, last.block->shared + atom + element * elementBytes, sizeof(bits));
-        values[along ? point * terms + term + element : (point + element) * terms + term] = toFloat(type, bits);
+        float value = elementAt(type, isLeft, last.block->shared + atom + element * bytes);
+        values[along ? point * terms + term + element : (point + element) * terms + term] = value;
       }
     }
   return values;
@@ -137,19 +138,19 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   }
   checkGroup(last, site, product);
   uint32_t firstRow = last.index / 32 % warpsOfGroup * warpRows;
-  DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms),
-      rightMatrix(last, site, product.right, product.rightAlongTerms);
+  const uint32_t bytes = elementBytes(product.type), terms = termBytes / bytes;
+  DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms, bytes),
+      rightMatrix(last, site, product.right, product.rightAlongTerms, bytes);
   std::vector<uint64_t> pieces;
-  std::vector<float> left = read(last, site, product.type, leftMatrix, firstRow, warpRows, pieces);
-  std::vector<float> right = read(last, site, product.type, rightMatrix, 0, product.lanes, pieces);
+  std::vector<float> left = read(last, site, product.type, /*isLeft=*/true, leftMatrix, firstRow, warpRows, pieces);
+  std::vector<float> right = read(last, site, product.type, /*isLeft=*/false, rightMatrix, 0, product.lanes, pieces);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < product.lanes / 2; ++i) {
       uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      float &result = products[lane]->sums[i];
-      double sum = result;
-      for (uint32_t term = 0; term < terms; ++term)
-        sum += double(left[row * terms + term]) * double(right[column * terms + term]);
-      result = static_cast<float>(sum);
+      uint32_t sum; // the bits of a float, or a whole number
+      std::memcpy(&sum, &products[lane]->sums[i], sizeof(sum));
+      sum = addProducts(product.type, sum, &left[row * terms], &right[column * terms], terms);
+      std::memcpy(&products[lane]->sums[i], &sum, sizeof(sum));
     }
   for (uint32_t lane = 0; lane < 32; ++lane) {
     ThreadProducts &own = warp.threads[lane].products;

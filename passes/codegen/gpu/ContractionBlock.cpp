@@ -10,6 +10,7 @@
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -74,11 +75,13 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("sums that go on from their slice have no code generation on GPUs");
   std::string instead;
   StringRef named = *compute.getMicroKernel();
-  auto kernel =
-      blockMicroKernel(allowingNamed(target, named), contraction->types, named, readsBuffers(*contraction), &instead);
+  int64_t terms = chooseTerms(compute, *contraction);
+  bool alongTerms = liesAlong(contraction->rows, terms) && liesAlong(contraction->lanes, terms);
+  auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
+                                 {readsBuffers(*contraction), alongTerms}, &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
-  ContractionPlan plan{*contraction, *kernel, {}, chooseTerms(compute, *contraction), instead};
+  ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
   SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
                sizes[contraction->lane],
@@ -220,7 +223,8 @@ private:
     }
     SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
       wait(ahead - 1);
-      fence();
+      if (isOfWarpgroup(plan.kernel))
+        handToWarpgroup(frame.modulo(step, stages));
       NVVM::Barrier0Op::create(builder, loc);
       copyBehind(frame.add(step, ahead), steps);
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
@@ -285,12 +289,36 @@ private:
       NVVM::CpAsyncWaitGroupOp::create(builder, loc, groups);
   }
 
-  /// What the thread copied, it did so as any thread; warpgroups read it another way.
-  void fence() {
-    if (isOfWarpgroup(plan.kernel))
-      NVVM::FenceProxyOp::create(builder, loc,
-                                 NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
-                                 NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+  /// What the thread copied, it did so as any thread; warpgroups read it another way. Of f32 they would cut what is
+  /// behind tf32, so who copied it rounds it.
+  void handToWarpgroup(Value slot) {
+    if (roundsToTf32(plan.kernel.name)) {
+      roundOwnCopies(rows, rowShape(plan), slot);
+      roundOwnCopies(lanes, laneShape(plan), slot);
+    }
+    NVVM::FenceProxyOp::create(builder, loc,
+                               NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
+                               NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+  }
+
+  /// Of an operand whose terms lie innermost.
+  void roundOwnCopies(ContractionOperand &operand, OperandShape shape, Value slot) {
+    int64_t together = operand.copyBytes() / elementBytes(operand.element()), ofPoint = shape.step / together;
+    auto loop = scf::ForOp::create(builder, loc, frame.thread, frame.constant(shape.points * ofPoint),
+                                   frame.constant(frame.threads));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value own = loop.getInductionVar(), point = frame.divide(own, ofPoint);
+    Value term = frame.multiply(frame.modulo(own, ofPoint), together);
+    Value exact = operand.read(slot, point, term, together);
+    SmallVector<Value> rounded;
+    for (int64_t i = 0; i < together; ++i)
+      rounded.push_back(NVVM::ConvertFloatToTF32Op::create(
+          builder, loc, builder.getI32Type(), vector::ExtractOp::create(builder, loc, exact, i),
+          NVVM::FPRoundingMode::RNA, NVVM::SaturationMode::NONE, /*relu=*/false));
+    auto words = VectorType::get({together}, builder.getI32Type());
+    Value all = vector::FromElementsOp::create(builder, loc, words, rounded);
+    LLVM::StoreOp::create(builder, loc, all, operand.pointer(slot, point, term), operand.copyBytes());
   }
 
   //===--------------------------------------------------------------------===//

@@ -1,14 +1,15 @@
-// wgmma: four warps together multiply 64 rows of the tile by up to 256 lanes, 32 bytes of terms at a time, and read
-// both operands from shared memory by themselves, as descriptors say. A warp has 16 of the rows; its lanes hold the
-// sums as those of mma.sync m16n8 blocks side by side (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16"). The
-// instruction goes on by itself: sums are neither read nor written before the group that it was committed to has been
-// waited for.
+// wgmma: four warps together multiply 64 rows of the tile by up to 256 lanes, 32 bytes of terms at a time (k16 of f16
+// or bf16, k8 of tf32, k32 of bytes), and read both operands from shared memory by themselves, as descriptors say. A
+// warp has 16 of the rows; its lanes hold the sums as those of mma.sync m16n8 blocks side by side (PTX ISA, "Register
+// fragments for wgmma.mma_async.m64nNk16"). The instruction goes on by itself: sums are neither read nor written before
+// the group that it was committed to has been waited for.
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -109,21 +110,30 @@ private:
     return arith::OrIOp::create(builder, loc, address, constant(fixed));
   }
 
+  static NVVM::WGMMATypes ptxType(const std::string &type) {
+    return llvm::StringSwitch<NVVM::WGMMATypes>(type)
+        .Case("f16", NVVM::WGMMATypes::f16)
+        .Case("bf16", NVVM::WGMMATypes::bf16)
+        .Case("f32", NVVM::WGMMATypes::tf32)
+        .Case("si8", NVVM::WGMMATypes::s8)
+        .Default(NVVM::WGMMATypes::u8);
+  }
+
   Value multiply(Value left, Value right, Value sums) {
-    auto type = kernel.types.rows == "f16" ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16;
     MLIRContext *context = builder.getContext();
-    auto factor = NVVM::WGMMATypesAttr::get(context, type);
+    auto factor = [&](const std::string &type) { return NVVM::WGMMATypesAttr::get(context, ptxType(type)); };
+    auto result = sum.isInteger() ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32;
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
     auto layout = [&](ContractionOperand &operand, NVVM::MMALayout along, NVVM::MMALayout across) {
       return NVVM::MMALayoutAttr::get(context, operand.liesAlongTerms() ? along : across);
     };
-    return NVVM::WgmmaMmaAsyncOp::create(builder, loc, sums.getType(), sums, left, right,
-                                         NVVM::MMAShapeAttr::get(context, kRows, tiling.ownLanes, kernel.depth), factor,
-                                         factor, NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
-                                         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one, one,
-                                         layout(rows, NVVM::MMALayout::row, NVVM::MMALayout::col),
-                                         layout(lanes, NVVM::MMALayout::col, NVVM::MMALayout::row),
-                                         NVVM::MMAIntOverflowAttr());
+    return NVVM::WgmmaMmaAsyncOp::create(
+        builder, loc, sums.getType(), sums, left, right,
+        NVVM::MMAShapeAttr::get(context, kRows, tiling.ownLanes, kernel.depth), factor(kernel.types.rows),
+        factor(kernel.types.lanes), NVVM::WGMMATypesAttr::get(context, result),
+        NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one, one,
+        layout(rows, NVVM::MMALayout::row, NVVM::MMALayout::col),
+        layout(lanes, NVVM::MMALayout::col, NVVM::MMALayout::row), NVVM::MMAIntOverflowAttr());
   }
 
   OpBuilder &builder;
