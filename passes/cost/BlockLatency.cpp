@@ -6,7 +6,7 @@ using namespace tilewright;
 namespace {
 constexpr double kShuffleCycles = 25,
                  kBarrierCycles = 30; ///< an instruction and its result; a block's barrier, unloaded
-constexpr double kSchedulers = 4;     ///< of an SM: each issues one instruction a cycle
+constexpr int64_t kSchedulers = 4;    ///< of an SM: each issues one instruction a cycle, and has its share of registers
 /// Cycles of a scheduler for an instruction of a warp, by class, from the throughputs per SM of CUDA's programming
 /// guide: 128 light ones a cycle, 32 accesses to memory, 16 special functions.
 constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
@@ -43,7 +43,9 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
-  int64_t byThreads = gpu.threadsPerSm / threads, byRegisters = gpu.registersPerSm / (perThread * threads);
+  int64_t ofScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // warps
+  int64_t byThreads = gpu.threadsPerSm / threads;
+  int64_t byRegisters = kSchedulers * ofScheduler / divideCeil(threads, gpu.warpLanes);
   int64_t byShared = gpu.sharedBytesPerSm / std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1);
   return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
 }

@@ -12,7 +12,9 @@ constexpr int64_t kStepBytes = 64;   ///< of a row of an operand in a step
 constexpr int64_t kPanelBytes = 128; ///< the same for a warpgroup: lines of the widest swizzle
 constexpr int64_t kThreadSums = 64;  ///< that leave registers for the operands
 constexpr int64_t kWarpSums = 128;   ///< the same where a warp's step keeps operands packed
+constexpr int64_t kRegisterBytes = 4;
 constexpr int64_t kOtherRegisters = 64;
+constexpr int64_t kInstructionBytes = 32; ///< of terms that a warp's instruction takes
 constexpr int64_t kSlotAlignment = 128;
 constexpr int64_t kPanelAlignment = 1024; ///< after which the widest swizzle repeats
 constexpr int64_t kPanelStages = 4;
@@ -29,7 +31,22 @@ int64_t slotBytes(int64_t points, int64_t step, int64_t bytes, bool alongTerms, 
 }
 } // namespace
 
-int64_t SumTiling::registers() const { return sums + kOtherRegisters + (loadsFactors ? 2 * (ownRows + ownLanes) : 0); }
+/// Of what a thread, or the lanes of a warp together, multiply now and next: a term of either operand, or as many as an
+/// instruction takes.
+static int64_t factorRegisters(const SumTiling &tiling) {
+  if (!tiling.loadsFactors)
+    return 0;
+  int64_t points = tiling.ownRows + tiling.ownLanes, lanes = tiling.sumThreads / (tiling.rowUnits * tiling.laneUnits);
+  int64_t bytes = lanes == 1 ? points * tiling.sumBytes : points * kInstructionBytes / lanes;
+  return 2 * bytes / kRegisterBytes;
+}
+
+/// With so many nothing has to be spilled; an assembler that may take more does so. Where the sums leave no room for
+/// another block, there is as much again.
+int64_t SumTiling::registers() const {
+  int64_t held = sums * sumBytes / kRegisterBytes;
+  return held + std::max(kOtherRegisters, sums > kThreadSums ? held : 0) + factorRegisters(*this);
+}
 
 void SumTiling::print(llvm::raw_ostream &os) const {
   os << rows << "x" << lanes << " sums by " << rowUnits << "x" << laneUnits << " of " << ownRows << "x" << ownLanes
@@ -94,7 +111,6 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
                                                         tile.rowsAlongTerms ? 1 : kAtomBytes / tile.rowBytes));
   if (isGroup)
     best.heldRows = best.rows; // the instruction finds them by itself
-  best.loadsFactors = !isGroup;
   best.stages = isWarp ? 3 : 2;
   auto setSlots = [&] {
     int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
@@ -111,6 +127,7 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   if (isGroup)
     best.stages = std::clamp(mostBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kPanelStages);
   best.overlaps = isGroup && best.stages == kPanelStages; // fewer are needed for what is on its way
+  best.loadsFactors = !isGroup;
   best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;
   best.sumBytes = std::max({best.sumBytes, tile.rowBytes, tile.laneBytes});
   return best;

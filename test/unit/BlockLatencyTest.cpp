@@ -22,6 +22,7 @@ TEST(BlockLatency, threads_registers_and_shared_memory_limit_residency) {
   EXPECT_EQ(residentBlocks(gpu, 256, 0, 32), 8);          // 2048 threads
   EXPECT_EQ(residentBlocks(gpu, 32, 0, 32), 32);          // blocks
   EXPECT_EQ(residentBlocks(gpu, 256, 0, 128), 2);         // 65536 registers
+  EXPECT_EQ(residentBlocks(gpu, 64, 0, 176), 4);          // of those 16384 a scheduler, and so 2 of its warps
   EXPECT_EQ(residentBlocks(gpu, 256, 100 * 1024, 32), 2); // 228 KiB, with 1 KiB of each block for the system
   EXPECT_EQ(residentBlocks(gpu, 1024, 0, 255), 0);        // no block fits
 }

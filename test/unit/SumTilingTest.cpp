@@ -75,7 +75,7 @@ TEST(SumTiling, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_EQ(large.sharedBytes(), 4 * (128 + 256) * 64 * 2);
   EXPECT_TRUE(large.overlaps);
   EXPECT_EQ(large.stepsAhead(), 2);
-  EXPECT_EQ(large.registers(), 128 + 64);
+  EXPECT_EQ(large.registers(), 256); // what there is: the sums leave no room for another block
   SumTiling narrow = *tileSums({64, 256, 4096, 2, 2, true}, 128, kernel);
   EXPECT_EQ(narrow.sums, 128);
   EXPECT_EQ(narrow.stepsAhead(), 2);
@@ -100,6 +100,12 @@ TEST(SumTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
   EXPECT_EQ(words.depth, 8);
   EXPECT_EQ(tileSums({128, 128, 768, 4, 4, true}, 256, words)->step, 32);
   EXPECT_FALSE(readsAlongTerms(*warpgroupKernel(h200, {"f16", "f16", "f32"})));
+}
+
+// Of a warp's instruction the lanes have 32 bytes of terms between them, and as many of the next one.
+TEST(SumTiling, registers_are_those_of_sums_factors_and_the_rest) {
+  EXPECT_EQ(tileSums({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(), 64 + 64 + (64 + 32) / 2);
+  EXPECT_EQ(tileSums({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(), 64 + 64 + 2 * (8 + 8));
 }
 
 TEST(SumTiling, warpgroups_are_of_named_devices) {

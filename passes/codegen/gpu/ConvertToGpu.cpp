@@ -228,7 +228,10 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       (*function)->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
       if (Attribute cluster = (*program.getBody().getOps<ParallelOp>().begin())->getAttr(kClusterAttr))
         (*function)->setAttr(kClusterAttr, cluster);
-      if (failed(checkMemory(*function, *known)) || failed(provePresence(program, *function, *known)))
+      if (failed(checkMemory(*function, *known)))
+        return signalPassFailure();
+      boundRegisters(program, *function, *known);
+      if (failed(provePresence(program, *function, *known)))
         return signalPassFailure();
       program.erase();
     }
@@ -283,16 +286,42 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
     return success();
   }
 
+  static int64_t integer(func::FuncOp function, StringRef name) {
+    return function->getAttrOfType<IntegerAttr>(name).getInt();
+  }
+
+  static int64_t registersOf(ProgramOp program, int64_t threads, const Target &target) {
+    int64_t registers = 0;
+    for (auto part : program.getBody().getOps<ParallelOp>())
+      registers = std::max(registers, tilewright::registersOf(part, threads, target));
+    return registers;
+  }
+
+  static int64_t residentBlocksOf(ProgramOp program, func::FuncOp function, const Target &target) {
+    int64_t threads = integer(function, kThreadsAttr);
+    return residentBlocks(target.gpu, threads, integer(function, kBlockBytesAttr),
+                          registersOf(program, threads, target));
+  }
+
+  /// Contractions are predicted with as many blocks on an SM as their registers allow. An assembler that is not told so
+  /// takes more, to begin early with what comes late.
+  static void boundRegisters(ProgramOp program, func::FuncOp function, const Target &target) {
+    WalkResult found = program.walk(
+        [](ComputeOp compute) { return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance(); });
+    int64_t resident = std::min<int64_t>(residentBlocksOf(program, function, target),
+                                         llvm::divideCeil(integer(function, kWorkgroupsAttr), target.cores));
+    if (found.wasInterrupted() && resident > 0)
+      function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(resident));
+  }
+
   /// All blocks of a kernel with a barrier of the grid are resident at once on the smallest device of the target: so
   /// many on each SM as launch bounds will force the registers to allow.
   static LogicalResult provePresence(ProgramOp program, func::FuncOp function, const Target &target) {
     if (!hasGridSync(program))
       return success();
-    auto integer = [&](StringRef name) { return function->getAttrOfType<IntegerAttr>(name).getInt(); };
-    int64_t blocks = integer(kWorkgroupsAttr), threads = integer(kThreadsAttr), bytes = integer(kBlockBytesAttr);
-    int64_t registers = 0;
-    for (auto part : program.getBody().getOps<ParallelOp>())
-      registers = std::max(registers, registersOf(part, threads, target));
+    int64_t blocks = integer(function, kWorkgroupsAttr), threads = integer(function, kThreadsAttr),
+            bytes = integer(function, kBlockBytesAttr);
+    int64_t registers = registersOf(program, threads, target);
     int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
     int64_t most = coResidentBlocks(target, resident);
     SyncOp sync = *gridSyncsOf(program).begin();
@@ -304,6 +333,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
                                     << " resident: plan fewer workgroups, or scope launch";
     int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
     function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
+    function->setAttr(kMeetsAttr, UnitAttr::get(function.getContext()));
     return success();
   }
 

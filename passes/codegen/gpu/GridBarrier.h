@@ -11,8 +11,9 @@ namespace tilewright {
 /// What simulated devices know the barrier by.
 inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
 
-/// On a kernel function with barriers of the grid: the blocks of it that are sure to be resident on an SM.
-inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks";
+/// On a kernel function: the blocks of it that are to be resident on an SM, and whether they wait for each other at
+/// barriers of the grid.
+inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks", kMeetsAttr = "tile.meets";
 
 /// Calls the barrier of `blocks` blocks; it and its counter are put into the module where they are not there yet.
 void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, int64_t blocks);

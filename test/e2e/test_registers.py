@@ -1,0 +1,152 @@
+"""Registers of contractions on GPUs: what plans count on is what NVIDIA's assembler needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tilewright.opt import find_opt
+from tilewright.ptxas import find_ptxas, read_resources
+
+pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
+
+_REGISTERS_OF_SM, _REGISTER_UNIT = 65536, 8  # of an H200; a warp has whole units for each lane
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """Rows by terms times terms by columns, and the tile of a block; behind it a bias and a GELU."""
+
+    kernel: str
+    element: str
+    tile: tuple[int, int]
+    threads: int
+    rows_of_terms: bool = False
+    """Whether the terms lie innermost in the right operand."""
+    odd: bool = False
+    """Sizes that are multiples of nothing."""
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return (2045, 1021, 16379) if self.odd else (2048, 1024, 16384)
+
+    def __str__(self) -> str:
+        tile = "x".join(map(str, self.tile))
+        odd = " odd" if self.odd else ""
+        return f"{self.kernel} {self.element} {tile} of {self.threads}{odd}"
+
+    def program(self, name: str) -> str:
+        m, k, n = self.sizes
+        (tm, tn), element = self.tile, self.element
+        exact = element == "i8"
+        sums, zero = ("i32", "0 : i32") if exact else ("f32", "0.0 : f32")
+        multiply, add = ("arith.muli", "arith.addi") if exact else ("arith.mulf", "arith.addf")
+        widen, u, v = "arith.extsi" if exact else "arith.extf", "%u", "%v"
+        widened = ""
+        if element != "f32":
+            u, v = "%ue", "%ve"
+            widened = "\n".join(f"{x}e = {widen} {x} : {element} to {sums}" for x in ("%u", "%v"))
+        right, at = (f"{n}x{k}", "(n, k)") if self.rows_of_terms else (f"{k}x{n}", "(k, n)")
+        tile, y = f"!tile.slice<{tm}x{tn}x{sums}, block>", f"!tile.slice<{m}x{n}xf32, global>"
+        dims = "affine_map<(m, n, k)[s0, s1, s2] ->"
+        number = "%t = arith.sitofp %s : i32 to f32" if exact else "%t = arith.addf %s, %w : f32"
+        return f"""
+tile.program @{name} outputs 1 {{
+^bb0(%a: !tile.slice<{m}x{k}x{element}, global>, %b: !tile.slice<{right}x{element}, global>,
+     %c: !tile.slice<{n}xf32, global>, %y: {y}):
+  tile.parallel [{m}, {n}] tiles [{tm}, {tn}] workgroups {-(-m // tm) * -(-n // tn)}
+      attributes {{tile.threads = {self.threads} : i64, tile.group = 0 : i64}} {{
+  tile.walk {{
+  ^bb0(%i: index, %j: index):
+    %kept = tile.alloc : {tile}
+    tile.compute [{m}, {n}, {k}] sizes [{tm}, {tn}, {k}] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%kept : {tile}) at [{dims} (m - s0, n - s1)>]
+        inits [{zero}] kinds ["add"] attributes {{micro_kernel = "{self.kernel}"}} {{
+    ^bb0(%s: {sums}):
+      %u = tile.load %a at {dims} (m, k)> : !tile.slice<{m}x{k}x{element}, global> -> {element}
+      %v = tile.load %b at {dims} {at}> : !tile.slice<{right}x{element}, global> -> {element}
+      {widened}
+      %p = {multiply} {u}, {v} : {sums}
+      %n = {add} %s, %p : {sums}
+      tile.yield %n : {sums}
+    }}
+    tile.sync <block>
+    tile.compute [{m}, {n}] sizes [{tm}, {tn}] offsets [0, 1] (%i, %j) vector 1 reduce [] {{
+      %s = tile.load %kept at affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)> : {tile} -> {sums}
+      %w = tile.load %c at affine_map<(m, n)[s0, s1] -> (n)> : !tile.slice<{n}xf32, global> -> f32
+      {number}
+      %x = arith.addf %t, %w : f32
+      %e = math.erf %x : f32
+      %g = arith.mulf %e, %x : f32
+      tile.store %g, %y at affine_map<(m, n)[s0, s1] -> (m, n)> : f32, {y}
+      tile.yield
+    }}
+  }}
+  }}
+}}
+"""
+
+
+def _products() -> list[Product]:
+    tiles = {
+        "mma_sync-16x8": (((16, 64), 64), ((64, 64), 128), ((128, 128), 256)),
+        "wgmma-64x8": (((64, 64), 128), ((128, 128), 256), ((128, 256), 256)),
+        "fma-8x8": (((64, 64), 128), ((128, 128), 256)),
+    }
+    products = [
+        Product(kernel=kernel, element=element, tile=tile, threads=threads, rows_of_terms=element == "i8")
+        for kernel, element in (
+            ("mma_sync-16x8", "f16"),
+            ("mma_sync-16x8", "i8"),
+            ("wgmma-64x8", "f16"),
+            ("wgmma-64x8", "i8"),
+            ("fma-8x8", "f32"),
+        )
+        for tile, threads in tiles[kernel]
+    ]
+    tf32 = (("mma_tf32-16x8", (128, 128), 256), ("wgmma_tf32-64x8", (128, 256), 256))
+    products += [
+        Product(kernel=kernel, element="f32", tile=tile, threads=threads, rows_of_terms=True)
+        for kernel, tile, threads in tf32
+    ]
+    products += [  # several share the terms of a sum
+        Product(kernel="mma_sync-16x8k4", element="f16", tile=(16, 32), threads=256),
+        Product(kernel="fma-8x8k8", element="f32", tile=(16, 16), threads=256),
+    ]
+    products += [
+        Product(kernel=kernel, element=element, tile=tile, threads=threads, odd=True, rows_of_terms=True)
+        for kernel, element, tile, threads in (
+            ("mma_sync-16x8", "bf16", (16, 64), 64),
+            ("mma_tf32-16x8", "f32", (64, 64), 64),
+            ("wgmma-64x8", "bf16", (128, 128), 256),
+            ("wgmma-64x8", "i8", (64, 256), 128),
+            ("wgmma_tf32-64x8", "f32", (128, 128), 128),
+        )
+    ]
+    return products
+
+
+def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
+    """The assembler is told how many blocks the plan counts on, and finds registers for them."""
+    products = {f"product_{number}": product for number, product in enumerate(_products())}
+    source, ptx = tmp_path / "products.mlir", tmp_path / "products.ptx"
+    programs = "".join(product.program(name) for name, product in products.items())
+    source.write_text(f"module {{\nmodule @tilewright_kernels {{{programs}}}\n}}\n")
+    pipeline = f"builtin.module(tilewright-cuda-codegen{{target=cuda:h200 object-path={ptx}}})"
+    subprocess.run([find_opt(), str(source), f"--pass-pipeline={pipeline}", "-o", "/dev/null"], check=True)
+    found = re.findall(r"\.entry (\w+)\((?:.*\n)*?\.minnctapersm (\d+)", ptx.read_text())
+    planned = {name: int(blocks) for name, blocks in found}
+    assert planned.keys() == products.keys()
+    command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(ptx), "-o", "/dev/null"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "serialized" not in said
+    for name, resources in read_resources(said).items():
+        product, taken = products[name], -(-resources.registers // _REGISTER_UNIT) * _REGISTER_UNIT
+        assert resources.spill_bytes == 0, f"{product}: {resources}"
+        assert _REGISTERS_OF_SM // (taken * product.threads) >= planned[name], f"{product}: {resources}"
+    two = {str(product) for name, product in products.items() if planned[name] == 2}
+    assert "wgmma-64x8 f16 128x128 of 256" in two
+    assert "wgmma-64x8 f16 128x256 of 256" not in two
