@@ -3,25 +3,28 @@
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A reduction along the lanes: whole vectors, a masked tail whose other lanes keep their value, one horizontal step.
+// A reduction along the lanes: whole vectors, a masked tail in no more registers than it takes, whose other lanes keep
+// their value, one horizontal step.
 // CHECK-LABEL: func.func @sum_rows
 // CHECK: scf.for
 // CHECK:   %[[MAIN:.*]] = scf.for {{.*}} step %c64 iter_args
 // CHECK:     vector.load {{.*}} vector<64xf32>
 // CHECK:     arith.addf
-// CHECK:   vector.maskedload
-// CHECK:   %[[TAIL:.*]] = arith.select
-// CHECK:   vector.reduction <add>, %[[TAIL]], %{{.*}} fastmath<reassoc>
+// CHECK:   %[[FIRST:.*]] = vector.extract_strided_slice %[[MAIN]] {offsets = [0], sizes = [16]
+// CHECK:   vector.maskedload {{.*}} vector<16xf32>
+// CHECK:   %[[TAIL:.*]] = arith.select {{.*}} %[[FIRST]] : vector<16xi1>
+// CHECK:   %[[ALL:.*]] = vector.insert_strided_slice %[[TAIL]], %[[MAIN]]
+// CHECK:   vector.reduction <add>, %[[ALL]], %{{.*}} fastmath<reassoc>
 // CHECK:   memref.store
 tile.program @sum_rows outputs 1 {
-^bb0(%x: !tile.slice<6x200xf32, global>, %y: !tile.slice<6xf32, global>):
+^bb0(%x: !tile.slice<6x203xf32, global>, %y: !tile.slice<6xf32, global>):
   tile.parallel [6] tiles [1] workgroups 1 {
   tile.walk {
   ^bb0(%i: index):
-    tile.compute [6, 200] sizes [1, 200] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+    tile.compute [6, 203] sizes [1, 203] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
         at [#acc] inits [0.0 : f32] kinds ["add"] {
     ^bb0(%acc: f32):
-      %v = tile.load %x at #id : !tile.slice<6x200xf32, global> -> f32
+      %v = tile.load %x at #id : !tile.slice<6x203xf32, global> -> f32
       %n = arith.addf %v, %acc : f32
       tile.yield %n : f32
     }

@@ -128,7 +128,7 @@ private:
       else if (whole > 0)
         now = emitFor(dim, low, add(low, whole), lanes, values, mask, now, body);
       if (whole < size)
-        now = emitPoint(dim, add(low, whole), values, tailMask(constantIndex(size - whole)), now, body);
+        now = emitTail(dim, add(low, whole), size - whole, values, now, body);
       return now;
     }
     // The last tile of the grid is shorter: its length is known at run time only.
@@ -147,6 +147,36 @@ private:
     builder.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(builder, loc, now);
     return SmallVector<Value>(branch.getResults());
+  }
+
+  /// The last points of a row, in no more registers than they take: of what is accumulated, in the first lanes.
+  SmallVector<Value> emitTail(int64_t dim, Value first, int64_t points, const IRMapping &values, ValueRange carried,
+                              LoopBody body) {
+    int64_t all = lanes;
+    if (!beside && nest.running < 0)
+      lanes = std::min(all, lanesFor(points, registerBytes));
+    Value mask = points == lanes ? Value() : tailMask(constantIndex(points));
+    SmallVector<Value> now;
+    for (auto [i, value] : llvm::enumerate(carried))
+      now.push_back(firstLanes(value, carriedLanes(i)));
+    now = emitPoint(dim, first, values, mask, now, body);
+    lanes = all;
+    for (auto [value, whole] : llvm::zip(now, carried))
+      if (value.getType() != whole.getType())
+        value = vector::InsertStridedSliceOp::create(builder, loc, value, whole, 0, 1);
+    return now;
+  }
+
+  Value firstLanes(Value vector, int64_t count) {
+    if (cast<VectorType>(vector.getType()).getNumElements() == count)
+      return vector;
+    return vector::ExtractStridedSliceOp::create(builder, loc, vector, 0, count, 1);
+  }
+
+  /// Of what a reduction along the lanes carries, first the accumulators, then what saw a NaN.
+  int64_t carriedLanes(size_t i) {
+    size_t accumulators = compute.getAccs().size();
+    return i >= accumulators && nest.running < 0 && asksHalves(nest.extrema[i - accumulators]) ? lanes / 2 : lanes;
   }
 
   /// The part of a loop that falls to this thread: every so many vectors from its own first one. Lanes divide the

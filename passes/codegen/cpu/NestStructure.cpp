@@ -7,7 +7,12 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-constexpr double kIdle = 1.1; ///< lanes for each one that registers of their own would have
+constexpr int64_t kRegisters = 4; ///< of a nest's vectors: with fewer, chains of polynomials wait for themselves
+
+int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
+  int64_t native = registerBytes / kLaneBytes;
+  return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
+}
 
 /// Of the nest's elements that go past the caches, the bytes of the narrowest; zero where one does not, or a sum stays.
 static int64_t streamedBytes(ComputeOp compute) {
@@ -22,35 +27,17 @@ static int64_t streamedBytes(ComputeOp compute) {
   return narrowest;
 }
 
-/// Whether an op becomes a polynomial rather than an instruction or, as a power of two mostly does, two.
-static bool isPolynomial(Operation *op) {
-  return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-         !isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::FPowIOp,
-              math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
-}
-
-/// Lanes per vector: several registers' worth, for instruction-level parallelism, but fewer where the body keeps many
-/// values alive, no wider than the loop, and no more than end up with something to do.
+/// Lanes per vector: registers enough to hide how long a chain of operations takes, but no wider than the loop.
 static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
   int64_t size = compute.getSizes()[compute.getVector()];
-  int64_t native = shape.bytes / 4;
-  int64_t work = 0;
-  compute.getBody().walk([&](Operation *op) { work += isPolynomial(op) ? 8 : 1; });
-  int64_t unroll = work <= 12 ? 4 : work <= 40 ? 2 : 1;
+  int64_t native = shape.bytes / kLaneBytes, registers = kRegisters;
   if (compute.getRunning())
-    unroll = 1; // blocks of vectors
+    registers = 1; // blocks of vectors
   if (int64_t bytes = streamedBytes(compute))
-    unroll = 4 / bytes; // a register at a time: memory is quickest where its loads and stores alternate
-  // A cheap sum waits for itself from vector to vector, the longer the fewer registers there are.
-  bool waits = work <= 12 && compute.isReduced(compute.getVector());
-  auto isIdle = [&](int64_t lanes) {
-    return lanes > size || (!waits && llvm::alignTo(size, lanes) > kIdle * llvm::alignTo(size, native));
-  };
-  while (unroll > 1 && isIdle(native * unroll))
-    unroll /= 2;
-  if (size >= native)
-    return native * unroll;
-  return std::max<int64_t>(2, llvm::PowerOf2Ceil(size));
+    registers = 4 / bytes; // one at a time: memory is quickest where its loads and stores alternate
+  while (registers > 1 && native * registers > size)
+    registers /= 2;
+  return size >= native ? native * registers : lanesFor(size, shape.bytes);
 }
 
 NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThreads *threads,

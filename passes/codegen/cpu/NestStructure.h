@@ -16,6 +16,11 @@ struct Extremum {
   bool takesNaN; ///< a NaN wins over every number; otherwise it loses
 };
 
+constexpr int64_t kLaneBytes = 4; ///< most elements are computed on in f32
+
+/// Lanes of the vector that computes so few points of a row: whole registers, or a part of one.
+int64_t lanesFor(int64_t points, int64_t registerBytes);
+
 struct NestStructure {
   /// Without `threads` one thread runs the nest. `lanes`, where given, are those of a nest whose loops this one shares.
   NestStructure(tile::ComputeOp compute, VectorShape shape, const NestThreads *threads,
