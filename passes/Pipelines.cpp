@@ -175,9 +175,6 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Algebra that adds and divides in another order than the graph.
 void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
-  ShiftMomentsOptions shift;
-  shift.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
   manager.addNestedPass<func::FuncOp>(createDelayDivisions());
   if (isGpu) {
     SplitReductionsOptions split;
@@ -202,8 +199,13 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
     manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow)); // what was a convolution
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
+  if (options.numerics != "strict") {
+    ShiftMomentsOptions shift;
+    shift.target = options.target;
+    manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+  }
   if (!isGpu) {
-    CollapseDimsOptions collapse;
+    CollapseDimsOptions collapse; // after parts were cut along the dims of the model
     collapse.target = options.target;
     manager.addNestedPass<func::FuncOp>(createCollapseDims(collapse));
   }

@@ -90,8 +90,13 @@ void merge(linalg::GenericOp later, linalg::GenericOp earlier, const Viewed &vie
     }
   AffineMap whole = earlier.getIndexingMapsArray()[0].replaceDimsAndSymbols(places, {}, loops.size(), 0);
   AffineMap kept = AffineMap::get(loops.size(), 0, result.getResults(), builder.getContext());
+  // Loops over added dims that were reduced are of one point, and of no tensor any more.
+  llvm::SmallBitVector unused = getUnusedDimsBitVector({whole, kept});
+  for (int64_t loop = loops.size() - 1; loop >= 0; --loop)
+    if (unused[loop])
+      loops.erase(loops.begin() + loop);
   auto merged = linalg::GenericOp::create(builder, later.getLoc(), later.getResultTypes(), earlier.getDpsInputs(),
-                                          later.getDpsInits(), ArrayRef{whole, kept}, loops);
+                                          later.getDpsInits(), compressUnusedDims(ArrayRef{whole, kept}), loops);
   merged.getRegion().takeBody(later.getRegion());
   later.replaceAllUsesWith(merged.getResults());
   Value between = later.getDpsInputs()[0];
