@@ -75,7 +75,7 @@ private:
   void add(linalg::GenericOp op) {
     generics.push_back(op);
     for (OpOperand &operand : op->getOpOperands())
-      if (!isStart(operand.get()))
+      if (!op.isDpsInit(&operand) || !isStart(operand.get()))
         add(op, operand.get(), op.getMatchingIndexingMap(&operand));
     for (OpResult result : op->getResults())
       add(op, result, op.getMatchingIndexingMap(op.getTiedOpOperand(result)));

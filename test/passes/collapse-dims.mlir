@@ -125,3 +125,26 @@ func.func @whole(%x: tensor<9x5x64xf32>) -> tensor<9x5x64xf32> {
   } -> tensor<9x5x64xf32>
   return %y : tensor<9x5x64xf32>
 }
+
+// -----
+
+// A tensor of one number, as of a product of nothing, is read like any other.
+// CHECK-LABEL: func @filled
+// CHECK: %[[FILL:.*]] = linalg.fill
+// CHECK: tensor.collapse_shape %[[FILL]] {{\[\[}}0, 1, 2]]
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<40xf32>, tensor<40xf32>)
+func.func @filled(%x: tensor<2x4x5xf32>) -> tensor<2x4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x4x5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x4x5xf32>) -> tensor<2x4x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>,
+                                        affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%f, %x : tensor<2x4x5xf32>, tensor<2x4x5xf32>) outs(%e : tensor<2x4x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2x4x5xf32>
+  return %y : tensor<2x4x5xf32>
+}
