@@ -2,8 +2,8 @@
 // an argmax-style reduction) and operands no body reads. Assertions inside bodies go too: a kernel has no way to report
 // them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
 // length zero, gives what its results begin with: IREE's compiler divides by the length.
-// Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h), and reductions that it takes dim by
-// dim are one (MergeReductions.h).
+// Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h), and reductions that it takes dim
+// by dim are one (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/transforms/BatchDims.h"

@@ -36,6 +36,8 @@ def of(left: str, right: str) -> str:
 def factors(text: str) -> tuple[Array, Array, Array]:
     """Both, and their product."""
     rng = np.random.default_rng(0)
+    a: Array
+    b: Array
     left, right = re.findall(r"[AB] \[<(\w+)>", text)
     if left in _BYTES:
         infos = [(np.iinfo(_BYTES[name]), rows) for name, rows in ((left, 64), (right, 8))]
