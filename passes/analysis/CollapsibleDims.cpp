@@ -38,9 +38,6 @@ bool isIndifferent(Operation *op) {
          name.starts_with("iree_tensor_ext.compute_barrier.");
 }
 
-/// What results begin with; it can be made in any shape.
-bool isStart(Value tensor) { return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(tensor.getDefiningOp()); }
-
 class Finder {
 public:
   Finder(func::FuncOp function, int64_t lanes) : lanes(lanes) {
@@ -57,8 +54,6 @@ public:
   }
 
 private:
-  using Classes = llvm::EquivalenceClasses<Pair>;
-
   void add(Operation *op) {
     if (linalg::GenericOp generic = collapsible(op))
       return add(generic);
@@ -193,13 +188,17 @@ private:
   int64_t lanes;
   SmallVector<linalg::GenericOp> generics;
   llvm::SetVector<Value> tensors; ///< of those ops
-  Classes classes;
+  llvm::EquivalenceClasses<Pair> classes;
   SmallVector<Pair> refused;
   llvm::DenseSet<Pair> leaders;            ///< of classes in which a pair is refused
   llvm::EquivalenceClasses<void *> pieces; ///< ops and tensors that hang together
   llvm::DenseMap<void *, bool> worthwhile; ///< by leader
 };
 } // namespace
+
+bool tilewright::isStart(Value tensor) {
+  return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(tensor.getDefiningOp());
+}
 
 bool tilewright::addsUnitDims(tensor::ExpandShapeOp op) {
   ArrayRef<int64_t> shape = op.getResultType().getShape();

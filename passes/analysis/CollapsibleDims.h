@@ -25,6 +25,8 @@ struct CollapsibleDims {
 /// last dim of some tensor would be filled to less than 8/9. Pure.
 CollapsibleDims collapsibleDims(mlir::func::FuncOp function, int64_t lanes);
 
+/// Whether results may begin with the tensor in whatever shape: it is empty, or of one number.
+bool isStart(mlir::Value tensor);
 /// Whether all that the op does is to add dims of one element.
 bool addsUnitDims(mlir::tensor::ExpandShapeOp op);
 /// Then, for each dim of the source, the dim of the result that it is.

@@ -116,8 +116,7 @@ private:
     for (auto [input, map] : llvm::zip(op.getDpsInputs(), op.getIndexingMapsArray()))
       maps.push_back(newMap(map, input, loops, kinds.size()));
     for (auto [init, result] : llvm::zip(op.getDpsInits(), op.getResults())) {
-      bool isMade = isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(init.getDefiningOp());
-      starts.push_back(isMade ? start(builder, init, collapsedType(result)) : collapsed(init));
+      starts.push_back(isStart(init) ? start(builder, init, collapsedType(result)) : collapsed(init));
       maps.push_back(newMap(op.getIndexingMapsArray()[maps.size()], result, loops, kinds.size()));
     }
     auto changed =
