@@ -130,7 +130,14 @@ public:
 
   /// Runs the kernel; an error if it cannot be run at all.
   std::string run();
+
+  // --- what is counted (Counts.cpp) ----------------------------------------------------------------------------------
+
   void fill(Report &report);
+  /// Completes what the lanes did since the last barrier: their occurrences begin anew.
+  void flush(Warp &warp);
+
+  // --- threads that wait, and what ends them -------------------------------------------------------------------------
 
   /// Ends the kernel with a fault; the thread does not go on.
   [[noreturn]] void fail(Thread &thread, const char *kind, const std::string &message, uint32_t site,
@@ -145,8 +152,6 @@ public:
   void arriveAtGrid(Thread &thread, uint32_t site);
   /// The instructions given to a thread are used up: gives it more, or ends it.
   void refuel(Thread &thread, const std::string &location);
-  /// Completes what the lanes did since the last barrier: their occurrences begin anew.
-  void flush(Warp &warp);
 
   const DeviceProgram &program;
   const Launch &launch;
@@ -157,19 +162,35 @@ public:
   uint32_t numThreads;
 
 private:
+  /// How many instructions a thread gets before limits and clock are looked at.
+  static constexpr int64_t fuelSlice = 1 << 20;
+
   std::unique_ptr<Block> makeBlock(Worker &worker);
   void start(Block &block, uint64_t index);
+  static void threadMain();
+  /// Runs every warp of the block until it waits. False if none could go on.
   bool sweep(Block &block);
+  void wake(Block &block);
+
+  // --- blocks on host threads (HostThreads.cpp) ----------------------------------------------------------------------
+
   void runBlocks(Worker &worker);
+  /// Block by block, each until its threads wait, to the end of all. Who waits for another block is not stuck before
+  /// all are.
   void runCluster(Worker &worker);
   void runTogether(Worker &worker, size_t stride);
+  /// Waits for the other host threads, whose blocks all wait at the grid barrier or have ended. False if that was the
+  /// end.
   bool meetAtGrid(Worker &worker);
-  void wake(Block &block);
+
+  // --- faults (Faults.cpp) -------------------------------------------------------------------------------------------
+
+  /// Nobody in the block can go on, and somebody waits.
   void diagnose(Block &block);
   void record(Block &block, Fault fault);
+  static std::string describe(const Block &block);
   std::string describe(const Thread &thread) const;
   std::string whereabouts(const Thread &thread) const;
-  static void threadMain();
 
   Entry entry;
   std::vector<void *> arguments;

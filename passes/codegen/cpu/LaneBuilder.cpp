@@ -71,6 +71,16 @@ Value LaneBuilder::toVector(Value value) {
   return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, value.getType()), value);
 }
 
+Value LaneBuilder::toVectorLike(Value scalar, Value other) {
+  return isa<VectorType>(other.getType()) ? toVector(scalar) : scalar;
+}
+
+Value LaneBuilder::firstLanes(Value vector, int64_t count) {
+  if (cast<VectorType>(vector.getType()).getNumElements() == count)
+    return vector;
+  return vector::ExtractStridedSliceOp::create(builder, loc, vector, 0, count, 1);
+}
+
 Type LaneBuilder::withShape(Value value, Type element) {
   auto type = dyn_cast<VectorType>(value.getType());
   return type ? type.clone(element) : element;

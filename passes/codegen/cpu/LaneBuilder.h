@@ -28,6 +28,9 @@ protected:
   // --- small values ------------------------------------------------------------------------------------------------
 
   mlir::Value toVector(mlir::Value value);
+  /// A vector where `other` is one.
+  mlir::Value toVectorLike(mlir::Value scalar, mlir::Value other);
+  mlir::Value firstLanes(mlir::Value vector, int64_t count);
   static mlir::Type withShape(mlir::Value value, mlir::Type element);
   mlir::Value zeros(mlir::VectorType type);
   mlir::Value constant(mlir::TypedAttr value);

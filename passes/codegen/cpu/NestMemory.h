@@ -28,7 +28,8 @@ protected:
 
   tile::ComputeOp compute;
   const mlir::IRMapping &outer;
-  NestThreads *threads;         ///< null: one thread runs the nest
+  NestThreads *threads; ///< null: one thread runs the nest
+  VectorShape shape;
   bool leavesMemoryIdle = true; ///< the tile, in its later nests
 
 private:
@@ -68,7 +69,6 @@ private:
   /// The one that runs over the same points; factors of a running maximum are made in between.
   tile::ComputeOp nextNest();
 
-  VectorShape shape;
   llvm::SmallVector<tile::StoreOp> nextOutputs;
 };
 
