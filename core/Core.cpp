@@ -158,12 +158,17 @@ std::shared_ptr<NativeModule> NativeModule::clone() {
   return copy;
 }
 
-std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &json) {
-  std::lock_guard<std::mutex> lock(state->mutex);
+template <typename T>
+static llvm::Expected<T> parseAs(const std::string &json, llvm::Expected<T> (*read)(const llvm::json::Value &)) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
-    return {"", llvm::toString(value.takeError())};
-  llvm::Expected<Plan> plan = planFromJson(*value);
+    return value.takeError();
+  return read(*value);
+}
+
+std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &json) {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  llvm::Expected<Plan> plan = parseAs(json, planFromJson);
   if (!plan)
     return {"", llvm::toString(plan.takeError())};
   SmallVector<FunctionOpInterface> functions;
@@ -192,20 +197,14 @@ std::tuple<std::string, std::string> tilewright::lookupTargetJson(const std::str
 }
 
 std::tuple<std::string, std::string> tilewright::normalizeTargetJson(const std::string &json, int64_t cores) {
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
-  if (!value)
-    return {"", llvm::toString(value.takeError())};
-  llvm::Expected<Target> target = targetFromJson(*value);
+  llvm::Expected<Target> target = parseAs(json, targetFromJson);
   if (!target)
     return {"", llvm::toString(target.takeError())};
   return {llvm::formatv("{0:2}", toJson(cores > 0 ? withCores(*target, cores) : *target)).str(), ""};
 }
 
 std::tuple<std::string, std::string> tilewright::normalizePlanJson(const std::string &json) {
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
-  if (!value)
-    return {"", llvm::toString(value.takeError())};
-  llvm::Expected<Plan> plan = planFromJson(*value);
+  llvm::Expected<Plan> plan = parseAs(json, planFromJson);
   if (!plan)
     return {"", llvm::toString(plan.takeError())};
   return {llvm::formatv("{0:2}", toJson(*plan)).str(), ""};

@@ -8,6 +8,7 @@
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/TileSizes.h"
 #include "passes/plan/WritePlan.h"
+#include "passes/target/LaneBytes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 #include <set>
@@ -20,7 +21,6 @@ constexpr size_t kMostTilings = 512; ///< predicted for one choice of scopes
 constexpr size_t kMostFlips = 8;     ///< values whose scope is turned
 constexpr unsigned kCutShare = 5;    ///< one candidate in so many cuts the subprogram
 constexpr int64_t kLanes = 64;       ///< tiles of a vector dim are multiples of this many elements
-constexpr int64_t kLaneBytes = 4;    ///< of an accumulator
 
 using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 

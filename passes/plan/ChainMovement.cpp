@@ -5,13 +5,13 @@
 
 #include "passes/plan/ContractionKernel.h"
 #include "passes/target/BlockedTerms.h"
+#include "passes/target/LaneBytes.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLaneBytes = 4; ///< of an accumulator
 /// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
 constexpr double kShareOfCache = 0.75;
 constexpr int64_t kLeastTerms = 32;   ///< of a block: sums that come and go take a tenth of its multiplications

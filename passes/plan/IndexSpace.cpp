@@ -6,6 +6,7 @@
 #include "passes/plan/TileSizes.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
+#include "passes/target/LaneBytes.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -269,7 +270,6 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-constexpr int64_t kLaneBytes = 4;
 constexpr int64_t kLongRow = 3;   ///< vectors from which the lanes past the end of a row hardly count
 constexpr double kClearly = 0.95; ///< of the time with elements side by side
 

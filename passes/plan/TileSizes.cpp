@@ -9,6 +9,7 @@
 #include "passes/plan/LiveBuffers.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
+#include "passes/target/LaneBytes.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -23,7 +24,6 @@ constexpr int64_t kRunningTile = 2048;            ///< the same where rows end i
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
 constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
-constexpr int64_t kLaneBytes = 4;                             ///< of an accumulator
 constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
 constexpr double kClearly = 0.95;                             ///< of the time without that
 constexpr size_t kWeighed = 12;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted

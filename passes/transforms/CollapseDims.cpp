@@ -2,7 +2,9 @@
 // or go there are seen through reshapes.
 #include "passes/Passes.h"
 #include "passes/analysis/CollapsibleDims.h"
+#include "passes/target/LaneBytes.h"
 #include "passes/target/TargetOrError.h"
+#include "passes/transforms/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,8 +20,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLaneBytes = 4;
-
 /// The dims of a tensor that become one, for each that it will have.
 SmallVector<ReassociationIndices> groupsOf(const llvm::BitVector &joined) {
   SmallVector<ReassociationIndices> groups = {{0}};
@@ -49,6 +49,9 @@ public:
     }
     for (Operation *op : llvm::reverse(ops))
       replace(op);
+    if (!ops.empty())
+      for (Block &block : function.getBody())
+        eraseUnused(block); // what replaced results began with
   }
 
 private:

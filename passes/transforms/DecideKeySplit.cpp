@@ -1,6 +1,7 @@
 #include "passes/transforms/DecideKeySplit.h"
 
 #include "passes/plan/GreedyPlanner.h"
+#include "passes/transforms/EraseUnused.h"
 #include "passes/transforms/SplitKeys.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -47,18 +48,12 @@ public:
       if (!group.reason.empty())
         return std::nullopt;
       splitKeys(graph, group, parts, kPartsOfRowsForm);
-      eraseDead(*body);
+      eraseUnused(*body);
     }
     TensorGraph graph = TensorGraph::build(*body);
     PlanOptions options;
     options.gridSync = gridSync;
     return plannedSeconds(graph, target, options);
-  }
-
-  static void eraseDead(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
   }
 
 private:

@@ -3,11 +3,11 @@
 // index. The decision is HorizontalMerge.
 #include "passes/Passes.h"
 #include "passes/plan/ConstantOperand.h"
+#include "passes/plan/GraphPass.h"
 #include "passes/plan/HorizontalMerge.h"
 #include "passes/plan/IndexSpace.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/plan/PlanNumerics.h"
-#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -223,17 +223,11 @@ private:
   OpBuilder builder;
 };
 
-class MergeContractions : public impl::MergeContractionsBase<MergeContractions> {
-  using MergeContractionsBase::MergeContractionsBase;
+class MergeContractions : public GraphPass<impl::MergeContractionsBase<MergeContractions>> {
+  using GraphPass::GraphPass;
 
-  void runOnOperation() override {
-    FailureOr<Target> known = targetOrError(getOperation(), target);
-    if (failed(known))
-      return signalPassFailure();
-    if (!getOperation().getBody().hasOneBlock())
-      return;
-    TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
-    HorizontalMerges merges = findHorizontalMerges(graph, *known);
+  void run(const TensorGraph &graph, const Target &target) override {
+    HorizontalMerges merges = findHorizontalMerges(graph, target);
     explain(graph, merges);
     for (const HorizontalMerge &merge : merges.merges) {
       assert(merge.verify(graph).empty() && "the decision fits its graph");

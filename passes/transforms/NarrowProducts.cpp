@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/plan/PlanNumerics.h"
+#include "passes/transforms/EraseUnused.h"
 #include "passes/transforms/QuantizedFactor.h"
 #include "passes/transforms/SumStart.h"
 #include "passes/transforms/WidenSums.h"
@@ -17,7 +18,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <vector>
@@ -320,13 +320,6 @@ private:
   SmallVector<Correction> corrections;
   SmallVector<Scale> scales;
 };
-
-/// Erases what nobody reads any more; users stand after what they use.
-void eraseUnused(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-}
 
 struct NarrowProducts : impl::NarrowProductsBase<NarrowProducts> {
   using NarrowProductsBase::NarrowProductsBase;

@@ -4,9 +4,9 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/GraphPass.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
-#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -204,16 +204,10 @@ SmallVector<int64_t> orderAlongLanes(const TensorAccess &access, int64_t lane) {
   return order;
 }
 
-class PackWeights : public impl::PackWeightsBase<PackWeights> {
-  using PackWeightsBase::PackWeightsBase;
+class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
+  using GraphPass::GraphPass;
 
-  void runOnOperation() override {
-    FailureOr<Target> known = targetOrError(getOperation(), target);
-    if (failed(known))
-      return signalPassFailure();
-    if (!getOperation().getBody().hasOneBlock())
-      return;
-    TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
+  void run(const TensorGraph &graph, const Target &target) override {
     std::vector<bool> atLoad = computedAtLoad(graph);
     // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
     SmallVector<const TensorExpr *> chosen;
@@ -225,7 +219,7 @@ class PackWeights : public impl::PackWeightsBase<PackWeights> {
       if (blockRoles(graph, atLoad, id) && !llvm::is_contained(chosen, &expr))
         across.push_back(&expr);
     for (const TensorExpr *expr : chosen)
-      pack(*expr, *known);
+      pack(*expr, target);
     for (const TensorExpr *expr : across)
       layAlongLanes(*expr);
   }

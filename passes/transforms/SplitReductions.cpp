@@ -9,6 +9,7 @@
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/target/TargetOrError.h"
 #include "passes/transforms/DecideKeySplit.h"
+#include "passes/transforms/EraseUnused.h"
 #include "passes/transforms/SplitKeys.h"
 #include "passes/transforms/SplitReduction.h"
 
@@ -162,9 +163,7 @@ private:
       if (split.parts > 1)
         splitKeys(graph, group, split.parts, split.form());
     }
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseUnused(block);
   }
 
   void runOnOperation() override {

@@ -5,6 +5,7 @@
 
 #include "passes/codegen/cpu/MatchContraction.h"
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/target/LaneBytes.h"
 #include "passes/target/MicroKernel.h"
 
 #include "mlir/IR/AffineExpr.h"
@@ -14,8 +15,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kLaneBytes = 4; ///< of an accumulator
-
 /// The index of the dim in a map, if it is that dim and nothing else depends on it; or -1.
 int64_t indexOf(AffineMap map, int64_t dim) {
   int64_t found = -1;

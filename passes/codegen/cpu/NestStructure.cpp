@@ -1,5 +1,7 @@
 #include "passes/codegen/cpu/NestStructure.h"
 
+#include "passes/target/LaneBytes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

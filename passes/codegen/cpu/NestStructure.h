@@ -16,8 +16,6 @@ struct Extremum {
   bool takesNaN; ///< a NaN wins over every number; otherwise it loses
 };
 
-constexpr int64_t kLaneBytes = 4; ///< most elements are computed on in f32
-
 /// Lanes of the vector that computes so few points of a row: whole registers, or a part of one.
 int64_t lanesFor(int64_t points, int64_t registerBytes);
 
