@@ -18,6 +18,7 @@ from tilewright.cli import cli
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.fuzz import command
 from tilewright.fuzz.builder import ModelBuilder
+from tilewright.fuzz.drive import drive
 from tilewright.fuzz.graphs import pairs, random_graph
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hunt import GRAPHS_PER_MODULE, Finding, Judge, Outcome
@@ -191,6 +192,40 @@ def test_the_summary_counts() -> None:
     assert summary["failures_by_kind"] == {"hang": 1}
     assert "1 x hang" in as_text(summary)
     json.dumps(summary)
+
+
+class _Process:
+    def __init__(self, opened: list[_Process]) -> None:
+        self.is_open = True
+        opened.append(self)
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def _square(number: int, process: _Process) -> int:
+    assert process.is_open
+    return number * number
+
+
+def test_results_come_in_order_from_no_more_processes_than_jobs() -> None:
+    opened: list[_Process] = []
+    squares: list[int] = []
+    drive(range(50), _square, jobs=3, process=lambda: _Process(opened), done=squares.append)
+    assert squares == [number * number for number in range(50)]
+    assert 1 <= len(opened) <= 3
+
+
+def test_processes_end_with_an_interrupted_run() -> None:
+    opened: list[_Process] = []
+
+    def interrupted(square: int) -> None:
+        if square == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(range(50), _square, jobs=2, process=lambda: _Process(opened), done=interrupted)
+    assert opened and not any(process.is_open for process in opened)
 
 
 def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:

@@ -13,15 +13,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import TilewrightError
+from tilewright.fuzz.drive import drive
 from tilewright.fuzz.hostile_mlir import hostile_text
 from tilewright.fuzz.hostile_onnx import hostile_model
 from tilewright.opt import find_opt
@@ -66,29 +65,24 @@ def feed(
     seeds: Sequence[int], *, jobs: int, corpus: Path | None, progress: Callable[[Case], None]
 ) -> list[Case]:
     """ONNX for even seeds; MLIR for odd ones, or for none where there is no folder of tests to change."""
-    local = threading.local()
-    workers: list[Worker] = []
+    cases: list[Case] = []
+
+    def done(case: Case) -> None:
+        cases.append(case)
+        progress(case)
+
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as name:
         folder = Path(name)
 
-        def fed(seed: int) -> Case:
+        def fed(seed: int, worker: Worker) -> Case:
             if corpus is not None and seed % 2:
                 return feed_opt(seed, corpus, folder)
-            if not hasattr(local, "worker"):
-                local.worker = Worker(folder, module="tilewright.fuzz.worker", limit_seconds=LIMIT_SECONDS)
-                workers.append(local.worker)
-            return feed_compiler(seed, local.worker)
+            return feed_compiler(seed, worker)
 
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            cases = []
-            try:
-                for case in pool.map(fed, seeds):
-                    cases.append(case)
-                    progress(case)
-            finally:
-                pool.shutdown(cancel_futures=True)
-                for worker in workers:
-                    worker.close()
+        def process() -> Worker:
+            return Worker(folder, module="tilewright.fuzz.worker", limit_seconds=LIMIT_SECONDS)
+
+        drive(seeds, fed, jobs=jobs, process=process, done=done)
     return cases
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
+from tilewright.fuzz.drive import drive
 from tilewright.fuzz.judge import Verdict
 from tilewright.process import Worker, WorkerDied, WorkerTooSlow
 
@@ -113,28 +112,17 @@ def hunt(
     """
     outcome = Outcome()
     end = math.inf if seconds is None else time.monotonic() + seconds
-    local = threading.local()
-    judges: list[Judge] = []
     batches = [seeds[start : start + GRAPHS_PER_MODULE] for start in range(0, len(seeds), GRAPHS_PER_MODULE)]
 
+    def judged(batch: Sequence[int], judge: Judge) -> Outcome:
+        if batch[0] != seeds[0] and time.monotonic() > end:
+            return Outcome()
+        return judge.seeds(batch)
+
+    def done(part: Outcome) -> None:
+        outcome.add(part)
+        progress(outcome)
+
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
-
-        def judged(batch: Sequence[int]) -> Outcome:
-            if batch[0] != seeds[0] and time.monotonic() > end:
-                return Outcome()
-            if not hasattr(local, "judge"):
-                local.judge = Judge(Path(folder), target=target)
-                judges.append(local.judge)
-            judge: Judge = local.judge
-            return judge.seeds(batch)
-
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            try:
-                for part in pool.map(judged, batches):
-                    outcome.add(part)
-                    progress(outcome)
-            finally:
-                pool.shutdown(cancel_futures=True)
-                for judge in judges:
-                    judge.close()
+        drive(batches, judged, jobs=jobs, process=lambda: Judge(Path(folder), target=target), done=done)
     return outcome
