@@ -416,10 +416,10 @@ private:
     return toVector(constant(neutralElement(kindOf(i), elementOf(i))));
   }
 
-  /// Whether two registers of an extremum are asked at once.
+  /// Whether two registers of an extremum are asked at once, of a tail if its lanes are more than those flags.
   bool asksHalves(const Extremum &extremum) {
-    return nest.running < 0 && reducesLanes() &&
-           lanes * elementBytes(elementOf(extremum.accumulator.getArgNumber())) >= 2 * registerBytes;
+    int64_t bytes = elementBytes(elementOf(extremum.accumulator.getArgNumber()));
+    return nest.running < 0 && reducesLanes() && nest.lanes * bytes >= 2 * registerBytes && 2 * lanes > nest.lanes;
   }
 
   Value noNaN(const Extremum &extremum) {
