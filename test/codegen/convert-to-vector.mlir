@@ -156,6 +156,31 @@ tile.program @largest_of_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
+// One that starts from a NaN ends in it, with no flag of the elements.
+// CHECK-LABEL: func.func @from_nan
+// CHECK:   arith.maximumf
+// CHECK:   vector.reduction <maximumf>, %{{.*}}, %{{.*}} fastmath<reassoc>
+tile.program @from_nan outputs 1 {
+^bb0(%x: !tile.slice<6x256xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 256] sizes [1, 256] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+        at [#acc] inits [0x7FC00000 : f32] kinds ["maximumf"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x256xf32, global> -> f32
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
 // A tail of more lanes than the flags, which two registers share, has its halves share them, too, even where it fills less
 // than two registers.
 // CHECK-LABEL: func.func @largest_of_narrow_rows
