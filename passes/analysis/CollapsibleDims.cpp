@@ -91,10 +91,14 @@ private:
       auto dim = dyn_cast<AffineDimExpr>(results[place]);
       return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
     };
+    auto isFirst = [](AffineExpr index) { return index == getAffineConstantExpr(0, index.getContext()); };
+    auto occursOnce = [&](int64_t loop) {
+      return llvm::count_if(results, [&](AffineExpr index) { return index.isFunctionOfDim(loop); }) == 1;
+    };
     for (size_t place = 0; place + 1 < results.size(); ++place) {
       Pair dims{tensor.getAsOpaquePointer(), static_cast<int64_t>(place), static_cast<int64_t>(place) + 1};
       int64_t first = loopAt(place), second = loopAt(place + 1);
-      if (isa<AffineConstantExpr>(results[place]) && isa<AffineConstantExpr>(results[place + 1]))
+      if (isFirst(results[place]) && isFirst(results[place + 1]))
         continue;
       if (first < 0 || second < 0 || kinds[first] != kinds[second])
         refuse(dims);
@@ -106,6 +110,7 @@ private:
         bool follows = false;
         for (size_t place = 0; place + 1 < results.size(); ++place)
           follows |= loopAt(place) == loop && loopAt(place + 1) == other;
+        follows &= occursOnce(loop) && occursOnce(other);
         if (!follows && (map.isFunctionOfDim(loop) || map.isFunctionOfDim(other)))
           refuse({op.getOperation(), loop, other});
       }

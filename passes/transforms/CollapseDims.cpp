@@ -169,12 +169,12 @@ private:
     for (auto [number, group] : llvm::enumerate(groupsOf(to)))
       for (int64_t dim : group)
         newDim[dim] = number;
-    SmallVector<ReassociationIndices> groups;
+    SmallVector<ReassociationIndices> places = op.getReassociationIndices(), groups;
     if (cast<RankedTensorType>(from.getType()).getRank() > 0)
       for (const ReassociationIndices &group : groupsOf(from)) {
         llvm::SetVector<int64_t> targets;
         for (int64_t dim : group)
-          for (int64_t place : op.getReassociationIndices()[dim])
+          for (int64_t place : places[dim])
             targets.insert(newDim[place]);
         groups.emplace_back(targets.begin(), targets.end());
       }

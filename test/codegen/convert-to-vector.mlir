@@ -154,6 +154,89 @@ tile.program @largest_of_rows outputs 1 {
 // -----
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// One that starts from a NaN ends in it, with no flag of the elements.
+// CHECK-LABEL: func.func @from_nan
+// CHECK:   arith.maximumf
+// CHECK:   vector.reduction <maximumf>, %{{.*}}, %{{.*}} fastmath<reassoc>
+tile.program @from_nan outputs 1 {
+^bb0(%x: !tile.slice<6x256xf32, global>, %y: !tile.slice<6xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 256] sizes [1, 256] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf32, global>)
+        at [#acc] inits [0x7FC00000 : f32] kinds ["maximumf"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<6x256xf32, global> -> f32
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// A tail of more lanes than the flags, which two registers share, has its halves share them, too, even where it fills less
+// than two registers.
+// CHECK-LABEL: func.func @largest_of_narrow_rows
+// CHECK:   %[[FLAGS:.*]] = arith.cmpf uno, %{{.*}} : vector<32xf16>
+// CHECK:   %[[FIRST:.*]] = vector.extract_strided_slice %[[FLAGS]] {offsets = [0], sizes = [24], strides = [1]}
+// CHECK:   vector.maskedload {{.*}} vector<48xf16>
+// CHECK:   %[[NAN:.*]] = arith.cmpf uno, %{{.*}} : vector<24xf16>
+// CHECK:   %[[TAIL:.*]] = arith.ori %[[FIRST]], %[[NAN]]
+// CHECK:   vector.insert_strided_slice %[[TAIL]], %[[FLAGS]]
+tile.program @largest_of_narrow_rows outputs 1 {
+^bb0(%x: !tile.slice<6x104xf16, global>, %y: !tile.slice<6xf16, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 104] sizes [1, 104] offsets [0] (%i) vector 1 reduce [1] into (%y : !tile.slice<6xf16, global>)
+        at [#acc] inits [0xFC00 : f16] kinds ["maximumf"] {
+    ^bb0(%acc: f16):
+      %v = tile.load %x at #id : !tile.slice<6x104xf16, global> -> f16
+      %n = arith.maximumf %v, %acc : f16
+      tile.yield %n : f16
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#each = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 48)>
+#wide = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 64)>
+
+// All lanes read one element where each is repeated for whole vectors. A tail of 48 begins in the middle of 48 repetitions.
+// CHECK-LABEL: func.func @repeats
+// CHECK:   vector.gather {{.*}} memref<6x3xf32>, vector<64xi32>
+// CHECK:   memref.load {{.*}} memref<6x2xf32>
+// CHECK:   vector.gather {{.*}} memref<6x3xf32>, vector<48xi32>
+// CHECK:   memref.load {{.*}} memref<6x2xf32>
+tile.program @repeats outputs 1 {
+^bb0(%x: !tile.slice<6x3xf32, global>, %z: !tile.slice<6x2xf32, global>, %y: !tile.slice<6x104xf32, global>):
+  tile.parallel [6] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [6, 104] sizes [1, 104] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #each : !tile.slice<6x3xf32, global> -> f32
+      %w = tile.load %z at #wide : !tile.slice<6x2xf32, global> -> f32
+      %n = arith.addf %v, %w : f32
+      tile.store %n, %y at #id : f32, !tile.slice<6x104xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
 // All lanes divide by one number, and may multiply by its reciprocal: both are scaled to stay in range. Other divisions

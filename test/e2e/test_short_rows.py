@@ -91,3 +91,22 @@ def test_integers_and_places_of_maxima() -> None:
         inputs = random_inputs(model, 4)
         (places,) = tilewright.compile(model, target, threads=1)(*inputs)
         np.testing.assert_array_equal(places, np.abs(inputs[0]).argmax(1))
+
+
+@pytest.mark.parametrize(("target", "repetitions"), [("x86-64-avx2", (24, 40)), ("x86-64-avx512", (48, 40))])
+def test_elements_repeated_in_the_tail_of_a_row(target: str, repetitions: tuple[int, int]) -> None:
+    """The first takes three registers: it begins among the copies of one element and ends among those of the next."""
+    g = GraphBuilder("repeated")
+    x = g.input("x", (16, 16))
+    for times in repetitions:
+        whole, length = 16 * times, 16 * times - times // 2 - 1
+        copies = g.op("Expand", g.op("Unsqueeze", g.op("Neg", x), g.ints([2])), g.ints([16, 16, times]))
+        row = g.op(
+            "Slice", g.op("Reshape", copies, g.ints([16, whole])), g.ints([0]), g.ints([length]), g.ints([1])
+        )
+        g.output(g.op("Add", row, g.input(f"y{times}", (16, length))), (16, length))
+    model = g.build()
+    inputs = random_inputs(model, 3)
+    outputs = tilewright.compile(model, target, threads=1)(*inputs)
+    errors = map(relative_error, outputs, float64_reference(model, inputs))
+    assert max(errors) <= model_tolerance(model)

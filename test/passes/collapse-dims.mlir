@@ -150,3 +150,97 @@ func.func @filled(%x: tensor<2x4x5xf32>) -> tensor<2x4x5xf32> {
   } -> tensor<2x4x5xf32>
   return %y : tensor<2x4x5xf32>
 }
+
+// -----
+
+// Beside dims of one element, however many are added.
+// CHECK-LABEL: func @beside_added
+// CHECK-SAME: %[[X:.*]]: tensor<5x3x7x1xf32>
+// CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1, 2], [3]]
+// CHECK: %[[ADDED:.*]] = tensor.expand_shape %[[ROWS]] {{\[\[}}0, 1], [2, 3, 4]] output_shape [1, 105, 1, 1, 1]
+// CHECK: tensor.expand_shape %[[ADDED]] {{\[\[}}0], [1, 2, 3], [4], [5], [6]] output_shape [1, 5, 3, 7, 1, 1, 1]
+func.func @beside_added(%x: tensor<5x3x7x1xf32>) -> (tensor<5x3x7xf32>, tensor<1x5x3x7x1x1x1xf32>) {
+  %e = tensor.empty() : tensor<5x3x7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k, 0)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<5x3x7x1xf32>) outs(%e : tensor<5x3x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.exp %in : f32
+    linalg.yield %s : f32
+  } -> tensor<5x3x7xf32>
+  %added = tensor.expand_shape %x [[0, 1], [2], [3], [4, 5, 6]] output_shape [1, 5, 3, 7, 1, 1, 1]
+      : tensor<5x3x7x1xf32> into tensor<1x5x3x7x1x1x1xf32>
+  return %y, %added : tensor<5x3x7xf32>, tensor<1x5x3x7x1x1x1xf32>
+}
+
+// -----
+
+// Loops that a tensor has twice, as its diagonals do, stay.
+// CHECK-LABEL: func @diagonals
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["reduction", "reduction"]
+// CHECK-SAME: ins(%{{.*}} : tensor<7x5x7xf32>) outs(%{{.*}} : tensor<f32>)
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<7x5xf32>, tensor<7x5x9xf32>) outs(%{{.*}} : tensor<7x5xf32>)
+func.func @diagonals(%x: tensor<7x5x7xf32>, %y: tensor<7x5xf32>, %z: tensor<7x5x9xf32>)
+    -> (tensor<f32>, tensor<7x5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<f32>
+  %start = linalg.fill ins(%zero : f32) outs(%r : tensor<f32>) -> tensor<f32>
+  %trace = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j, i)>, affine_map<(i, j) -> ()>],
+                           iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<7x5x7xf32>) outs(%start : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %e = tensor.empty() : tensor<7x5xf32>
+  %shifted = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j, i + 2)>,
+                                              affine_map<(i, j) -> (i, j)>],
+                             iterator_types = ["parallel", "parallel"]}
+      ins(%y, %z : tensor<7x5xf32>, tensor<7x5x9xf32>) outs(%e : tensor<7x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<7x5xf32>
+  return %trace, %shifted : tensor<f32>, tensor<7x5xf32>
+}
+
+// -----
+
+// So do dims of which one place is read, but the first.
+// CHECK-LABEL: func @one_place
+// CHECK: linalg.generic
+// CHECK-SAME: outs(%{{.*}} : tensor<7x5xf32>)
+// CHECK: linalg.generic
+// CHECK-SAME: outs(%{{.*}} : tensor<27xf32>)
+func.func @one_place(%x: tensor<7x5xf32>, %y: tensor<9x3xf32>) -> (tensor<f32>, tensor<f32>) {
+  %e = tensor.empty() : tensor<7x5xf32>
+  %f = tensor.empty() : tensor<9x3xf32>
+  %r = tensor.empty() : tensor<f32>
+  %exp = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                         iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<7x5xf32>) outs(%e : tensor<7x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.exp %in : f32
+    linalg.yield %s : f32
+  } -> tensor<7x5xf32>
+  %tanh = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                          iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<9x3xf32>) outs(%f : tensor<9x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.tanh %in : f32
+    linalg.yield %s : f32
+  } -> tensor<9x3xf32>
+  %inner = linalg.generic {indexing_maps = [affine_map<() -> (2, 3)>, affine_map<() -> ()>], iterator_types = []}
+      ins(%exp : tensor<7x5xf32>) outs(%r : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<f32>
+  %first = linalg.generic {indexing_maps = [affine_map<() -> (0, 0)>, affine_map<() -> ()>], iterator_types = []}
+      ins(%tanh : tensor<9x3xf32>) outs(%r : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<f32>
+  return %inner, %first : tensor<f32>, tensor<f32>
+}

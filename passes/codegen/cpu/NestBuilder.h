@@ -83,7 +83,7 @@ private:
   mlir::Value noNaN(const Extremum &extremum);
   /// Which lanes hold a NaN, in one half or the other where those are asked at once.
   mlir::Value isNaN(const Extremum &extremum, mlir::Value seen);
-  /// Whether two registers of an extremum are asked at once.
+  /// Whether two registers of an extremum are asked at once, of a tail if its lanes are more than those flags.
   bool asksHalves(const Extremum &extremum);
   mlir::Value half(mlir::Value vector, int64_t which);
   /// How many lanes of carried value `i` go with the lanes at hand.

@@ -10,8 +10,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 bool NestBuilder::asksHalves(const Extremum &extremum) {
-  return nest.running < 0 && reducesLanes() &&
-         lanes * elementBytes(elementOf(extremum.accumulator.getArgNumber())) >= 2 * shape.bytes;
+  int64_t bytes = elementBytes(elementOf(extremum.accumulator.getArgNumber()));
+  return nest.running < 0 && reducesLanes() && nest.lanes * bytes >= 2 * shape.bytes && 2 * lanes > nest.lanes;
 }
 
 Value NestBuilder::half(Value vector, int64_t which) {

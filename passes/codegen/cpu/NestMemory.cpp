@@ -28,10 +28,10 @@ static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
 NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   if (vectorDim < 0)
     return Lanes::uniform;
-  // A dim that is whole in every tile is walked from zero in whole vectors.
+  // A dim that is whole in every tile is walked from zero in whole vectors, with a tail where the next one would be.
   bool whole = !llvm::is_contained(compute.getOffsetDims(), vectorDim);
   if (whole && !threads &&
-      llvm::all_of(map.getResults(), [&](AffineExpr index) { return isBlockwise(index, vectorDim, lanes); }))
+      llvm::all_of(map.getResults(), [&](AffineExpr index) { return isBlockwise(index, vectorDim, wholeLanes); }))
     return Lanes::uniform;
   std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
   if (stride && *stride == 0 && !map.isFunctionOfDim(vectorDim))

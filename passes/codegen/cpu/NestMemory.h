@@ -13,7 +13,7 @@ protected:
   NestMemory(mlir::OpBuilder &builder, tile::ComputeOp compute, const NestStructure &nest,
              const mlir::IRMapping &values, VectorShape shape, NestThreads *threads)
       : LaneBuilder(builder, compute.getLoc(), compute.getExtents().size(), nest.vectorDim, nest.lanes),
-        compute(compute), outer(values), threads(threads), shape(shape) {
+        compute(compute), outer(values), threads(threads), shape(shape), wholeLanes(nest.lanes) {
     if (!threads)
       findNextOutputs();
   }
@@ -69,6 +69,7 @@ private:
   /// The one that runs over the same points; factors of a running maximum are made in between.
   tile::ComputeOp nextNest();
 
+  int64_t wholeLanes; ///< of all vectors but the tails
   llvm::SmallVector<tile::StoreOp> nextOutputs;
 };
 

@@ -132,9 +132,9 @@ void NestStructure::findExtrema() {
        llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
     Operation *op = yielded.getDefiningOp();
     bool takesNaN = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op);
-    bool losesNaN =
-        isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op) && !cast<FloatAttr>(init).getValue().isNaN();
-    if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)))
+    bool losesNaN = isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op);
+    if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)) &&
+        !cast<FloatAttr>(init).getValue().isNaN())
       extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
   }
   // Those with a flag first: flags are carried in their order.
