@@ -254,9 +254,9 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
   let summary = "a loop nest over one tile: loads, elementwise arithmetic, stores and reductions";
   let description = [{
     Runs its body once per point of the tile: dim `i` goes from its offset (0,
-    or the operand listed for it in `offset_dims`) over `sizes[i]` elements,
-    never past `extents[i]`. Maps and sets inside are over the dims and, as
-    symbols, the offsets: a global slice is indexed by dims alone, a block slice
+    or the operand listed for it in `offset_dims`, a multiple of the size) over
+    `sizes[i]` elements, never past `extents[i]`. Maps and sets inside are over
+    the dims and, as symbols, the offsets: a global slice is indexed by dims alone, a block slice
     by dims less offsets. Reductions carry accumulators, from `inits`, or, where
     that is `unit`, from what is in the slice (a micro kernel's sums alone); after
     the loops over the `reductions` dims each is stored to its slice of `accs`

@@ -11,6 +11,7 @@ using namespace tilewright;
 
 namespace {
 constexpr double kWasted = 9.0 / 8; ///< lanes for each element that there is, from which rows are short
+constexpr int64_t kRepeated = 8;    ///< points of an op for each element of an input that is repeated for it
 
 /// A dim of a tensor and the next, or two loops of an op that follow one another in some tensor; whose, and which.
 using Pair = std::tuple<void *, int64_t, int64_t>;
@@ -38,10 +39,37 @@ bool isIndifferent(Operation *op) {
          name.starts_with("iree_tensor_ext.compute_barrier.");
 }
 
+/// The loops of an op, in groups of those that are one, by the loop that follows each in its group, or -1.
+int64_t pointsOf(linalg::GenericOp op, ArrayRef<int64_t> next, llvm::function_ref<bool(int64_t)> isCounted) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  int64_t points = 1;
+  for (int64_t loop = 0; loop < static_cast<int64_t>(next.size()); ++loop) {
+    if (llvm::is_contained(next, loop))
+      continue;
+    int64_t group = 1;
+    bool counted = false;
+    for (int64_t member = loop; member >= 0; member = next[member]) {
+      group *= ranges[member];
+      counted |= isCounted(member);
+    }
+    points *= counted ? group : 1;
+  }
+  return points;
+}
+
+/// An access that changes along one of two loops: where these are one, the input has to be repeated.
+struct Repeat {
+  linalg::GenericOp op;
+  AffineMap map;
+  Pair pair;
+};
+
 class Finder {
 public:
   Finder(func::FuncOp function, int64_t lanes) : lanes(lanes) {
     function.walk([&](Operation *op) { add(op); });
+    findRefused();
+    admitRepeats();
   }
 
   CollapsibleDims find() {
@@ -71,9 +99,9 @@ private:
     generics.push_back(op);
     for (OpOperand &operand : op->getOpOperands())
       if (!op.isDpsInit(&operand) || !isStart(operand.get()))
-        add(op, operand.get(), op.getMatchingIndexingMap(&operand));
+        add(op, operand.get(), op.getMatchingIndexingMap(&operand), mayBeRepeated(op, operand));
     for (OpResult result : op->getResults())
-      add(op, result, op.getMatchingIndexingMap(op.getTiedOpOperand(result)));
+      add(op, result, op.getMatchingIndexingMap(op.getTiedOpOperand(result)), /*repeatable=*/false);
     op.getBody()->walk([&](linalg::IndexOp index) {
       for (int64_t other = 0; other < static_cast<int64_t>(op.getNumLoops()); ++other)
         for (auto [first, second] : {std::pair<int64_t, int64_t>(index.getDim(), other), {other, index.getDim()}})
@@ -81,8 +109,19 @@ private:
     });
   }
 
+  /// Whether an input may be laid out anew along loops that it does not change along: none of these ops makes it.
+  static bool mayBeRepeated(linalg::GenericOp op, OpOperand &operand) {
+    Value tensor = operand.get();
+    if (auto expand = tensor.getDefiningOp<tensor::ExpandShapeOp>(); expand && addsUnitDims(expand))
+      tensor = expand.getSrc();
+    Operation *maker = tensor.getDefiningOp();
+    return op.isDpsInput(&operand) && !(maker && collapsible(maker)) &&
+           llvm::all_of(op.getMatchingIndexingMap(&operand).getResults(),
+                        [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
+  }
+
   /// What one access says of the loops of its op, and of the dims of its tensor.
-  void add(linalg::GenericOp op, Value tensor, AffineMap map) {
+  void add(linalg::GenericOp op, Value tensor, AffineMap map, bool repeatable) {
     tensors.insert(tensor);
     pieces.unionSets(op.getOperation(), tensor.getAsOpaquePointer());
     SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
@@ -111,7 +150,12 @@ private:
         for (size_t place = 0; place + 1 < results.size(); ++place)
           follows |= loopAt(place) == loop && loopAt(place + 1) == other;
         follows &= occursOnce(loop) && occursOnce(other);
-        if (!follows && (map.isFunctionOfDim(loop) || map.isFunctionOfDim(other)))
+        bool first = map.isFunctionOfDim(loop), second = map.isFunctionOfDim(other);
+        if (follows || (!first && !second))
+          continue;
+        if (repeatable && first != second)
+          repeat(op, map, {op.getOperation(), loop, other});
+        else
           refuse({op.getOperation(), loop, other});
       }
   }
@@ -144,11 +188,68 @@ private:
     refused.push_back(pair);
   }
 
-  bool isAllowed(const Pair &pair) {
-    if (leaders.empty())
-      for (const Pair &each : refused)
-        leaders.insert(classes.getLeaderValue(each));
+  void repeat(linalg::GenericOp op, AffineMap map, const Pair &pair) {
+    classes.insert(pair);
+    repeats.push_back({op, map, pair});
+  }
+
+  /// Repeating comes last: all that it does is to hold a pair back for now.
+  void findRefused() {
+    for (const Pair &pair : refused)
+      leaders.insert(classes.getLeaderValue(pair));
+    for (const Repeat &each : repeats)
+      if (leaders.insert(classes.getLeaderValue(each.pair)).second)
+        open.insert(classes.getLeaderValue(each.pair));
+  }
+
+  bool isAllowed(const Pair &pair) const {
     return classes.contains(pair) && !leaders.contains(classes.getLeaderValue(pair));
+  }
+
+  /// An input that is the same from row to row is laid out along a longer row where rows are short and it stays small.
+  void admitRepeats() {
+    for (const Repeat &each : llvm::reverse(repeats)) {
+      Pair leader = classes.getLeaderValue(each.pair);
+      if (!open.contains(leader) || !lengthensShortRows(leader))
+        continue;
+      open.erase(leader);
+      leaders.erase(leader);
+      if (!llvm::all_of(repeats, [&](const Repeat &any) { return !isAllowed(any.pair) || isSmall(any); }))
+        leaders.insert(leader);
+    }
+  }
+
+  bool isSmall(const Repeat &repeat) const {
+    SmallVector<int64_t> next = nextLoops(repeat.op);
+    int64_t laidOut = pointsOf(repeat.op, next, [&](int64_t loop) { return repeat.map.isFunctionOfDim(loop); });
+    return kRepeated * laidOut <= pointsOf(repeat.op, next, [](int64_t) { return true; });
+  }
+
+  /// Whether rows of some tensor are short, and such a pair of dims is at the beginning of those.
+  bool lengthensShortRows(const Pair &leader) const {
+    for (auto member = classes.findLeader(leader); member != classes.member_end(); ++member) {
+      auto [whose, dim, second] = *member;
+      Value tensor = Value::getFromOpaquePointer(whose);
+      if (!tensors.contains(tensor))
+        continue;
+      RankedTensorType type = staticTensor(tensor);
+      auto [begin, length] = lastRow(tensor);
+      if (begin == second && llvm::alignTo(length, lanes) >= kWasted * length && type.getRank() > 1)
+        return true;
+    }
+    return false;
+  }
+
+  /// The first of the dims that are one with the last that has elements, and how many elements these have.
+  std::pair<int64_t, int64_t> lastRow(Value tensor) const {
+    ArrayRef<int64_t> shape = staticTensor(tensor).getShape();
+    int64_t dim = shape.size() - 1;
+    while (dim > 0 && shape[dim] == 1)
+      --dim;
+    int64_t length = shape[dim];
+    for (; dim > 0 && isAllowed({tensor.getAsOpaquePointer(), dim - 1, dim}); --dim)
+      length *= shape[dim - 1];
+    return {dim, length};
   }
 
   /// Whether the rows of some op of the piece are short.
@@ -168,14 +269,17 @@ private:
   }
 
   void findLoops(linalg::GenericOp op, CollapsibleDims &found) {
-    if (!isWorthwhile(op.getOperation()))
-      return;
+    if (isWorthwhile(op.getOperation()))
+      found.loops[op] = nextLoops(op);
+  }
+
+  SmallVector<int64_t> nextLoops(linalg::GenericOp op) const {
     SmallVector<int64_t> next(op.getNumLoops(), -1);
     for (int64_t loop = 0; loop < static_cast<int64_t>(next.size()); ++loop)
       for (int64_t other = 0; other < static_cast<int64_t>(next.size()); ++other)
         if (isAllowed({op.getOperation(), loop, other}))
           next[loop] = other;
-    found.loops[op] = std::move(next);
+    return next;
   }
 
   void findDims(Value tensor, CollapsibleDims &found) {
@@ -195,7 +299,9 @@ private:
   llvm::SetVector<Value> tensors; ///< of those ops
   llvm::EquivalenceClasses<Pair> classes;
   SmallVector<Pair> refused;
+  SmallVector<Repeat> repeats;
   llvm::DenseSet<Pair> leaders;            ///< of classes in which a pair is refused
+  llvm::DenseSet<Pair> open;               ///< of those that are refused because an input would be repeated
   llvm::EquivalenceClasses<void *> pieces; ///< ops and tensors that hang together
   llvm::DenseMap<void *, bool> worthwhile; ///< by leader
 };

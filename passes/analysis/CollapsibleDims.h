@@ -22,7 +22,9 @@ struct CollapsibleDims {
 
 /// The dims of a function that can be one in all its linalg.generic ops but contractions, and in what these share with
 /// whatever is around the function. Only of pieces that have short rows: where vectors of `lanes` elements along the
-/// last dim of some tensor would be filled to less than 8/9. Pure.
+/// last dim of some tensor would be filled to less than 8/9. An input that is not made by these ops may change along
+/// some of the loops that are one and not along others, if the op has eight points for each element that it then has.
+/// Pure.
 CollapsibleDims collapsibleDims(mlir::func::FuncOp function, int64_t lanes);
 
 /// Whether results may begin with the tensor in whatever shape: it is empty, or of one number.

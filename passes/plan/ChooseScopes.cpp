@@ -6,6 +6,7 @@
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -70,6 +71,8 @@ private:
     if (tensorExpr.kind == ExprKind::movement && liesAcrossLanes(expr))
       return {Scope::block, false,
               "a contraction multiplies with it, whose lanes the tensor lies across: laid out once"};
+    if (tensorExpr.kind == ExprKind::movement && kSmall * tensorExpr.domainSize() <= largest && wrapsRows(expr))
+      return {Scope::block, false, "short rows that repeat along a longer one: laid out once for the tile"};
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
     if (feedsContraction(expr))
@@ -116,8 +119,22 @@ private:
     });
   }
 
-  /// The dim of a contraction along which the tensor behind movement lies, or -1.
-  int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
+  /// Whether elements that are neighbours of a reshape are those of a shorter row, over and over.
+  bool wrapsRows(unsigned expr) const {
+    const TensorExpr &view = graph.exprs()[expr];
+    if (!isa<tensor::CollapseShapeOp>(view.op))
+      return false;
+    return llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
+      const TensorEdge &entry = graph.edges()[edge];
+      TensorAccess behind = accessBehind(view, view.inputs[entry.input], entry.producer);
+      return llvm::any_of(behind.map.getResults(), [](AffineExpr index) {
+        return index.getKind() == AffineExprKind::Mod || index.getKind() == AffineExprKind::FloorDiv;
+      });
+    });
+  }
+
+  /// What a reader's access is to the tensor behind movement of the part.
+  TensorAccess accessBehind(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
     TensorAccess behind = access;
     while (producer >= 0 && part.contains(producer) && graph.exprs()[producer].kind == ExprKind::movement &&
            graph.exprs()[producer].inputs.size() == 1 && graph.exprs()[producer].inputs[0].guard == IntegerSet()) {
@@ -128,6 +145,12 @@ private:
       Operation *definition = behind.tensor.getDefiningOp();
       producer = definition ? graph.indexOf(definition) : -1;
     }
+    return behind;
+  }
+
+  /// The dim of a contraction along which the tensor behind movement lies, or -1.
+  int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
+    TensorAccess behind = accessBehind(reader, access, producer);
     ArrayRef<int64_t> shape = cast<RankedTensorType>(behind.tensor.getType()).getShape();
     for (auto [index, size] : llvm::reverse(llvm::zip_equal(behind.map.getResults(), shape)))
       if (size > 1)

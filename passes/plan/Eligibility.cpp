@@ -119,16 +119,16 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
   return "";
 }
 
+bool tilewright::isSpecial(Operation &op) {
+  bool integerPower = isa<math::FPowIOp>(op); // a few multiplications
+  return (isTranscendental(&op) && !integerPower) ||
+         isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemFOp, arith::RemSIOp,
+             arith::RemUIOp>(op);
+}
+
 int64_t tilewright::specialOps(const TensorExpr &expr) {
   Block *body = expr.body();
-  if (!body)
-    return 0;
-  return llvm::count_if(*body, [](Operation &op) {
-    bool integerPower = isa<math::FPowIOp>(op); // a few multiplications
-    return (isTranscendental(&op) && !integerPower) ||
-           isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemFOp,
-               arith::RemSIOp, arith::RemUIOp>(op);
-  });
+  return body ? llvm::count_if(*body, isSpecial) : 0;
 }
 
 bool tilewright::isView(const TensorExpr &expr) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op); }

@@ -12,7 +12,9 @@ namespace tilewright {
 /// Why code generation cannot take the expression; empty if it can.
 std::string whyNotEligible(const TensorExpr &expr);
 
-/// Transcendental functions and divisions of the body for one point of the domain: what costs many instructions.
+/// A transcendental function, a root or a division: what costs many instructions.
+bool isSpecial(mlir::Operation &op);
+/// How many of those the body has for one point of the domain.
 int64_t specialOps(const TensorExpr &expr);
 /// Whether the op only renames the elements of a dense tensor: a reshape. IREE and we pay nothing for it.
 bool isView(const TensorExpr &expr);

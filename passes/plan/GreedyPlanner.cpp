@@ -118,6 +118,8 @@ private:
       const PlannedPart &reader = *decisions.parts[consumer];
       return contracts(*decisions.parts[producer]) && !contracts(reader) && !repeatsElements(reader);
     });
+    // What lays short rows out along a longer one is a broadcast and a reshape: to readers one index or buffer.
+    mergeAlong([&](unsigned producer, unsigned consumer) { return laysOutRows({producer, consumer}); });
     // Broadcasts before what is behind them: with their readers they are an index, with the sum of a long row that fits
     // no workgroup they are a tensor to write.
     mergeAlong([&](unsigned producer, unsigned) { return repeatsElements(*decisions.parts[producer]); });
@@ -186,7 +188,7 @@ private:
     bool savesBytes = merged->predicted.bytes < both;
     double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
     double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
-    if (together > allowed) {
+    if (together > allowed && !laysOutRows(parts)) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
@@ -201,6 +203,10 @@ private:
     decisions.parts[a] = std::move(merged);
     ++versions[a];
     return true;
+  }
+
+  bool laysOutRows(ArrayRef<unsigned> parts) const {
+    return parts.size() == 2 && repeatsElements(*decisions.parts[parts[0]]) && isFree(*decisions.parts[parts[1]]);
   }
 
   /// What parts would take with a kernel for each contraction, if several have any or one has several.

@@ -120,7 +120,7 @@ bool tilewright::preparesOperand(const TensorGraph &graph, const PartChoice &par
   if (!prepared.oneReliesOnOne() ||
       llvm::any_of(prepared.op->getResults(), [&](Value result) { return leavesPart(graph, part, result); }))
     return false;
-  return llvm::all_of(roots, [&](const PartRoot &reader) {
+  return prepared.kind == ExprKind::movement || llvm::all_of(roots, [&](const PartRoot &reader) {
     return graph.exprs()[reader.expr].kind == ExprKind::contraction ||
            llvm::none_of(reader.accesses, [&](const RootAccess &access) { return access.producer == expr; });
   });

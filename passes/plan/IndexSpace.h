@@ -104,7 +104,8 @@ struct IndexSpace {
 /// The roots of a part with what they read; no dims yet.
 std::vector<PartRoot> collectRoots(const TensorGraph &graph, const PartChoice &part);
 
-/// Whether a root only prepares what contractions multiply with, so that tiles along dims that it has not can keep it.
+/// Whether a root only lays out what others read, or prepares what contractions multiply with, so that tiles along dims
+/// that it has not can keep it.
 bool preparesOperand(const TensorGraph &graph, const PartChoice &part, llvm::ArrayRef<PartRoot> roots, unsigned expr);
 
 std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartChoice &part, const Target &target,

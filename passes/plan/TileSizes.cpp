@@ -100,13 +100,16 @@ private:
   bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
-  /// As many as the work of the part pays for, two for each core at most.
+  /// Two for each core; one core has nothing to share.
+  int64_t mostWorkgroups() const { return target.cores > 1 ? 2 * target.cores : 1; }
+
+  /// As many as the work of the part pays for.
   int64_t wantedWorkgroups() {
     if (wanted == 0) {
       PartWork work = workOf(graph, space);
       work.workgroups = 1;
       double seconds = predictKernel(work, target).seconds - target.launchSeconds;
-      wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, 2 * target.cores);
+      wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, mostWorkgroups());
     }
     return wanted;
   }
@@ -178,7 +181,7 @@ private:
   /// The slowest level decides (Chimera eq. 3), but filling the innermost cache is not hidden whole.
   double withMovement(ArrayRef<OperatorChain> chains, double seconds) {
     space.footprintBytes = footprint();
-    space.workgroups = std::min(2 * target.cores, space.numTiles());
+    space.workgroups = std::min(mostWorkgroups(), space.numTiles());
     std::vector<LevelMovement> levels = movementIn(graph, space, chains, target);
     for (const LevelMovement &level : levels)
       seconds = std::max(seconds, level.seconds);
@@ -211,7 +214,7 @@ private:
 
   double contractionSeconds() {
     space.footprintBytes = footprint();
-    space.workgroups = std::min(2 * target.cores, space.numTiles());
+    space.workgroups = std::min(mostWorkgroups(), space.numTiles());
     // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
     double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
     return predictKernel(workOf(graph, space), target).seconds * penalty +

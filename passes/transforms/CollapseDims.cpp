@@ -113,11 +113,13 @@ private:
     SmallVector<utils::IteratorType> kinds(loops.empty() ? 0 : *llvm::max_element(loops) + 1);
     for (auto [loop, kind] : llvm::zip(loops, op.getIteratorTypesArray()))
       kinds[loop] = kind;
-    SmallVector<Value> inputs = llvm::map_to_vector(op.getDpsInputs(), [&](Value input) { return collapsed(input); });
-    SmallVector<Value> starts;
+    SmallVector<Value> inputs, starts;
     SmallVector<AffineMap> maps;
-    for (auto [input, map] : llvm::zip(op.getDpsInputs(), op.getIndexingMapsArray()))
-      maps.push_back(newMap(map, input, loops, kinds.size()));
+    for (auto [input, map] : llvm::zip(op.getDpsInputs(), op.getIndexingMapsArray())) {
+      bool whole = coversLoops(map, loops);
+      inputs.push_back(whole ? collapsed(input) : repeated(builder, op, input, map, loops));
+      maps.push_back(whole ? newMap(map, input, loops, kinds.size()) : repeatedMap(map, loops, kinds.size()));
+    }
     for (auto [init, result] : llvm::zip(op.getDpsInits(), op.getResults())) {
       starts.push_back(isStart(init) ? start(builder, init, collapsedType(result)) : collapsed(init));
       maps.push_back(newMap(op.getIndexingMapsArray()[maps.size()], result, loops, kinds.size()));
@@ -145,6 +147,69 @@ private:
         ++count;
       }
     return found;
+  }
+
+  /// Whether the access changes along all of the loops that are one, or along none.
+  static bool coversLoops(AffineMap map, ArrayRef<int64_t> loops) {
+    return llvm::all_of(llvm::enumerate(loops), [&](auto entry) {
+      return llvm::all_of(llvm::enumerate(loops), [&](auto other) {
+        return entry.value() != other.value() ||
+               map.isFunctionOfDim(entry.index()) == map.isFunctionOfDim(other.index());
+      });
+    });
+  }
+
+  /// The new loops along which an access changes, in order.
+  static llvm::SmallSetVector<int64_t, 4> newLoopsOf(AffineMap map, ArrayRef<int64_t> loops) {
+    SmallVector<int64_t> found;
+    for (auto [loop, now] : llvm::enumerate(loops))
+      if (map.isFunctionOfDim(loop))
+        found.push_back(now);
+    llvm::sort(found);
+    return {found.begin(), found.end()};
+  }
+
+  static AffineMap repeatedMap(AffineMap map, ArrayRef<int64_t> loops, unsigned count) {
+    SmallVector<AffineExpr> dims = llvm::map_to_vector(
+        newLoopsOf(map, loops), [&](int64_t loop) { return getAffineDimExpr(loop, map.getContext()); });
+    return AffineMap::get(count, 0, dims, map.getContext());
+  }
+
+  /// The input with an element for each point of the new loops along which it changes.
+  Value repeated(OpBuilder &builder, linalg::GenericOp op, Value input, AffineMap map, ArrayRef<int64_t> loops) {
+    SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;
+    SmallVector<AffineExpr> places(loops.size(), getAffineConstantExpr(0, map.getContext()));
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t now : newLoopsOf(map, loops)) {
+      groups.emplace_back();
+      for (int64_t loop : membersOf(op, now, loops)) {
+        places[loop] = getAffineDimExpr(shape.size(), map.getContext());
+        groups.back().push_back(shape.size());
+        shape.push_back(ranges[loop]);
+      }
+    }
+    Location loc = op.getLoc();
+    AffineMap from = AffineMap::get(
+        shape.size(), 0, map.replaceDimsAndSymbols(places, {}, shape.size(), 0).getResults(), map.getContext());
+    AffineMap to = builder.getMultiDimIdentityMap(shape.size());
+    Type element = getElementTypeOrSelf(input.getType());
+    Value empty = tensor::EmptyOp::create(builder, loc, shape, element);
+    auto laidOut = linalg::GenericOp::create(
+        builder, loc, empty.getType(), input, empty, {from, to},
+        SmallVector<utils::IteratorType>(shape.size(), utils::IteratorType::parallel),
+        [](OpBuilder &inner, Location at, ValueRange values) { linalg::YieldOp::create(inner, at, values.front()); });
+    return tensor::CollapseShapeOp::create(builder, loc, laidOut.getResult(0), groups);
+  }
+
+  /// The loops that are one, from the outermost.
+  SmallVector<int64_t> membersOf(linalg::GenericOp op, int64_t now, ArrayRef<int64_t> loops) const {
+    ArrayRef<int64_t> next = dims.loops.find(op)->second;
+    SmallVector<int64_t> members;
+    for (int64_t loop = 0; loop < static_cast<int64_t>(loops.size()); ++loop)
+      if (loops[loop] == now && !llvm::is_contained(next, loop))
+        for (int64_t member = loop; member >= 0; member = next[member])
+          members.push_back(member);
+    return members;
   }
 
   AffineMap newMap(AffineMap map, Value tensor, ArrayRef<int64_t> loops, unsigned count) {

@@ -108,7 +108,8 @@ def CollapseDims : Pass<"tile-collapse-dims", "::mlir::func::FuncOp"> {
     Arrives: any function. Leaves: in pieces of it with rows that fill the target's
     vectors to less than 8/9, dims that follow one another wherever they occur as one:
     those of a plane that is reduced, or all of an elementwise op. Tensors that
-    come from elsewhere or go there are seen through reshapes. Dims of a tensor that
+    come from elsewhere or go there are seen through reshapes; a small one that
+    changes along some of the dims only, as a bias does, is laid out along all. Dims of a tensor that
     a contraction, a slice or an unknown op takes part in, and loops of which an op
     asks the number, stay apart. See test/passes/collapse-dims.mlir.
   }];

@@ -81,12 +81,14 @@ private:
            });
   }
 
-  /// Whether contractions alone read it, which tiles along dims that it has not can keep it for.
+  /// Whether it computes nothing, or contractions alone read it: tiles along dims that it has not can keep it.
   static bool preparesOperand(tile::ExprOp root) {
-    return !root.isReduction() && llvm::all_of(root->getUsers(), [](Operation *user) {
-      return isa<tile::ConnectOp>(user) && llvm::all_of(user->getUsers(), [](Operation *reader) {
+    FailureOr<TensorExpr> described = describe(root);
+    bool moves = succeeded(described) && described->kind == ExprKind::movement;
+    return !root.isReduction() && llvm::all_of(root->getUsers(), [&](Operation *user) {
+      return isa<tile::ConnectOp>(user) && llvm::all_of(user->getUsers(), [&](Operation *reader) {
                auto expr = dyn_cast<tile::ExprOp>(reader);
-               return expr && expr.getMicroKernel();
+               return expr && (moves || expr.getMicroKernel());
              });
     });
   }

@@ -48,6 +48,27 @@ def _planes(shape: Sequence[int]) -> ModelProto:
     return g.build()
 
 
+def _biased(shape: Sequence[int], bias: Sequence[int]) -> ModelProto:
+    """Rows that a bias repeats, or that it changes from, in planes: sums lie across them."""
+    g = GraphBuilder("biased")
+    x = g.input("x", shape)
+    y = g.op("Exp", g.op("Tanh", g.op("Add", x, g.input("bias", bias))))
+    total = g.op("ReduceSum", y, g.ints([1]), keepdims=1)
+    g.output(g.op("Div", g.op("Add", y, g.op("Sigmoid", x)), total), shape)
+    return g.build()
+
+
+def _columns(shape: Sequence[int]) -> ModelProto:
+    """Batch statistics: the root and the divisor of a column are the same in all its rows."""
+    g = GraphBuilder("columns")
+    x = g.input("x", shape)
+    centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[0], keepdims=1))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[0], keepdims=1)
+    g.output(variance, [1, *shape[1:]])
+    g.output(g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.scalar(1e-5)))), shape)
+    return g.build()
+
+
 def _errors(model: ModelProto, target: str, seed: int) -> list[float]:
     program = tilewright.compile(model, target, threads=1)
     assert len(program.kernels) == 1
@@ -73,6 +94,42 @@ def test_reduced_planes(shape: tuple[int, ...], dtype: str) -> None:
     model = to_narrow(_planes(shape), dtype) if dtype != "f32" else _planes(shape)
     for target in _TARGETS:
         assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "bias"),
+    [
+        ((5, 11, 13, 11), (11,)),
+        ((3, 17, 65, 3), (65, 1)),
+        ((2, 17, 5, 7), (2, 1, 5, 1)),
+        ((4, 9, 33, 5), (4, 9, 1, 5)),
+        ((1, 16, 7, 3, 5), (3, 1)),
+    ],
+)
+def test_rows_that_a_bias_repeats(shape: tuple[int, ...], bias: tuple[int, ...], dtype: str) -> None:
+    model = _biased(shape, bias) if dtype == "f32" else to_narrow(_biased(shape, bias), dtype)
+    for target in _TARGETS:
+        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+
+
+def test_a_bias_is_laid_out_along_planes_where_it_stays_small() -> None:
+    (kernel,) = tilewright.compile(_biased((5, 11, 65, 11), (11,)), "x86-64-avx512", threads=1).kernels
+    assert [part.dims for part in kernel.parts] == [(5, 11, 65 * 11)]
+    (kernel,) = tilewright.compile(_biased((1, 3, 65, 11), (11,)), "x86-64-avx512", threads=1).kernels
+    assert all(65 * 11 not in part.dims for part in kernel.parts)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(129, 77), (64, 205), (300, 1027), (7, 16), (2000, 33)])
+def test_columns(shape: tuple[int, int], threads: int) -> None:
+    """The last tile of columns is narrower than the others."""
+    model = _columns(shape)
+    inputs = random_inputs(model, 6)
+    for target in _TARGETS:
+        outputs = tilewright.compile(model, target, threads=threads)(*inputs)
+        errors = map(relative_error, outputs, float64_reference(model, inputs))
+        assert max(errors) <= model_tolerance(model)
 
 
 def test_rows_lie_side_by_side_where_that_is_quicker() -> None:

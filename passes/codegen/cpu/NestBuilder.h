@@ -36,8 +36,8 @@ private:
   Values emitLoop(unsigned level, const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried,
                   LoopBody body);
   Values emitWholeTile(const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried, LoopBody body);
-  /// The last tile of the grid is shorter: its length is known at run time only.
-  Values emitPartOfTile(const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried, LoopBody body);
+  /// Tiles begin at multiples of their size, so that all have it but the last of the grid, which has what remains.
+  Values emitWholeOrLastTile(const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried, LoopBody body);
   /// The last points of a row, in no more registers than they take: of what is accumulated, in the first lanes.
   Values emitTail(mlir::Value first, int64_t points, const mlir::IRMapping &values, mlir::ValueRange carried,
                   LoopBody body);

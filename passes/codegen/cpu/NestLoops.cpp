@@ -1,4 +1,4 @@
-// The loops of a nest over its points: whole ones, those of a tile that may be shorter, and a thread's share.
+// The loops of a nest over its points: whole ones, those of a tile that may be the last, and a thread's share.
 #include "passes/codegen/cpu/NestBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +17,7 @@ SmallVector<Value> NestBuilder::emitLoop(unsigned level, const IRMapping &values
   if (threads)
     return emitShare(level, values, carried, body);
   if (dim == vectorDim)
-    return partial ? emitPartOfTile(values, mask, carried, body) : emitWholeTile(values, mask, carried, body);
+    return partial ? emitWholeOrLastTile(values, mask, carried, body) : emitWholeTile(values, mask, carried, body);
   if (size == 1)
     return emitPoint(dim, low, values, mask, carried, body);
   Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
@@ -37,22 +37,28 @@ SmallVector<Value> NestBuilder::emitWholeTile(const IRMapping &values, Value mas
   return now;
 }
 
-SmallVector<Value> NestBuilder::emitPartOfTile(const IRMapping &values, Value mask, ValueRange carried, LoopBody body) {
-  Value low = offsets[vectorDim];
-  Value length = sub(clampedEnd(low, compute.getSizes()[vectorDim], compute.getExtents()[vectorDim]), low);
-  Value remainder = arith::RemUIOp::create(builder, loc, length, constantIndex(lanes));
-  Value whole = sub(length, remainder);
-  SmallVector<Value> now = emitFor(vectorDim, low, addValues(low, whole), lanes, values, mask, carried, body);
-  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, constantIndex(0));
-  auto branch = scf::IfOp::create(builder, loc, ValueRange(now).getTypes(), some, /*withElseRegion=*/!now.empty());
+SmallVector<Value> NestBuilder::emitWholeOrLastTile(const IRMapping &values, Value mask, ValueRange carried,
+                                                    LoopBody body) {
+  int64_t size = compute.getSizes()[vectorDim], extent = compute.getExtents()[vectorDim], last = extent % size;
+  Value low = offsets[vectorDim], end = add(low, size);
+  Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, end, constantIndex(extent));
+  int64_t tail = size % lanes, lastTail = last % lanes;
+  Value vectors =
+      arith::SelectOp::create(builder, loc, isWhole, constantIndex(size - tail), constantIndex(last - lastTail));
+  Value rest = addValues(low, vectors);
+  SmallVector<Value> now = emitFor(vectorDim, low, rest, lanes, values, mask, carried, body);
+  if (tail == 0 && lastTail == 0)
+    return now;
+  auto branch = scf::IfOp::create(builder, loc, ValueRange(now).getTypes(), isWhole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  SmallVector<Value> tail = emitPoint(vectorDim, addValues(low, whole), values, tailMask(remainder), now, body);
-  if (now.empty())
-    return {};
-  scf::YieldOp::create(builder, loc, tail);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, now);
+  auto emitRest = [&](Block *block, int64_t points) {
+    builder.setInsertionPointToStart(block);
+    SmallVector<Value> ends = points > 0 ? emitTail(rest, points, values, now, body) : now;
+    if (!now.empty())
+      scf::YieldOp::create(builder, loc, ends);
+  };
+  emitRest(branch.thenBlock(), tail);
+  emitRest(branch.elseBlock(), lastTail);
   return SmallVector<Value>(branch.getResults());
 }
 

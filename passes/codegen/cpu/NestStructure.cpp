@@ -1,4 +1,5 @@
 #include "passes/codegen/cpu/NestStructure.h"
+#include "passes/plan/Eligibility.h"
 
 #include "passes/target/LaneBytes.h"
 
@@ -29,14 +30,14 @@ static int64_t streamedBytes(ComputeOp compute) {
   return narrowest;
 }
 
-/// Lanes per vector: registers enough to hide how long a chain of operations takes, but no wider than the loop.
-static int64_t chooseLanes(ComputeOp compute, VectorShape shape) {
-  int64_t size = compute.getSizes()[compute.getVector()];
+int64_t NestStructure::chooseLanes(VectorShape shape) {
+  int64_t size = compute.getSizes()[vectorDim];
   int64_t native = shape.bytes / kLaneBytes, registers = kRegisters;
   if (compute.getRunning())
     registers = 1; // blocks of vectors
-  if (int64_t bytes = streamedBytes(compute))
-    registers = 4 / bytes; // one at a time: memory is quickest where its loads and stores alternate
+  // One at a time: memory is quickest where its loads and stores alternate, unless they wait for long chains.
+  if (int64_t bytes = streamedBytes(compute); bytes > 0 && !hasSpecials(/*ofLanesAlone=*/false))
+    registers = 4 / bytes;
   while (registers > 1 && native * registers > size)
     registers /= 2;
   return size >= native ? native * registers : lanesFor(size, shape.bytes);
@@ -49,32 +50,19 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
   bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
     vectorDim = -1;
+  findDependences();
   if (vectorDim >= 0)
-    lanes = given ? *given : threads ? threads->lanes() : chooseLanes(compute, shape);
+    lanes = given ? *given : threads ? threads->lanes() : chooseLanes(shape);
   if (lanes == 1)
     vectorDim = -1;
-  orderLoops();
-  findDependences();
+  orderLoops(!threads && !given && streamedBytes(compute) == 0 && hasSpecials(/*ofLanesAlone=*/true));
+  findLevels();
   if (compute.getRunning()) {
     running = compute.getRunning()->getAccumulator();
     relative = compute.getRelativeOps();
   }
   if (!threads)
     findExtrema(); // GPUs have instructions for what becomes of NaN
-}
-
-void NestStructure::orderLoops() {
-  int64_t rank = compute.getExtents().size();
-  auto add = [&](bool reduced) {
-    for (int64_t dim = 0; dim < rank; ++dim)
-      if (compute.isReduced(dim) == reduced && dim != vectorDim)
-        order.push_back(dim);
-    if (vectorDim >= 0 && compute.isReduced(vectorDim) == reduced)
-      order.push_back(vectorDim);
-  };
-  add(/*reduced=*/false);
-  numParallel = order.size();
-  add(/*reduced=*/true);
 }
 
 void NestStructure::findDependences() {
@@ -115,12 +103,44 @@ void NestStructure::findDependences() {
         dims |= known->second;
     for (Value result : op.getResults())
       varies[result] = dims;
+    dependences[&op] = dims;
+  }
+}
+
+bool NestStructure::hasSpecials(bool ofLanesAlone) {
+  if (vectorDim < 0 || compute.isReduced(vectorDim))
+    return false;
+  return llvm::any_of(compute.getBodyBlock().without_terminator(), [&](Operation &op) {
+    const llvm::SmallBitVector &dims = dependences[&op];
+    return isSpecial(op) && dims.test(vectorDim) && (!ofLanesAlone || dims.count() == 1);
+  });
+}
+
+void NestStructure::orderLoops(bool lanesFirst) {
+  int64_t rank = compute.getExtents().size();
+  auto add = [&](bool reduced) {
+    bool lanes = vectorDim >= 0 && compute.isReduced(vectorDim) == reduced;
+    if (lanes && lanesFirst)
+      order.push_back(vectorDim);
+    for (int64_t dim = 0; dim < rank; ++dim)
+      if (compute.isReduced(dim) == reduced && dim != vectorDim)
+        order.push_back(dim);
+    if (lanes && !lanesFirst)
+      order.push_back(vectorDim);
+  };
+  add(/*reduced=*/false);
+  numParallel = order.size();
+  add(/*reduced=*/true);
+}
+
+void NestStructure::findLevels() {
+  for (auto &[op, dims] : dependences) {
     int64_t level = 0;
     for (auto [depth, dim] : llvm::enumerate(order))
       if (dims.test(dim))
         level = depth + 1;
-    levels[&op] = level;
-    vectorised[&op] = vectorDim >= 0 && dims.test(vectorDim);
+    levels[op] = level;
+    vectorised[op] = vectorDim >= 0 && dims.test(vectorDim);
   }
 }
 

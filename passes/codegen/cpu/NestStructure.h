@@ -37,16 +37,25 @@ struct NestStructure {
   llvm::SetVector<mlir::Operation *> relative;
 
 private:
-  /// Parallel loops outside, reduced ones inside, the vector dim last of its kind.
-  void orderLoops();
-  /// For each body value the dims it changes along; from them the level (number of loops around it) it belongs to.
+  /// For each op and value of the body the dims it changes along.
   void findDependences();
+  /// Whether something that takes many instructions changes along the lanes, which are not reduced; `ofLanesAlone`, and
+  /// along no other loop, as the deviation of a column does.
+  bool hasSpecials(bool ofLanesAlone);
+  /// Lanes per vector: registers enough to hide how long a chain of operations takes, but no wider than the loop.
+  int64_t chooseLanes(VectorShape shape);
+  /// Parallel loops outside, reduced ones inside, the vector dim first or last of its kind: last, so that memory is
+  /// met row by row, first, so that what changes along the lanes alone is computed once for all rows.
+  void orderLoops(bool lanesFirst);
+  /// For each op the number of loops around it, as few as the dims that it changes along allow.
+  void findLevels();
   /// The accumulators that take the larger or smaller of two floats. With what is asked of NaN such an op is three
   /// instructions that wait for each other; apart, the extremum of what can be ordered is one, and whether there was a
   /// NaN, where it matters, another.
   void findExtrema();
 
   tile::ComputeOp compute;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallBitVector> dependences;
 };
 
 } // namespace tilewright
