@@ -190,6 +190,7 @@ private:
 
   void repeat(linalg::GenericOp op, AffineMap map, const Pair &pair) {
     classes.insert(pair);
+    repeatsOf[op.getOperation()].push_back(repeats.size());
     repeats.push_back({op, map, pair});
   }
 
@@ -210,13 +211,20 @@ private:
   void admitRepeats() {
     for (const Repeat &each : llvm::reverse(repeats)) {
       Pair leader = classes.getLeaderValue(each.pair);
-      if (!open.contains(leader) || !lengthensShortRows(leader))
+      if (!open.erase(leader) || !lengthensShortRows(leader))
         continue;
-      open.erase(leader);
       leaders.erase(leader);
-      if (!llvm::all_of(repeats, [&](const Repeat &any) { return !isAllowed(any.pair) || isSmall(any); }))
+      if (!staysSmall(leader))
         leaders.insert(leader);
     }
+  }
+
+  bool staysSmall(const Pair &leader) const {
+    for (auto member = classes.findLeader(leader); member != classes.member_end(); ++member)
+      for (unsigned number : repeatsOf.lookup(std::get<0>(*member)))
+        if (isAllowed(repeats[number].pair) && !isSmall(repeats[number]))
+          return false;
+    return true;
   }
 
   bool isSmall(const Repeat &repeat) const {
@@ -300,7 +308,8 @@ private:
   llvm::EquivalenceClasses<Pair> classes;
   SmallVector<Pair> refused;
   SmallVector<Repeat> repeats;
-  llvm::DenseSet<Pair> leaders;            ///< of classes in which a pair is refused
+  llvm::DenseMap<void *, SmallVector<unsigned>> repeatsOf; ///< by op
+  llvm::DenseSet<Pair> leaders;                            ///< of classes in which a pair is refused
   llvm::DenseSet<Pair> open;               ///< of those that are refused because an input would be repeated
   llvm::EquivalenceClasses<void *> pieces; ///< ops and tensors that hang together
   llvm::DenseMap<void *, bool> worthwhile; ///< by leader
