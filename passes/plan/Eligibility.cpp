@@ -54,6 +54,8 @@ std::string whyNotInBody(Operation &op) {
   StringRef dialect = op.getName().getDialectNamespace();
   if (dialect != "arith" && !isSupportedMath(&op))
     return "the body holds " + op.getName().getStringRef().str() + ", which has no code generation";
+  if (isa<arith::RemFOp>(op))
+    return "the body holds arith.remf, which calls a function";
   if (isTranscendental(&op) && op.getResult(0).getType().isF64())
     return op.getName().getStringRef().str() + " in f64 has no code generation";
   // Rounded to f32 between, it would be rounded twice.

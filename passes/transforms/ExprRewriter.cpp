@@ -89,7 +89,7 @@ void raiseMovement(OpBuilder &builder, const TensorExpr &expr, ValueRange tensor
     IntegerSet guard = access.guard;
     if (guard && guard.isEmptyIntegerSet())
       continue;
-    Value element = inputs.add(tensor, access.map, guard, loc);
+    Value element = elementOf(builder, inputs, access, tensor, loc);
     if (!guard || !value)
       value = element;
     else

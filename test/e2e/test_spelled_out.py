@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 OPSET = 23
+OPSET_OF_CRD = 28  # of SpaceToDepth
 
 
 def run_beside_onnx(
@@ -35,6 +36,82 @@ def test_depth_to_space(mode: str) -> None:
     """Three channels of two by two: as many as that is, they may be mistaken for one another."""
     node = helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode=mode)
     run_beside_onnx(node, {"x": normal(2, 12, 7, 9)})
+
+
+def test_space_to_depth_by_channels() -> None:
+    """Beside a transposition, as ONNX's evaluator knows blocks alone."""
+    x = normal(2, 3, 4, 6)
+    node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2, mode="CRD")
+    model = one_graph([node], {"x": x}, {}, (TensorProto.FLOAT, (2, 12, 2, 3)), opset=OPSET_OF_CRD)
+    expected = x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], expected)
+
+
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("sides", [(3, 2), (1, 5), (3, 5, 4)])
+def test_the_nearest_of_a_grid(sides: tuple[int, ...], padding: str, aligned: int) -> None:
+    """Tenths: many places are halfway between two, and some beyond the image."""
+    tenths = np.random.default_rng(0).integers(-12, 13, (2, *sides[1:], 11, len(sides)))
+    node = helper.make_node(
+        "GridSample", ["x", "grid"], ["y"], mode="nearest", padding_mode=padding, align_corners=aligned
+    )
+    run_beside_onnx(node, {"x": normal(2, 3, *sides), "grid": (tenths / 10).astype(np.float32)})
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 16])
+def test_determinants_with_pivots(rows: int) -> None:
+    """Of small integers, where pivots are zero and matrices singular, and of none but zeros."""
+    x = np.random.default_rng(rows).integers(-1, 2, (6, rows, rows)).astype(np.float32)
+    x[0] = 0
+    x[1:, 0, 0] = 0
+    run_beside_onnx(helper.make_node("Det", ["x"], ["y"]), {"x": x})
+
+
+def test_a_determinant_of_one_matrix() -> None:
+    x = np.array([[0, 1], [2, 3]], np.float32)
+    run_beside_onnx(helper.make_node("Det", ["x"], ["y"]), {"x": x})
+
+
+def test_a_determinant_of_many_rows_is_refused() -> None:
+    node = helper.make_node("Det", ["x"], ["y"], name="volume")
+    model = one_graph([node], {"x": normal(17, 17)}, {}, (TensorProto.FLOAT, ()), opset=OPSET)
+    with pytest.raises(tilewright.ModelError, match="'volume': Det of matrices of 17 rows"):
+        tilewright.compile(model)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("op", ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
+@pytest.mark.parametrize("points", [(), (7,), (2, 3)], ids=["flat", "row", "image"])
+def test_weighted_losses(points: tuple[int, ...], op: str, reduction: str) -> None:
+    labels = np.random.default_rng(1).integers(0, 5, (4, *points))
+    weights = np.array([0.9, 0.7, 0.8, 1.1, 0.3], np.float32)
+    node = helper.make_node(op, ["x", "labels", "w"], ["y"], reduction=reduction, ignore_index=2)
+    run_beside_onnx(node, {"x": normal(4, 5, *points), "labels": labels, "w": weights})
+
+
+def test_remainders_of_floats() -> None:
+    """Their function is IREE's own, not one that kernels may call."""
+    node = helper.make_node("Mod", ["x", "by"], ["y"], fmod=1)
+    x = np.array([-4.3, 7.2, 5.0, 4.3, -7.2, 8.0], np.float32)
+    run_beside_onnx(node, {"x": x, "by": np.array([2.1, -3.4, 8.0, -2.1, 3.4, 5.0], np.float32)})
+
+
+def test_counts_inserted_into_zeros() -> None:
+    """Numbers from loops, one after the other, into a tensor that is a constant."""
+    node = helper.make_node(
+        "TfIdfVectorizer",
+        ["x"],
+        ["y"],
+        mode="TF",
+        min_gram_length=2,
+        max_gram_length=2,
+        max_skip_count=0,
+        ngram_counts=[0, 4],
+        ngram_indexes=[0, 1, 2, 3, 4, 5, 6],
+        pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7],
+    )
+    run_beside_onnx(node, {"x": np.array([1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8], np.int32)})
 
 
 @pytest.mark.parametrize(

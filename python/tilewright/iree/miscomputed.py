@@ -1,8 +1,10 @@
 """Ops of which IREE's importer computes other numbers than ONNX says, or none, rewritten as ops that it knows.
 
 A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
-a zero point for each channel, of which it takes one; a DepthToSpace of mode CRD, whose channels it parts as if they
-were blocks; an AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
+a zero point for each channel, of which it takes one; a DepthToSpace or SpaceToDepth of mode CRD, whose channels it
+parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even, and has places
+around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps no rows; an
+AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
 ONNX Runtime's QGemm, which it does not know.
 """
 
@@ -16,13 +18,16 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.errors import ModelError
+from tilewright.iree.unsigned import Types, types_in
 
 Shapes = dict[str, list[int]]
+MOST_ROWS_OF_DET = 16
+"""Its elimination is spelled out row by row."""
 
 
 def spell_out_miscomputed(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
-    return _rewrite_graph(model.graph, {})
+    return _rewrite_graph(model.graph, {}, {})
 
 
 def _shapes_in(graph: onnx.GraphProto) -> Shapes:
@@ -38,15 +43,15 @@ def _shapes_in(graph: onnx.GraphProto) -> Shapes:
     return shapes
 
 
-def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
-    shapes = outer | _shapes_in(graph)
+def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes, outer_types: Types) -> bool:
+    shapes, types = outer | _shapes_in(graph), outer_types | types_in(graph)
     nodes: list[NodeProto] = []
     is_changed = False
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                is_changed |= _rewrite_graph(attribute.g, shapes)
-        operation = _Operation(node, shapes)
+                is_changed |= _rewrite_graph(attribute.g, shapes, types)
+        operation = _Operation(node, shapes, types)
         rewrite = _REWRITES.get((node.domain.removeprefix("ai.onnx"), node.op_type))
         if rewrite is not None and rewrite(operation):
             nodes += operation.made
@@ -62,11 +67,12 @@ def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes) -> bool:
 class _Operation:
     """A node and those that replace it."""
 
-    def __init__(self, node: NodeProto, shapes: Shapes) -> None:
+    def __init__(self, node: NodeProto, shapes: Shapes, types: Types) -> None:
         self.inputs = list(node.input)
         self.made: list[NodeProto] = []
         self._node = node
         self._shapes = shapes
+        self._types = types
 
     def shape(self, place: int) -> list[int]:
         """Of an input. Whether it is one number decides what the op means, so it must be known."""
@@ -77,9 +83,15 @@ class _Operation:
         shape = self.shape(place)
         return self._unknown(place) if -1 in shape else shape
 
+    def dtype(self, place: int) -> np.dtype[Any]:
+        kind = self._types.get(self.inputs[place], TensorProto.UNDEFINED)
+        return (
+            self._unknown(place) if kind == TensorProto.UNDEFINED else helper.tensor_dtype_to_np_dtype(kind)
+        )
+
     def _unknown(self, place: int) -> NoReturn:
         raise ModelError(
-            f"the shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
+            f"the type or shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
             where=f"'{self._node.name}'",
             hint="declare it in the graph's value_info",
         )
@@ -184,6 +196,107 @@ def _spread_channels(operation: _Operation) -> bool:
     return True
 
 
+def _gather_channels(operation: _Operation) -> bool:
+    """The reverse."""
+    if operation.attribute("mode", b"DCR") != b"CRD":
+        return False
+    side = operation.attribute("blocksize")
+    batch, channels, rows, columns = operation.static_shape(0)
+    rows, columns = rows // side, columns // side
+    parted = operation.reshape(operation.inputs[0], [batch, channels, rows, side, columns, side])
+    turned = operation.make("Transpose", parted, perm=[0, 1, 3, 5, 2, 4])
+    operation.finish("Identity", operation.reshape(turned, [batch, channels * side**2, rows, columns]))
+    return True
+
+
+def _gather_nearest(operation: _Operation) -> bool:
+    """One gather by the number of the place within the image. Of reflected places there is nothing in the importer."""
+    padding = operation.attribute("padding_mode", b"zeros")
+    if operation.attribute("mode", b"linear") != b"nearest" or padding not in (b"zeros", b"border"):
+        return False
+    batch, channels, *sides = operation.static_shape(0)
+    _, *points, _ = operation.static_shape(1)
+    dtype = np.dtype(np.float64 if operation.dtype(1) == np.float64 else np.float32)
+    sizes = np.array(sides[::-1])  # A grid has the innermost dim first.
+
+    def compute(op: str, value: str, number: Any) -> str:
+        return operation.make(op, value, operation.constant(np.asarray(number, dtype)))
+
+    def sum_of_last(value: str) -> str:
+        last = operation.constant(np.array([len(points) + 1], np.int64))
+        whole = operation.make("ReduceSum", operation.cast(value, TensorProto.INT64), last, keepdims=0)
+        return operation.reshape(whole, [batch, 1, int(np.prod(points))])
+
+    grid = compute("Add", operation.cast(operation.inputs[1], helper.np_dtype_to_tensor_dtype(dtype)), 1)
+    if operation.attribute("align_corners", 0):
+        places = compute("Mul", grid, (sizes - 1) / 2)
+    else:
+        places = compute("Mul", compute("Sub", compute("Mul", grid, sizes), 1), 0.5)
+    places = operation.make("Round", places)
+    # What is no number is on neither side, and goes somewhere within.
+    is_after, is_before = compute("GreaterOrEqual", places, 0), compute("LessOrEqual", places, sizes - 1)
+    first, last = (operation.constant(number.astype(dtype)) for number in (0 * sizes, sizes - 1))
+    within = operation.make("Where", is_before, operation.make("Where", is_after, places, first), last)
+    steps = np.cumprod([1, *sizes[:-1]], dtype=np.int64)
+    strided = operation.make("Mul", operation.cast(within, TensorProto.INT64), operation.constant(steps))
+    numbers = operation.make(
+        "Expand", sum_of_last(strided), operation.constant(np.array([1, channels, 1], np.int64))
+    )
+    image = operation.reshape(operation.inputs[0], [batch, channels, int(np.prod(sides))])
+    picked = operation.make("GatherElements", image, numbers, axis=2)
+    if padding == b"zeros":
+        count = sum_of_last(operation.make("And", is_after, is_before))
+        is_within = operation.make("Equal", count, operation.constant(np.int64(len(sides))))
+        picked = operation.make(
+            "Where", is_within, picked, operation.constant(np.zeros((), operation.dtype(0)))
+        )
+    operation.finish("Identity", operation.reshape(picked, [batch, channels, *points]))
+    return True
+
+
+def _eliminate_rows(operation: _Operation) -> bool:
+    """Gauss with partial pivoting: the row of the largest of a column is swapped with the first, and both leave."""
+    *_, rows, _ = operation.shape(0)
+    if not 0 < rows <= MOST_ROWS_OF_DET:
+        raise ModelError(
+            f"Det of matrices of {rows if rows >= 0 else 'an unknown number of'} rows is not supported, as IREE's "
+            f"importer finds it without pivots; at most {MOST_ROWS_OF_DET} are",
+            where=f"'{operation.name}'",
+            hint="factor the matrix in the model",
+        )
+    dtype, left = operation.dtype(0), operation.inputs[0]
+    zero, one, minus = (operation.constant(np.array(number, dtype)) for number in (0, 1, -1))
+    rank = len(operation.shape(0))
+
+    def part(value: str, axis: int, begin: int, end: int) -> str:
+        bounds = ([begin], [end], [rank + axis])
+        return operation.make("Slice", value, *(operation.constant(np.array(b, np.int64)) for b in bounds))
+
+    products: list[str] = []
+    for count in range(rows, 1, -1):
+        column = part(left, -1, 0, 1)
+        place = operation.make("ArgMax", operation.make("Abs", column), axis=rank - 2, keepdims=1)
+        numbers = operation.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
+        is_pivot = operation.make("Equal", place, numbers)
+        chosen = operation.make("Where", is_pivot, left, zero)
+        axes = operation.constant(np.array([rank - 2], np.int64))
+        pivot_row = operation.make("ReduceSum", chosen, axes, keepdims=1)
+        pivot = part(pivot_row, -1, 0, 1)
+        is_first = operation.make("Equal", place, operation.constant(np.array(0, np.int64)))
+        products.append(operation.make("Mul", pivot, operation.make("Where", is_first, one, minus)))
+        swapped = operation.make("Where", is_pivot, part(left, -2, 0, 1), left)
+        below, right = part(part(swapped, -2, 1, count), -1, 1, count), part(pivot_row, -1, 1, count)
+        # A column of zeros has a determinant of zero, whatever the rest.
+        divisor = operation.make("Where", operation.make("Equal", pivot, zero), one, pivot)
+        factors = operation.make("Div", part(part(swapped, -2, 1, count), -1, 0, 1), divisor)
+        left = operation.make("Sub", below, operation.make("Mul", factors, right))
+    for product in products:
+        left = operation.make("Mul", left, product)
+    axes = operation.constant(np.array([rank - 2, rank - 1], np.int64))
+    operation.finish("Squeeze", left, axes)
+    return True
+
+
 def _multiply_and_scale(operation: _Operation) -> bool:
     """The sums of a QGemm in i32, its bias among them, times the scales of both factors and `alpha`."""
     left, left_scale, left_zero, right, right_scale, right_zero, *others = operation.inputs
@@ -234,7 +347,10 @@ def _pad_before_pooling(operation: _Operation) -> bool:
 _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "AveragePool"): _pad_before_pooling,
     ("", "DepthToSpace"): _spread_channels,
+    ("", "Det"): _eliminate_rows,
+    ("", "GridSample"): _gather_nearest,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
+    ("", "SpaceToDepth"): _gather_channels,
     ("com.microsoft", "QGemm"): _multiply_and_scale,
 }

@@ -33,14 +33,14 @@ Types = dict[str, int]
 
 def keep_signs(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
-    return _rewrite_graph(model.graph, _types_in(model.graph))
+    return _rewrite_graph(model.graph, types_in(model.graph))
 
 
 def _subgraphs(node: NodeProto) -> list[GraphProto]:
     return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
 
 
-def _types_in(graph: GraphProto) -> Types:
+def types_in(graph: GraphProto) -> Types:
     """Element types, of every tensor whose type can be told."""
     values = [*graph.input, *graph.value_info, *graph.output]
     types = {value.name: value.type.tensor_type.elem_type for value in values}
@@ -52,7 +52,7 @@ def _rewrite_graph(graph: GraphProto, types: Types) -> bool:
     is_changed = False
     for node in graph.node:
         for inner in _subgraphs(node):
-            is_changed |= _rewrite_graph(inner, types | _types_in(inner))
+            is_changed |= _rewrite_graph(inner, types | types_in(inner))
         rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         operation = _Operation(graph, node, types)
         if rewrite is None or not operation.reads_unsigned:
