@@ -20,6 +20,7 @@ from tilewright.errors import ModelError
 from tilewright.frontends.scatters import ROWS_IN_BOUNDS
 from tilewright.iree.functions import inline_functions, spell_out_functions
 from tilewright.iree.miscomputed import spell_out_miscomputed
+from tilewright.iree.opsets import is_older, raise_opset
 from tilewright.iree.shapes import fold_shapes
 from tilewright.iree.unsigned import keep_signs
 
@@ -40,9 +41,14 @@ class Imported:
 
 
 def import_stripped_model(data: bytes, *, scope: str) -> Imported:
-    """Checks, infers shapes, rewrites what would give other numbers, imports; stubs become parameters in `scope`."""
+    """Checks, infers shapes, rewrites what is old or would give other numbers, imports.
+
+    Stubs become parameters in `scope`.
+    """
     model = onnx.ModelProto.FromString(data)
     inline_functions(model)
+    if is_older(model):
+        _raise_opset(model)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
     if spell_out_functions(model):
@@ -93,8 +99,7 @@ def _is_stub(tensor: onnx.TensorProto) -> bool:
     return elements > 0 and not any(held)
 
 
-def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
-    """Adds inferred value types to `model`; raises what ONNX's checker finds."""
+def _with_stubs_as_inputs(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> onnx.ModelProto:
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
     names = {t.name for t in stubs}
@@ -107,6 +112,22 @@ def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None
             probe.graph.input.append(
                 onnx.helper.make_tensor_value_info(stub.name, stub.data_type, list(stub.dims))
             )
+    return probe
+
+
+def _raise_opset(model: onnx.ModelProto) -> None:
+    raised = _with_stubs_as_inputs(model, [t for t in model.graph.initializer if _is_stub(t)])
+    raise_opset(raised)
+    known = {t.name for t in raised.graph.initializer}
+    raised.graph.initializer.extend(t for t in model.graph.initializer if t.name not in known)
+    del raised.graph.input[:]
+    raised.graph.input.extend(model.graph.input)
+    model.CopyFrom(raised)
+
+
+def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
+    """Adds inferred value types to `model`; raises what ONNX's checker finds."""
+    probe = _with_stubs_as_inputs(model, stubs)
     onnx.checker.check_model(probe)
     inferred = onnx.shape_inference.infer_shapes(probe)
     del model.graph.value_info[:]
