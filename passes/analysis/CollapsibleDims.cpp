@@ -39,7 +39,7 @@ bool isIndifferent(Operation *op) {
          name.starts_with("iree_tensor_ext.compute_barrier.");
 }
 
-/// The loops of an op, in groups of those that are one, by the loop that follows each in its group, or -1.
+/// Points of the loops that are counted, each with all that are one with it; `next` is the loop that follows, or -1.
 int64_t pointsOf(linalg::GenericOp op, ArrayRef<int64_t> next, llvm::function_ref<bool(int64_t)> isCounted) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t points = 1;

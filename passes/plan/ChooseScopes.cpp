@@ -1,12 +1,13 @@
-// Scopes inside a part. Reductions hand their results over at block scope; movement is never worth a buffer. An
-// elementwise value is computed in registers by the one nest that reads it; if several do, or it leaves the kernel as
-// well, it is computed once and kept when that is dear, and again from staged inputs when it is cheap.
+// Scopes inside a part. Reductions hand their results over at block scope; movement is worth a buffer only where lanes
+// could not be loaded from what is behind it. An elementwise value is computed in registers by the one nest that reads
+// it; if several do, or it leaves the kernel as well, it is computed once and kept when that is dear, and again from
+// staged inputs when it is cheap.
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
