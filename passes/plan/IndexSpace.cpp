@@ -121,9 +121,9 @@ bool tilewright::preparesOperand(const TensorGraph &graph, const PartChoice &par
       llvm::any_of(prepared.op->getResults(), [&](Value result) { return leavesPart(graph, part, result); }))
     return false;
   return prepared.kind == ExprKind::movement || llvm::all_of(roots, [&](const PartRoot &reader) {
-    return graph.exprs()[reader.expr].kind == ExprKind::contraction ||
-           llvm::none_of(reader.accesses, [&](const RootAccess &access) { return access.producer == expr; });
-  });
+           return graph.exprs()[reader.expr].kind == ExprKind::contraction ||
+                  llvm::none_of(reader.accesses, [&](const RootAccess &access) { return access.producer == expr; });
+         });
 }
 
 const PartRoot &IndexSpace::root(unsigned expr) const {
