@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include <numeric>
 
 namespace tilewright {
 #define GEN_PASS_DEF_COLLAPSEDIMS
@@ -189,10 +191,18 @@ private:
       }
     }
     Location loc = op.getLoc();
+    Type element = getElementTypeOrSelf(input.getType());
+    if (DenseElementsAttr value; matchPattern(input, m_Constant(&value)) && value.isSplat()) {
+      auto flat = llvm::map_to_vector(groups, [&](const ReassociationIndices &group) {
+        return std::accumulate(group.begin(), group.end(), int64_t(1),
+                               [&](int64_t points, int64_t dim) { return points * shape[dim]; });
+      });
+      auto type = RankedTensorType::get(flat, element);
+      return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, value.getSplatValue<Attribute>()));
+    }
     AffineMap from = AffineMap::get(
         shape.size(), 0, map.replaceDimsAndSymbols(places, {}, shape.size(), 0).getResults(), map.getContext());
     AffineMap to = builder.getMultiDimIdentityMap(shape.size());
-    Type element = getElementTypeOrSelf(input.getType());
     Value empty = tensor::EmptyOp::create(builder, loc, shape, element);
     auto laidOut = linalg::GenericOp::create(
         builder, loc, empty.getType(), input, empty, {from, to},

@@ -244,3 +244,51 @@ func.func @one_place(%x: tensor<7x5xf32>, %y: tensor<9x3xf32>) -> (tensor<f32>, 
   } -> tensor<f32>
   return %inner, %first : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// An input that rows of 3 repeat does not keep planes of 7x3 apart: it is laid out along them, a constant as one.
+// CHECK-LABEL: func @repeated
+// CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<3xf32>
+// CHECK: %[[LAID:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[BIAS]] : tensor<3xf32>) outs(%{{.*}} : tensor<7x3xf32>)
+// CHECK: %[[ROW:.*]] = tensor.collapse_shape %[[LAID]] {{\[\[}}0, 1]]
+// CHECK: %[[TWO:.*]] = arith.constant dense<2.000000e+00> : tensor<21xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction", "parallel"]
+// CHECK-SAME: ins(%{{.*}}, %[[ROW]], %[[TWO]] : tensor<2x9x21xf32>, tensor<21xf32>, tensor<21xf32>)
+func.func @repeated(%x: tensor<2x9x7x3xf32>, %bias: tensor<3xf32>) -> tensor<2x7x3xf32> {
+  %two = arith.constant dense<2.0> : tensor<3xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x7x3xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%e : tensor<2x7x3xf32>) -> tensor<2x7x3xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, r, i, j) -> (n, r, i, j)>, affine_map<(n, r, i, j) -> (j)>,
+                                          affine_map<(n, r, i, j) -> (j)>, affine_map<(n, r, i, j) -> (n, i, j)>],
+                         iterator_types = ["parallel", "reduction", "parallel", "parallel"]}
+      ins(%x, %bias, %two : tensor<2x9x7x3xf32>, tensor<3xf32>, tensor<3xf32>) outs(%start : tensor<2x7x3xf32>) {
+  ^bb0(%in: f32, %b: f32, %t: f32, %out: f32):
+    %a = arith.addf %in, %b : f32
+    %m = arith.maximumf %a, %t : f32
+    %s = arith.addf %m, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<2x7x3xf32>
+  return %sum : tensor<2x7x3xf32>
+}
+
+// -----
+
+// Unless it would be as large as what is computed with it.
+// CHECK-LABEL: func @too_large
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<70x3xf32>, tensor<3xf32>)
+func.func @too_large(%x: tensor<70x3xf32>, %bias: tensor<3xf32>) -> tensor<70x3xf32> {
+  %e = tensor.empty() : tensor<70x3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %bias : tensor<70x3xf32>, tensor<3xf32>) outs(%e : tensor<70x3xf32>) {
+  ^bb0(%in: f32, %b: f32, %out: f32):
+    %a = arith.addf %in, %b : f32
+    linalg.yield %a : f32
+  } -> tensor<70x3xf32>
+  return %y : tensor<70x3xf32>
+}
