@@ -90,6 +90,47 @@ def test_weighted_losses(points: tuple[int, ...], op: str, reduction: str) -> No
     run_beside_onnx(node, {"x": normal(4, 5, *points), "labels": labels, "w": weights})
 
 
+@pytest.mark.parametrize("shape_of_scales", [(1,), (2, 4, 1)])
+def test_quantised_batches(shape_of_scales: tuple[int, ...]) -> None:
+    """Beside numpy: none of the evaluators at hand takes scales of rows in batches."""
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(-128, 128, (2, 4, 7), np.int8), rng.integers(-128, 128, (2, 7, 5), np.int8)
+    steps = rng.uniform(0.01, 0.1, shape_of_scales).astype(np.float32)
+    inputs = {
+        "a": left,
+        "a_scale": steps,
+        "a_zero": np.full(steps.shape, 3, np.int8),
+        "b": right,
+        "b_scale": np.array([0.05], np.float32),
+        "b_zero": np.array([-4], np.int8),
+        "y_scale": np.array([0.7], np.float32),
+        "y_zero": np.array([9], np.int8),
+    }
+    node = helper.make_node("QLinearMatMul", list(inputs), ["y"])
+    model = one_graph([node], inputs, {}, (TensorProto.INT8, (2, 4, 5)), opset=OPSET)
+    (y,) = tilewright.compile(model, threads=1)(*inputs.values())
+    exact = (left.astype(int) - 3) @ (right.astype(int) + 4) * (steps.astype(float) * 0.05 / 0.7)
+    expected = np.clip(np.rint(exact) + 9, -128, 127)
+    assert np.abs(y - expected).max() <= 1  # where f32 rounds to the other side of a half
+
+
+def test_peepholes_are_refused() -> None:
+    inputs = {
+        "x": normal(1, 2, 4),
+        "w": normal(1, 12, 4),
+        "r": normal(1, 12, 3),
+        "b": normal(1, 24),
+        "length": np.full(2, 1, np.int32),
+        "h": normal(1, 2, 3),
+        "c": normal(1, 2, 3),
+        "p": normal(1, 9),
+    }
+    node = helper.make_node("LSTM", list(inputs), ["", "y"], hidden_size=3, name="recurrent")
+    model = one_graph([node], inputs, {}, (TensorProto.FLOAT, (1, 2, 3)), opset=OPSET)
+    with pytest.raises(tilewright.ModelError, match="'recurrent': LSTM with peepholes"):
+        tilewright.compile(model)
+
+
 def test_remainders_of_floats() -> None:
     """Their function is IREE's own, not one that kernels may call."""
     node = helper.make_node("Mod", ["x", "by"], ["y"], fmod=1)

@@ -1,11 +1,11 @@
 """Ops of which IREE's importer computes other numbers than ONNX says, or none, rewritten as ops that it knows.
 
 A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
-a zero point for each channel, of which it takes one; a DepthToSpace or SpaceToDepth of mode CRD, whose channels it
-parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even, and has places
-around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps no rows; an
-AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
-ONNX Runtime's QGemm, which it does not know.
+a zero point for each channel, of which it takes one; a QLinearMatMul of more than two dims; an LSTM with peepholes,
+which is refused; a DepthToSpace or SpaceToDepth of mode CRD, whose channels it parts as if they were blocks; a
+GridSample of the nearest, where it rounds halves up, not to even, and has places around the image beyond it; a Det,
+for which it divides by what is zero in some matrices, as it swaps no rows; an AveragePool that counts its padding,
+where it also counts what windows have beyond that (ceil_mode); ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -183,6 +183,38 @@ def _convolve_dequantised(operation: _Operation) -> bool:
     return True
 
 
+def _multiply_batches(operation: _Operation) -> bool:
+    """Of more than two dims: the product of differences, which is exact below 2^24, times what they stand for."""
+    if max(len(operation.shape(0)), len(operation.shape(3))) <= 2:
+        return False
+    left, _, _, right, right_scale, right_zero, scale, zero = operation.inputs
+
+    def rows(place: int) -> str:
+        value = operation.inputs[place]
+        return operation.reshape(value, [-1, 1]) if len(operation.shape(place)) == 1 else value
+
+    sums = operation.make(
+        "MatMul",
+        operation.cast(operation.difference(left, rows(2)), TensorProto.FLOAT),
+        operation.cast(operation.difference(right, right_zero), TensorProto.FLOAT),
+    )
+    for factor in (rows(1), right_scale):
+        sums = operation.make("Mul", sums, operation.cast(factor, TensorProto.FLOAT))
+    step = operation.cast(operation.reshape(scale, []), TensorProto.FLOAT)
+    operation.finish("QuantizeLinear", sums, step, operation.reshape(zero, []))
+    return True
+
+
+def _refuse_peepholes(operation: _Operation) -> bool:
+    if len(operation.inputs) > 7 and operation.inputs[7]:
+        raise ModelError(
+            "LSTM with peepholes is not supported, as IREE's importer leaves them out",
+            where=f"'{operation.name}'",
+            hint="spell the recurrence out in the model",
+        )
+    return False
+
+
 def _spread_channels(operation: _Operation) -> bool:
     """Channels outermost, then the two dims of a block, each of which becomes part of a dim of the image."""
     if operation.attribute("mode", b"DCR") != b"CRD":
@@ -349,8 +381,10 @@ _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "DepthToSpace"): _spread_channels,
     ("", "Det"): _eliminate_rows,
     ("", "GridSample"): _gather_nearest,
+    ("", "LSTM"): _refuse_peepholes,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
+    ("", "QLinearMatMul"): _multiply_batches,
     ("", "SpaceToDepth"): _gather_channels,
     ("com.microsoft", "QGemm"): _multiply_and_scale,
 }
