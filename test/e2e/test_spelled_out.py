@@ -114,6 +114,20 @@ def test_quantised_batches(shape_of_scales: tuple[int, ...]) -> None:
     assert np.abs(y - expected).max() <= 1  # where f32 rounds to the other side of a half
 
 
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_norms_of_zeros(axis: int, p: int) -> None:
+    x = normal(3, 5, 7)
+    x[0, :, 0] = 0
+    x[:, 2, 4] = 0
+    x[1, 1] = 0
+    node = helper.make_node("LpNormalization", ["x"], ["y"], axis=axis, p=p)
+    model = one_graph([node], {"x": x}, {}, (TensorProto.FLOAT, x.shape), opset=OPSET)
+    norm = np.linalg.norm(x.astype(np.float64), p, axis, keepdims=True)
+    (y,) = tilewright.compile(model, threads=1)(x)
+    np.testing.assert_allclose(y, x / np.where(norm == 0, 1, norm), rtol=1e-5)
+
+
 def test_peepholes_are_refused() -> None:
     inputs = {
         "x": normal(1, 2, 4),

@@ -2,10 +2,11 @@
 
 A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
 a zero point for each channel, of which it takes one; a QLinearMatMul of more than two dims; an LSTM with peepholes,
-which is refused; a DepthToSpace or SpaceToDepth of mode CRD, whose channels it parts as if they were blocks; a
-GridSample of the nearest, where it rounds halves up, not to even, and has places around the image beyond it; a Det,
-for which it divides by what is zero in some matrices, as it swaps no rows; an AveragePool that counts its padding,
-where it also counts what windows have beyond that (ceil_mode); ONNX Runtime's QGemm, which it does not know.
+which is refused; an LpNormalization of zeros, which it divides by zero; a DepthToSpace or SpaceToDepth of mode CRD,
+whose channels it parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even,
+and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
+no rows; an AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
+ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -215,6 +216,20 @@ def _refuse_peepholes(operation: _Operation) -> bool:
     return False
 
 
+def _divide_by_norm(operation: _Operation) -> bool:
+    """Of rows of zeros, zeros."""
+    source = operation.inputs[0]
+    is_sum = operation.attribute("p", 2) == 1
+    terms = operation.make("Abs", source) if is_sum else operation.make("Mul", source, source)
+    axes = operation.constant(np.array([operation.attribute("axis", -1)], np.int64))
+    total = operation.make("ReduceSum", terms, axes, keepdims=1)
+    norm = total if is_sum else operation.make("Sqrt", total)
+    zero, one = (operation.constant(np.array(number, operation.dtype(0))) for number in (0, 1))
+    is_zero = operation.make("Equal", norm, zero)
+    operation.finish("Div", source, operation.make("Where", is_zero, one, norm))
+    return True
+
+
 def _spread_channels(operation: _Operation) -> bool:
     """Channels outermost, then the two dims of a block, each of which becomes part of a dim of the image."""
     if operation.attribute("mode", b"DCR") != b"CRD":
@@ -382,6 +397,7 @@ _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "Det"): _eliminate_rows,
     ("", "GridSample"): _gather_nearest,
     ("", "LSTM"): _refuse_peepholes,
+    ("", "LpNormalization"): _divide_by_norm,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
     ("", "QLinearMatMul"): _multiply_batches,
