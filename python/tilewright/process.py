@@ -114,17 +114,24 @@ class Worker:
         if self._process is None:
             # The worker must find this very package, also when it was put on the path by hand.
             package_parent = str(Path(tilewright.__path__[0]).parent)
-            search = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
+            environment = _environment()
+            search = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**os.environ, "PYTHONPATH": search, "TMPDIR": str(self._folder)},
+                env={**environment, "PYTHONPATH": search, "TMPDIR": str(self._folder)},
                 # With a limit, so that it holds for the process's own workers as well.
                 start_new_session=self._limit_seconds is not None,
             )
         return self._process
+
+
+def _environment() -> dict[str, str]:
+    """A copy that holds while another thread sets and deletes variables, which a plain copy does not survive."""
+    values = ((name, os.environ.get(name)) for name in list(os.environ))
+    return {name: value for name, value in values if value is not None}
 
 
 class _Limit:

@@ -128,6 +128,55 @@ def test_norms_of_zeros(axis: int, p: int) -> None:
     np.testing.assert_allclose(y, x / np.where(norm == 0, 1, norm), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_constants_that_iree_finds(dtype: int) -> None:
+    """Four processes: what IREE made of Sign and Softplus of these was by what was in memory, wrong in one of three."""
+    numbers = helper.tensor_dtype_to_np_dtype(dtype)
+    x = np.arange(7).astype(numbers)
+    c = np.full(7, -0.379, numbers)
+    never = np.zeros(7, np.bool_)
+    nodes = [
+        helper.make_node("Where", ["never", "x", "c"], ["found"]),
+        helper.make_node("Softplus", ["found"], ["softplus"]),
+        helper.make_node("Sign", ["found"], ["sign"]),
+        helper.make_node("Sub", ["softplus", "sign"], ["y"]),
+    ]
+    model = one_graph(nodes, {"x": x}, {"c": c, "never": never}, (dtype, (7,)), opset=OPSET)
+    expected = np.log1p(np.exp(c.astype(np.float64))) + 1
+    for _ in range(4):
+        (y,) = tilewright.compile(model, threads=1)(x)
+        np.testing.assert_allclose(y, expected, rtol=4 * np.finfo(numbers).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.int64])
+def test_signs(dtype: type) -> None:
+    x = np.array([-3, -1, -0.0, 0, 1, 7], dtype)
+    model = one_graph(
+        [helper.make_node("Sign", ["x"], ["y"])],
+        {"x": x},
+        {},
+        (helper.np_dtype_to_tensor_dtype(x.dtype), x.shape),
+        opset=OPSET,
+    )
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], np.sign(x))
+
+
+def test_softplus() -> None:
+    """From where it is as small as its exponential to where it is its operand."""
+    x = np.linspace(-30, 30, 601, dtype=np.float32)
+    (y,) = tilewright.compile(
+        one_graph(
+            [helper.make_node("Softplus", ["x"], ["y"])],
+            {"x": x},
+            {},
+            (TensorProto.FLOAT, x.shape),
+            opset=OPSET,
+        ),
+        threads=1,
+    )(x)
+    np.testing.assert_allclose(y, np.logaddexp(x.astype(np.float64), 0), rtol=1e-6)
+
+
 def test_peepholes_are_refused() -> None:
     inputs = {
         "x": normal(1, 2, 4),

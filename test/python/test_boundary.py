@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+from collections import UserDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,20 @@ def test_death_says_how(worker: Worker) -> None:
     worker._process.wait()
     with pytest.raises(WorkerDied, match="SIGTERM"):
         worker.ask({"request": "dance"})
+
+
+def test_variables_may_vanish_while_a_process_starts(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may delete one, as pytest does between tests."""
+
+    class Vanishing(UserDict[str, str]):
+        def __iter__(self) -> Iterator[str]:
+            names = list(self.data)
+            self.data.pop("GONE", None)
+            return iter(names)
+
+    monkeypatch.setattr(os, "environ", Vanishing(os.environ, GONE="soon"))
+    answer, _, _ = worker.ask({"request": "dance"})
+    assert not answer["ok"]
 
 
 def test_modules_stop_and_resume_between_phases(iree: IreeCompiler) -> None:

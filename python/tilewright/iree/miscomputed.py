@@ -5,8 +5,9 @@ a zero point for each channel, of which it takes one; a QLinearMatMul of more th
 which is refused; an LpNormalization of zeros, which it divides by zero; a DepthToSpace or SpaceToDepth of mode CRD,
 whose channels it parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even,
 and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
-no rows; an AveragePool that counts its padding, where it also counts what windows have beyond that (ceil_mode);
-ONNX Runtime's QGemm, which it does not know.
+no rows; a Sign of floats, of which it compares constants with an integer, by what is in memory; an AveragePool that
+counts its padding, where it also counts what windows have beyond that (ceil_mode); ONNX Runtime's QGemm, which it
+does not know.
 """
 
 from __future__ import annotations
@@ -391,6 +392,18 @@ def _pad_before_pooling(operation: _Operation) -> bool:
     return True
 
 
+def _choose_sign(operation: _Operation) -> bool:
+    """By comparisons with a zero of the same type."""
+    dtype = operation.dtype(0)
+    if np.issubdtype(dtype, np.integer):
+        return False
+    x = operation.inputs[0]
+    zero, one, minus_one = (operation.constant(np.array(value, dtype)) for value in (0, 1, -1))
+    not_above = operation.make("Where", operation.make("Less", x, zero), minus_one, zero)
+    operation.finish("Where", operation.make("Greater", x, zero), one, not_above)
+    return True
+
+
 _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "AveragePool"): _pad_before_pooling,
     ("", "DepthToSpace"): _spread_channels,
@@ -401,6 +414,7 @@ _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
     ("", "QLinearMatMul"): _multiply_batches,
+    ("", "Sign"): _choose_sign,
     ("", "SpaceToDepth"): _gather_channels,
     ("com.microsoft", "QGemm"): _multiply_and_scale,
 }

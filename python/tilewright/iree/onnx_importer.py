@@ -145,7 +145,7 @@ def _describe(value: onnx.ValueInfoProto) -> dict[str, Any]:
 
 
 class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
-    """IREE's importer with three repairs: only stubs become parameters, no two share a key, rows are scattered as rows.
+    """IREE's importer with repairs: only stubs become parameters, no two share a key, and some ops are torch's at once.
 
     IREE maps "a:b" and "a_b" to the same key, so that one would silently get the other's weights.
     """
@@ -178,18 +178,26 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         if node.doc_string != ROWS_IN_BOUNDS:
             return False
         data, numbers, rows = (self._nv_map[name] for name in node.input)
-
-        def create(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
-            return ir.Operation.create(
-                f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
-            ).result
-
-        last = create("constant.int", "!torch.int", [], value=ir.Attribute.parse("1 : i64"))
+        last = _torch("constant.int", "!torch.int", [], value=ir.Attribute.parse("1 : i64"))
         count = self._shape(node.input[1])[0]
-        flat = create("aten.squeeze.dim", f"!torch.vtensor<[{count}],si64>", [numbers, last])
-        chosen = create("prim.ListConstruct", "!torch.list<optional<vtensor>>", [flat])
-        no = create("constant.bool", "!torch.bool", [], value=ir.BoolAttr.get(False))
-        self._nv_map[node.output[0]] = create("aten.index_put", str(data.type), [data, chosen, rows, no])
+        flat = _torch("aten.squeeze.dim", f"!torch.vtensor<[{count}],si64>", [numbers, last])
+        chosen = _torch("prim.ListConstruct", "!torch.list<optional<vtensor>>", [flat])
+        no = _torch("constant.bool", "!torch.bool", [], value=ir.BoolAttr.get(False))
+        self._nv_map[node.output[0]] = _torch("aten.index_put", str(data.type), [data, chosen, rows, no])
+        return True
+
+    def _handle_node_Softplus(self, node: onnx.NodeProto) -> bool:
+        """With a threshold that is a float.
+
+        Where IREE finds the operand to be a constant, it folds the comparison with the threshold; with an integer, as
+        its own import has it, to either answer, by what is in memory.
+        """
+        x = self._nv_map[node.input[0]]
+        scale, threshold = (
+            _torch("constant.float", "!torch.float", [], value=ir.FloatAttr.get_f64(value))
+            for value in (1.0, 20.0)
+        )
+        self._nv_map[node.output[0]] = _torch("aten.softplus", str(x.type), [x, scale, threshold])
         return True
 
     def _handle_node_MaxPool(self, node: onnx.NodeProto) -> bool:
@@ -216,3 +224,10 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
             key = f"{base}.{suffix}"
         self.keys[name] = key
         return key
+
+
+def _torch(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
+    """The result of a new op of the torch dialect."""
+    return ir.Operation.create(
+        f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
+    ).result
