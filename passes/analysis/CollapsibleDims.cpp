@@ -240,9 +240,8 @@ private:
       Value tensor = Value::getFromOpaquePointer(whose);
       if (!tensors.contains(tensor))
         continue;
-      RankedTensorType type = staticTensor(tensor);
       auto [begin, length] = lastRow(tensor);
-      if (begin == second && llvm::alignTo(length, lanes) >= kWasted * length && type.getRank() > 1)
+      if (begin == second && isShort(length))
         return true;
     }
     return false;
@@ -273,8 +272,10 @@ private:
     ArrayRef<int64_t> shape = type.getShape();
     while (!shape.empty() && shape.back() == 1)
       shape = shape.drop_back();
-    return shape.size() > 1 && llvm::alignTo(shape.back(), lanes) >= kWasted * shape.back();
+    return shape.size() > 1 && isShort(shape.back());
   }
+
+  bool isShort(int64_t row) const { return llvm::alignTo(row, lanes) >= kWasted * row; }
 
   void findLoops(linalg::GenericOp op, CollapsibleDims &found) {
     if (isWorthwhile(op.getOperation()))

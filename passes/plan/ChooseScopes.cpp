@@ -128,9 +128,10 @@ private:
     return llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
       const TensorEdge &entry = graph.edges()[edge];
       TensorAccess behind = accessBehind(view, view.inputs[entry.input], entry.producer);
-      return llvm::any_of(behind.map.getResults(), [](AffineExpr index) {
-        return index.getKind() == AffineExprKind::Mod || index.getKind() == AffineExprKind::FloorDiv;
-      });
+      bool repeats = cast<RankedTensorType>(behind.tensor.getType()).getNumElements() < view.domainSize();
+      return repeats && llvm::any_of(behind.map.getResults(), [](AffineExpr index) {
+               return index.getKind() == AffineExprKind::Mod || index.getKind() == AffineExprKind::FloorDiv;
+             });
     });
   }
 

@@ -1,6 +1,6 @@
 #include "passes/codegen/cpu/NestStructure.h"
-#include "passes/plan/Eligibility.h"
 
+#include "passes/plan/Eligibility.h"
 #include "passes/target/LaneBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

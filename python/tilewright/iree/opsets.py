@@ -6,7 +6,7 @@ import onnx
 from onnx import version_converter
 
 _OPSET = 17
-"""The first of whose ops it knows about all. Later opsets change little else, and what they change it knows."""
+"""The first of whose ops it knows about all."""
 
 
 def is_older(model: onnx.ModelProto) -> bool:
