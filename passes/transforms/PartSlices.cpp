@@ -33,12 +33,21 @@ Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> s
   return AllocOp::create(builder, loc, SliceType::get(context(), shape, element, Space::block), IntegerAttr());
 }
 
-template <typename T> SmallVector<T> PartSlices::lanesLast(ArrayRef<T> index, ArrayRef<int64_t> places) {
+static bool feedsContraction(Value tensor) {
+  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+    if (auto connect = dyn_cast<ConnectOp>(user))
+      return feedsContraction(connect.getResult());
+    auto root = dyn_cast<ExprOp>(user);
+    return root && root.getMicroKernel();
+  });
+}
+
+template <typename T> SmallVector<T> PartSlices::lanesLast(Value tensor, ArrayRef<T> index, ArrayRef<int64_t> places) {
   SmallVector<T> inOrder(index);
   auto *lane = llvm::find(places, static_cast<int64_t>(subprogram.getVector()));
-  bool contracts = llvm::any_of(subprogram.getBody().getOps<ExprOp>(),
-                                [](ExprOp root) { return root.getMicroKernel().has_value(); });
-  if (lane != places.end() && !contracts && !subprogram->hasAttr(kThreadsAttr))
+  auto root = tensor.getDefiningOp<ExprOp>();
+  bool meetsContraction = feedsContraction(tensor) || (root && root.getMicroKernel());
+  if (lane != places.end() && !meetsContraction && !subprogram->hasAttr(kThreadsAttr))
     std::rotate(inOrder.begin() + (lane - places.begin()), inOrder.begin() + (lane - places.begin()) + 1,
                 inOrder.end());
   return inOrder;
@@ -52,16 +61,7 @@ SmallVector<int64_t> PartSlices::resultPlaces(ExprOp root, unsigned result) {
 SmallVector<int64_t> PartSlices::tileShape(ExprOp root, unsigned result) {
   SmallVector<int64_t> places = resultPlaces(root, result),
                        shape = llvm::map_to_vector(places, [&](int64_t place) { return place < 0 ? 1 : tiles[place]; });
-  return lanesLast<int64_t>(shape, places);
-}
-
-static bool feedsContraction(Value tensor) {
-  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
-    if (auto connect = dyn_cast<ConnectOp>(user))
-      return feedsContraction(connect.getResult());
-    auto root = dyn_cast<ExprOp>(user);
-    return root && root.getMicroKernel();
-  });
+  return lanesLast<int64_t>(root.getResult(result), shape, places);
 }
 
 static bool followsContraction(ExprOp root) {
@@ -88,7 +88,7 @@ Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
   for (int64_t place : places)
     shape.push_back(tiles[place]);
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
-  return allocate(builder, subprogram.getLoc(), lanesLast<int64_t>(shape, places), element);
+  return allocate(builder, subprogram.getLoc(), lanesLast<int64_t>(access.tensor, shape, places), element);
 }
 
 SmallVector<int64_t> PartSlices::slicePlaces(const SpaceAccess &access) {
@@ -123,7 +123,7 @@ AffineMap PartSlices::stagedIndex(const SpaceAccess &access, const Nest &nest) {
   SmallVector<int64_t> places = slicePlaces(access);
   for (int64_t place : places)
     exprs.push_back(offsetOf(place));
-  return toNest(lanesLast<AffineExpr>(exprs, places), nest);
+  return toNest(lanesLast<AffineExpr>(access.tensor, exprs, places), nest);
 }
 
 AffineMap PartSlices::bufferIndex(Value tensor, AffineMap map, const Nest &nest) {
@@ -132,7 +132,7 @@ AffineMap PartSlices::bufferIndex(Value tensor, AffineMap map, const Nest &nest)
   SmallVector<AffineExpr> exprs;
   for (auto [index, place] : llvm::zip(map.getResults(), places))
     exprs.push_back(place >= 0 && hasOffset(place) ? index - getAffineSymbolExpr(place, context()) : index);
-  return toNest(lanesLast<AffineExpr>(exprs, places), nest);
+  return toNest(lanesLast<AffineExpr>(tensor, exprs, places), nest);
 }
 
 SmallVector<AffineExpr> PartSlices::resultIndex(ExprOp root, unsigned result, bool inBuffer) {
@@ -142,7 +142,7 @@ SmallVector<AffineExpr> PartSlices::resultIndex(ExprOp root, unsigned result, bo
     exprs.push_back(place < 0  ? getAffineConstantExpr(0, context())
                     : inBuffer ? offsetOf(place)
                                : getAffineDimExpr(place, context()));
-  return inBuffer ? lanesLast<AffineExpr>(exprs, places) : exprs;
+  return inBuffer ? lanesLast<AffineExpr>(root.getResult(result), exprs, places) : exprs;
 }
 
 Nest PartSlices::rowsOf(ExprOp root, unsigned result) {

@@ -55,9 +55,10 @@ private:
   /// Where in the space the dims of a result stand, or -1; and those of a staged slice.
   llvm::SmallVector<int64_t> resultPlaces(tile::ExprOp root, unsigned result);
   static llvm::SmallVector<int64_t> slicePlaces(const SpaceAccess &access);
-  /// What stands for each dim of a buffer, in the order in which it lies there: on processors lanes are neighbours, but
-  /// for the tiles of register blocks, which have an order of their own.
-  template <typename T> llvm::SmallVector<T> lanesLast(llvm::ArrayRef<T> index, llvm::ArrayRef<int64_t> places);
+  /// What stands for each dim of the tensor's buffer, in the order in which it lies there: on processors lanes are
+  /// neighbours, but for the tiles of register blocks, which have an order of their own.
+  template <typename T>
+  llvm::SmallVector<T> lanesLast(mlir::Value tensor, llvm::ArrayRef<T> index, llvm::ArrayRef<int64_t> places);
 };
 
 } // namespace tilewright

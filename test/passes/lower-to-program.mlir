@@ -221,6 +221,49 @@ func.func @turned(%q: tensor<3x30x19xf32>, %k: tensor<3x64x19xf32>) -> tensor<3x
 
 // -----
 
+// Behind a contraction, too, lanes are neighbours in buffers that no register block writes or reads.
+// CHECK-LABEL: tile.program @pooled
+// CHECK: tile.alloc : <8x16xf32, block>
+// CHECK: %[[P:.*]] = tile.alloc : <4x16xf32, block>
+// CHECK: tile.compute {{.*}}micro_kernel = "fma"
+// CHECK: tile.compute [16, 4, 2] {{.*}} vector 0 reduce [2] into(%[[P]] : !tile.slice<4x16xf32, block>)
+// CHECK: tile.load %[[P]] at #{{.*}} : <4x16xf32, block>
+#pairs = affine_map<(h, r, j) -> (h * 2 + r, j)>
+#ofPairs = affine_map<(h, r, j) -> (j, h)>
+#both = affine_map<(j, h) -> (j, h)>
+func.func @pooled(%x: tensor<8x19xf32>, %w: tensor<19x16xf32>) -> tensor<16x4xf32> {
+  %r = tile.subprogram "pooled" (%x, %w) extents [8, 19, 16, 4, 2] tiles [8, 19, 16, 4, 2] grid [2] vector 2 workgroups 1
+      : (tensor<8x19xf32>, tensor<19x16xf32>) -> tensor<16x4xf32> {
+  ^bb0(%a: tensor<8x19xf32>, %b: tensor<19x16xf32>):
+    %m = tile.expr domain [8, 16, 19] reduce [2] (%a, %b) maps [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>]
+        guards [unit, unit] into [affine_map<(i, j, k) -> (i, j)>] inits [0.0 : f32] dims [0, 2, 1] {micro_kernel = "fma"}
+        : (tensor<8x19xf32>, tensor<19x16xf32>) -> tensor<8x16xf32> {
+    ^bb0(%u: f32, %v: f32, %acc: f32):
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %mc = tile.connect %m <block> : tensor<8x16xf32>
+    %p = tile.expr domain [4, 2, 16] reduce [1] (%mc) maps [#pairs] guards [unit] into [#ofPairs] inits [0xFF800000 : f32]
+        dims [3, 4, 2] : (tensor<8x16xf32>) -> tensor<16x4xf32> {
+    ^bb0(%v: f32, %acc: f32):
+      %n = arith.maximumf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    %pc = tile.connect %p <block> : tensor<16x4xf32>
+    %e = tile.expr domain [16, 4] reduce [] (%pc) maps [#both] guards [unit] into [#both] inits [] dims [2, 3]
+        : (tensor<16x4xf32>) -> tensor<16x4xf32> {
+    ^bb0(%v: f32):
+      %n = math.exp %v : f32
+      tile.yield %n : f32
+    }
+    tile.yield %e : tensor<16x4xf32>
+  }
+  return %r : tensor<16x4xf32>
+}
+
+// -----
+
 // A module without subprograms stays as it is.
 // CHECK-LABEL: func.func @leaves_alone
 // CHECK-NEXT: return
