@@ -224,6 +224,26 @@ def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
         tilewright.compile(model)
 
 
+@pytest.mark.parametrize(
+    ("op", "axis"),
+    [("Softmax", 2), ("LogSoftmax", -3), ("ReduceSum", 99), ("ReduceMax", -(2**63)), ("Split", 2)],
+)
+def test_an_axis_that_an_operand_does_not_have_is_refused(op: str, axis: int) -> None:
+    """IREE does not end at the first two, and reduces along no axis for the others."""
+    inputs, axes = ["x"], {}
+    attributes: dict[str, Any] = {}
+    if op == "ReduceSum":
+        inputs, axes = ["x", "axes"], {"axes": np.array([axis])}
+    else:
+        attributes = {"axes": [axis]} if op == "ReduceMax" else {"axis": axis}
+    node = helper.make_node(op, inputs, ["y"], name="the_node", **attributes)
+    model = make_model([node], [value("x", [3, 5])], [value("y", [3, 5])], axes, opset=17)
+    with pytest.raises(
+        tilewright.ModelError, match=rf"'the_node': {op} along axis {axis} of an operand that has 2"
+    ):
+        tilewright.compile(model, threads=1)
+
+
 def test_functions_that_grow_without_end_are_refused() -> None:
     """Each calls the one before twice: some hundred bytes for each doubling of the memory."""
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
