@@ -103,6 +103,9 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   StageTransposesOptions stage;
   stage.target = options.target;
   kernels.addNestedPass<tile::ProgramOp>(createStageTransposes(stage));
+  WidenBuffersOptions widen;
+  widen.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createWidenBuffers(widen));
   kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   MakeVariantsOptions variants;

@@ -286,6 +286,30 @@ def test_rotary_embedding() -> None:
     run_beside_onnx(node, {"x": normal(2, 3, 11, 16), "positions": positions}, tables)
 
 
+@pytest.mark.parametrize("op, attributes", [("Swish", {}), ("Swish", {"alpha": 1.7}), ("SwiGLU", {})])
+def test_activations_that_are_functions(op: str, attributes: dict[str, float]) -> None:
+    """Also with the default of what is left out."""
+    inputs = {name: normal(5, 12) for name in ("x", "gate")[: 1 + (op == "SwiGLU")]}
+    node = helper.make_node(op, list(inputs), ["y"], **attributes)
+    model = one_graph([node], inputs, {}, (TensorProto.FLOAT, (5, 12)), opset=28)
+    sigmoid = 1 / (1 + np.exp(-attributes.get("alpha", 1.0) * inputs["x"].astype(np.float64)))
+    expected = inputs["x"] * sigmoid * inputs.get("gate", 1)
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(*inputs.values())[0], expected, rtol=1e-5)
+
+
+def test_a_function_without_an_input_in_the_middle() -> None:
+    """The convolution of what was before and what comes, without a bias."""
+    inputs = {"x": normal(2, 3, 9), "w": normal(3, 1, 4), "": normal(1), "past": normal(2, 3, 3)}
+    node = helper.make_node("CausalConvWithState", list(inputs), ["y", "next"])
+    del inputs[""]
+    model = one_graph([node], inputs, {}, (TensorProto.FLOAT, (2, 3, 9)), opset=28)
+    padded = np.concatenate([inputs["past"], inputs["x"]], axis=2).astype(np.float64)
+    expected = sum(inputs["w"][:, 0, i, None] * padded[:, :, i : i + 9] for i in range(4))
+    np.testing.assert_allclose(
+        tilewright.compile(model, threads=1)(*inputs.values())[0], expected, rtol=1e-5, atol=1e-5
+    )
+
+
 def test_rms_normalization() -> None:
     node = helper.make_node("RMSNormalization", ["x", "scale"], ["y"], axis=-1)
     run_beside_onnx(node, {"x": normal(5, 77)}, {"scale": normal(77)})

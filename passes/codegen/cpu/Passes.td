@@ -24,6 +24,19 @@ def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::Program
     Statistic<"grouped", "grouped", "buffers that have the terms of a step side by side">];
 }
 
+def WidenBuffers : Pass<"tile-widen-buffers", "::tilewright::tile::ProgramOp"> {
+  let summary = "Keep buffers of bf16 and f16 in f32, so that nests need not convert what they read";
+  let description = [{
+    Arrives: tile programs. Leaves: a buffer that nests read for arithmetic in f32
+    has elements of f32, converted by what writes it; every rounding stays. Left
+    alone: what micro kernels read, what is summed up in the buffer, copies that
+    turn a tile, and what would make the workgroup's buffers larger than L1.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
+  let statistics = [Statistic<"widenedBuffers", "widened", "buffers">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def MakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
   let summary = "Make one program per instruction set of each tile program";
   let description = [{

@@ -204,29 +204,6 @@ static Value placeOf(OpBuilder &builder, AllocOp alloc, const IRMapping &values)
   return arith::AddIOp::create(builder, loc, place, shift);
 }
 
-/// A move as a loop nest: there is one way to copy.
-static ComputeOp copyNest(MoveOp move) {
-  OpBuilder builder(move);
-  SliceType type = move.getSource().getType();
-  int64_t rank = type.getRank();
-  auto *body = new Block();
-  OpBuilder inside(move.getContext());
-  inside.setInsertionPointToEnd(body);
-  SmallVector<AffineExpr> dims;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    dims.push_back(builder.getAffineDimExpr(dim));
-  auto map = AffineMap::get(rank, rank, dims, builder.getContext());
-  Value value = LoadOp::create(inside, move.getLoc(), type.getElementType(), move.getSource(), map, IntegerSetAttr());
-  StoreOp::create(inside, move.getLoc(), value, move.getTarget(), map);
-  YieldOp::create(inside, move.getLoc(), ValueRange());
-  auto compute =
-      ComputeOp::create(builder, move.getLoc(), ValueRange(), ValueRange(), type.getShape(), type.getShape(),
-                        ArrayRef<int64_t>(), ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
-                        builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
-  compute.getBody().push_back(body);
-  return compute;
-}
-
 void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &values) {
   Location loc = op.getLoc();
   if (auto alloc = dyn_cast<AllocOp>(op)) {

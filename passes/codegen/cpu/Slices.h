@@ -19,6 +19,10 @@ std::optional<int64_t> strideAlong(mlir::AffineMap map, llvm::ArrayRef<int64_t> 
 /// The dim that the innermost index of a dense slice advances by one with, if no other index depends on it; or -1.
 int64_t innermostDim(tile::SliceType type, mlir::AffineMap map);
 
+/// A move as a loop nest before it: there is one way to copy. Elements become what the target has, which is as wide or
+/// wider.
+tile::ComputeOp copyNest(tile::MoveOp move);
+
 } // namespace tilewright
 
 #endif

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import onnx
-from onnx import helper, inliner
+from onnx import defs, helper, inliner
 
 from tilewright.errors import ModelError
 
@@ -20,10 +20,13 @@ _MOST_NODES = 1_000_000
 _UNKNOWN = [
     "AffineGrid",
     "Attention",
+    "CausalConvWithState",
     "NegativeLogLikelihoodLoss",
     "RMSNormalization",
     "RotaryEmbedding",
     "SoftmaxCrossEntropyLoss",
+    "SwiGLU",
+    "Swish",
 ]
 
 
@@ -69,8 +72,13 @@ def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[_Name]:
 
 def spell_out_functions(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
-    if not any(node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx") for node in model.graph.node):
+    unknown = [
+        node for node in model.graph.node if node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx")
+    ]
+    if not unknown:
         return False
+    for node in unknown:
+        _give_defaults(node, max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
     # The inliner knows no types of weights but those that are declared.
     declared = {value.name for value in [*model.graph.input, *model.graph.value_info]}
     model.graph.value_info.extend(
@@ -78,10 +86,20 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
         for t in model.graph.initializer
         if t.name not in declared
     )
+    # Nor of an input that is left out before one that is there.
+    model.graph.value_info.append(helper.make_tensor_value_info("", onnx.TensorProto.UNDEFINED, None))
     chosen = [("", name) for name in _UNKNOWN]
     model.CopyFrom(inliner.inline_selected_functions(model, chosen, inline_schema_functions=True))
     _name_nodes(model)
     return True
+
+
+def _give_defaults(node: onnx.NodeProto, opset: int) -> None:
+    """To the attributes that are left out, which the inliner leaves without a value."""
+    given = {attribute.name for attribute in node.attribute}
+    for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in given and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
 
 
 def _name_nodes(model: onnx.ModelProto) -> None:
