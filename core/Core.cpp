@@ -3,6 +3,7 @@
 
 #include "passes/Pipelines.h"
 #include "passes/plan/Plan.h"
+#include "passes/target/ParseJson.h"
 #include "passes/target/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,7 +17,6 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/JSON.h"
 
 #include <mutex>
 
@@ -160,7 +160,7 @@ std::shared_ptr<NativeModule> NativeModule::clone() {
 
 template <typename T>
 static llvm::Expected<T> parseAs(const std::string &json, llvm::Expected<T> (*read)(const llvm::json::Value &)) {
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
+  llvm::Expected<llvm::json::Value> value = parseJson(json);
   if (!value)
     return value.takeError();
   return read(*value);

@@ -3,6 +3,7 @@
 
 #include "passes/target/KnownTargets.h"
 #include "passes/target/MicroKernelBody.h"
+#include "passes/target/ParseJson.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -320,7 +321,7 @@ Expected<Target> tilewright::lookupTarget(StringRef nameOrPath) {
   auto buffer = MemoryBuffer::getFile(nameOrPath, /*IsText=*/true);
   if (!buffer)
     return fail("target file '" + nameOrPath + "': " + buffer.getError().message());
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = parseJson((*buffer)->getBuffer());
   if (!value)
     return fail("target file '" + nameOrPath + "': " + toString(value.takeError()));
   Expected<Target> target = targetFromJson(*value);

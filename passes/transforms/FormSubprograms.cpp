@@ -11,6 +11,7 @@
 #include "passes/plan/PlanReport.h"
 #include "passes/plan/SettleMicroKernels.h"
 #include "passes/plan/WalkedDim.h"
+#include "passes/target/ParseJson.h"
 #include "passes/transforms/ExprRewriter.h"
 #include "passes/transforms/JsonFile.h"
 #include "passes/transforms/Roundings.h"
@@ -305,7 +306,7 @@ private:
     std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(planIn, &message);
     if (!buffer)
       return op->emitError(message);
-    llvm::Expected<llvm::json::Value> value = llvm::json::parse(buffer->getBuffer());
+    llvm::Expected<llvm::json::Value> value = parseJson(buffer->getBuffer());
     if (!value)
       return op->emitError("plan '") << planIn << "': " << llvm::toString(value.takeError());
     llvm::Expected<Plan> plan = planFromJson(*value);

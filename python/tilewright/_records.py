@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import typing
 from collections.abc import Mapping
@@ -13,6 +14,14 @@ Record = TypeVar("Record")
 
 class RecordError(ValueError):
     """JSON that does not fit a record; the message names the member."""
+
+
+def parse_json(text: str) -> Any:
+    """What a file says that anybody may have written; a ValueError also where it nests without end."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("values nest too deeply") from None
 
 
 def to_json(value: Any) -> Any:

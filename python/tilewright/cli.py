@@ -178,7 +178,7 @@ def compile_command(
     help=".npy per input, in order, or one .npz. Default: random.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Save the outputs to this .npz.")
-@click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
 )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -21,8 +19,22 @@ def random_inputs(
     A mask is an input with "mask" in its name; the first entry of its last axis is 1, so that no row is empty.
     `dims` sizes the named dims; others that are only known at run time are 1.
     """
+    named = {dim for spec in signature.inputs for dim in spec.shape if isinstance(dim, str)}
+    if unknown := sorted(set(dims or {}) - named):
+        raise InputError(f"no dim is called '{unknown[0]}'; there are: {', '.join(sorted(named)) or 'none'}")
     rng = np.random.default_rng(seed)
-    return [_random(spec, rng, dims or {}) for spec in signature.inputs]
+    return [_checked_random(spec, rng, dims or {}) for spec in signature.inputs]
+
+
+def _checked_random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[str, int]) -> Array:
+    try:
+        return _random(spec, rng, dims)
+    except (MemoryError, ValueError) as error:
+        raise InputError(
+            f"no random input can be made: {error}",
+            where=f"input '{spec.name}'",
+            hint="make its dims smaller",
+        ) from None
 
 
 def _random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[str, int]) -> Array:
@@ -62,5 +74,5 @@ def _read(path: Path) -> Array | dict[str, Array]:
         )
     except FileNotFoundError:
         raise InputError("no such file", where=str(path)) from None
-    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
+    except Exception as error:  # of a dozen kinds, by what is damaged; MemoryError where a header lies
         raise InputError(f"not a .npy or .npz file, or a damaged one ({error})", where=str(path)) from None

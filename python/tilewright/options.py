@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError, TuningError
-from tilewright.threads import Threads, thread_choices
+from tilewright.threads import MOST_THREADS, Threads, thread_choices
 from tilewright.tuning.location import default_path
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         choices = thread_choices(self.threads if self.threads is not None else 1)
-        if not choices or not 1 <= choices[0] <= choices[-1] <= 64:
+        if not choices or not 1 <= choices[0] <= choices[-1] <= MOST_THREADS:
             raise CompileError(
-                f"threads={self.threads} is not possible", hint="IREE's CPU runtime takes 1 to 64 threads"
+                f"threads={self.threads} is not possible",
+                hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
             )
         if self.tuning is not None and self.tuning != default_path() and not self.tuning.is_file():
             raise TuningError("no such file", where=str(self.tuning), hint="`tilewright tune` makes one")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright._records import RecordError, from_json, to_json
+from tilewright._records import RecordError, from_json, parse_json, to_json
 from tilewright.errors import OutputError, PlanError
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Plan:
     def load(path: str | os.PathLike[str]) -> Plan:
         """Reads a file that `save`, `--plan-out` or `tilewright-opt` wrote."""
         try:
-            data = json.loads(Path(path).read_text())
+            data = parse_json(Path(path).read_text())
         except OSError as error:
             raise PlanError(f"cannot be read ({error.strerror})", where=os.fspath(path)) from None
         except ValueError as error:

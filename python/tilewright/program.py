@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from tilewright._records import parse_json
 from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
@@ -28,6 +29,7 @@ from tilewright.report import Kernel, Report
 from tilewright.runtime import BoundCall, Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
 from tilewright.state import Steps
+from tilewright.threads import MOST_THREADS
 
 _FORMAT = 1
 
@@ -270,6 +272,11 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     module = Path(path)
     if not module.is_file():
         raise ProgramError("no such file", where=str(module), hint="give the path of a .vmfb")
+    if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+        raise ProgramError(
+            f"threads={threads!r} is not possible",
+            hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
+        )
     described = _read_description(module)
     if described is None:
         return _load_bare(module, threads=threads or 1)
@@ -309,20 +316,21 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
     if not path.is_file():
         return None
     try:
-        data = json.loads(path.read_text())
+        data = parse_json(path.read_text())
         if data["format"] != _FORMAT:
             raise ProgramError(
                 f"written by another Tilewright (format {data['format']}, this one reads {_FORMAT})",
                 where=str(path),
                 hint="compile the model again",
             )
+        _check_kinds(data)
         metadata = Metadata.from_json(data)
         parameters = {
             scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()
         }
         sizes = {module.with_name(Path(p["file"]).name): int(p["bytes"]) for p in data["parameters"].values()}
         digest = data["module_sha256"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ProgramError(
             f"malformed description: {error!r}", where=str(path), hint="compile the model again"
         ) from None
@@ -339,6 +347,26 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
                 where=str(weights),
             )
     return metadata, parameters
+
+
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("target", "device", "capability", "features", "entry"), str),
+    **dict.fromkeys(("resources", "variants", "state", "seconds", "report"), dict),
+    **dict.fromkeys(("notes", "iree_flags"), list),
+    "threads": int,
+}
+"""What loading and running take from a description."""
+
+
+def _check_kinds(data: Mapping[str, Any]) -> None:
+    """Raises `TypeError` and `ValueError` where something is of another kind: JSON may hold anything anywhere."""
+    for name, kind in _KINDS.items():
+        if not isinstance(data.get(name, kind()), kind):
+            raise TypeError(f"{name} is no {kind.__name__}")
+    if not all(isinstance(needed, str) for needed in data.get("variants", {}).values()):
+        raise TypeError("variants are no features")
+    if not 1 <= data["threads"] <= MOST_THREADS:
+        raise ValueError(f"{data['threads']} threads")
 
 
 def _load_bare(module: Path, *, threads: int) -> Program:

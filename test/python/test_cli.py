@@ -179,6 +179,7 @@ def test_doctor_finds_this_installation_well() -> None:
         ("targets", "pdp11"),
         ("run", "{model}", "--input", "missing.npy"),
         ("run", "{model}", "--input", "{model}"),
+        ("run", "{model}", "--dim", "rows=3"),
         ("run", "missing.vmfb", "--compare"),
         ("compile", "{model}", "--target", "pdp11"),
         ("compile", "{model}", "--plan", "missing.json"),
@@ -193,6 +194,19 @@ def test_errors_are_one_line_and_not_zero(model_path: Path, arguments: tuple[str
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("shape", [f"({2**60},)", "(" * 9000])
+def test_an_input_file_whose_header_lies_is_refused(
+    program: tilewright.Program, tmp_path: Path, shape: str
+) -> None:
+    """numpy has errors of many kinds for these, and one of them is that memory is out."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    result = invoke("run", program.save(tmp_path / "a.vmfb"), "--input", path)
+    assert result.exit_code == 1
+    assert "not a .npy or .npz file, or a damaged one" in result.stderr
 
 
 def test_a_compiled_program_is_not_simulated(program: tilewright.Program, tmp_path: Path) -> None:
@@ -267,6 +281,7 @@ def test_bad_usage_is_clicks_own_error() -> None:
     assert invoke("run", "x.onnx", "--dim", "n").exit_code == 2
     assert invoke("compile", "x.onnx", "--parameters", "model").exit_code == 2
     assert invoke("compile", "x.onnx", "--threads", "0").exit_code == 2
+    assert invoke("run", "x.onnx", "--seed", "-1").exit_code == 2
 
 
 def test_named_dims_are_sized(tmp_path: Path) -> None:

@@ -278,6 +278,18 @@ def test_seeds_that_are_no_range_are_refused() -> None:
     assert result.exit_code == 2 and "A:B" in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--target", "vax"], "unknown target 'vax'"),
+        (["--hostile", "2", "--corpus", "no/such"], "no lit tests"),
+    ],
+)
+def test_what_cannot_be_fuzzed_is_one_error(arguments: list[str], reason: str) -> None:
+    result = CliRunner().invoke(cli, ["fuzz", *arguments])
+    assert result.exit_code == 1 and result.output.count("\n") == 1 and reason in result.output
+
+
 def test_a_device_that_is_none_is_refused() -> None:
     result = CliRunner().invoke(cli, ["fuzz", "--device", "h200"])
     assert result.exit_code == 1 and "sim:GPU" in result.output

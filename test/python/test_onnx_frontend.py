@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -128,19 +129,137 @@ def test_truncated_external_data_is_refused(external: Path) -> None:
 
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../secret.bin"])
 def test_external_data_outside_the_folder_is_refused(external: Path, location: str) -> None:
-    model = onnx.load(external, load_external_data=False)
-    for tensor in model.graph.initializer:
-        for entry in tensor.external_data:
-            if entry.key == "location":
-                entry.value = location
-    external.write_bytes(model.SerializeToString())
+    _refer(external, location=location)
     with pytest.raises(tilewright.ModelError, match="outside the model's folder"):
         tilewright.compile(external)
+
+
+def _refer(external: Path, **changed: str) -> None:
+    """Other entries in every reference to external data."""
+    model = onnx.load(external, load_external_data=False)
+    for tensor in model.graph.initializer:
+        kept = [entry for entry in tensor.external_data if entry.key not in changed]
+        del tensor.external_data[:]
+        tensor.external_data.extend(kept)
+        for key, entry in changed.items():
+            tensor.external_data.add(key=key, value=entry)
+    external.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("offset", ["-8", "9223372036854775807", "92233720368547758070"])
+def test_an_offset_that_no_file_has_is_refused(external: Path, offset: str) -> None:
+    _refer(external, offset=offset)
+    with pytest.raises(tilewright.ModelError, match=rf"external data cannot be read.* at {offset}"):
+        tilewright.compile(external)
+
+
+def test_only_a_file_is_external_data(external: Path) -> None:
+    """Nothing is ever read of a pipe that nobody writes to, and of a link that leads to itself."""
+    data = external.parent / "weights.bin"
+    data.unlink()
+    os.mkfifo(data)
+    with pytest.raises(tilewright.ModelError, match=r"'weights\.bin' is no file"):
+        tilewright.compile(external)
+    data.unlink()
+    data.symlink_to(data.name)
+    with pytest.raises(tilewright.ModelError, match="malformed reference"):
+        tilewright.compile(external)
+
+
+def test_external_data_is_found_from_attributes_and_branches(tmp_path: Path) -> None:
+    """Constants keep theirs in an attribute, and branches have weights of their own."""
+
+    def outside(name: str, offset: int) -> onnx.TensorProto:
+        tensor = onnx.TensorProto(name=name, dims=[3], data_type=TensorProto.FLOAT)
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="weights.bin")
+        tensor.external_data.add(key="offset", value=str(offset))
+        return tensor
+
+    def branch(op: str, offset: int) -> onnx.GraphProto:
+        node = helper.make_node(op, ["k", "w"], ["z"])
+        return helper.make_graph([node], op, [], [value("z", [3])], [outside("w", offset)])
+
+    np.arange(9, dtype=np.float32).tofile(tmp_path / "weights.bin")
+    constant = helper.make_node("Constant", [], ["k"], value=outside("k", 24))
+    branches = {"then_branch": branch("Add", 0), "else_branch": branch("Mul", 12)}
+    choice = helper.make_node("If", ["c"], ["y"], **branches)
+    inputs, outputs = [value("c", [], TensorProto.BOOL)], [value("y", [3])]
+    graph = helper.make_graph([constant, choice], "branches", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    program = tilewright.compile(tmp_path / "model.onnx", threads=1)
+    np.testing.assert_array_equal(program(np.array(True))[0], [6, 8, 10])
+    np.testing.assert_array_equal(program(np.array(False))[0], [18, 28, 40])
+
+
+def test_missing_external_data_of_half_bytes_is_named(tmp_path: Path) -> None:
+    """ONNX's own reader, which unpacks them, has errors of its own."""
+    model = adding({"w": np.zeros(SIZE, np.float32)})
+    [tensor] = model.graph.initializer
+    tensor.CopyFrom(onnx.TensorProto(name="w", dims=[SIZE], data_type=onnx.TensorProto.INT4))
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(tilewright.ModelError, match=r"'weights\.bin' is missing"):
+        tilewright.compile(tmp_path / "model.onnx")
+
+
+def test_weights_of_no_type_or_shape_are_named() -> None:
+    model = adding({"w": np.zeros(SIZE, np.float32)})
+    tensor = model.graph.initializer[0]
+    tensor.dims[:] = [-SIZE, -1]
+    with pytest.raises(
+        tilewright.ModelError, match=rf"initializer 'w': its dims \[-{SIZE}, -1\] are no shape"
+    ):
+        tilewright.compile(model)
+    tensor.data_type = 99
+    with pytest.raises(tilewright.ModelError, match="initializer 'w': its data type 99 is none of ONNX's"):
+        tilewright.compile(model)
 
 
 def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
     model = onnx.load(external, load_external_data=False)
     with pytest.raises(tilewright.ModelError, match=r"onnx\.load"):
+        tilewright.compile(model)
+
+
+@pytest.mark.parametrize(
+    ("op", "axis"),
+    [("Softmax", 2), ("LogSoftmax", -3), ("ReduceSum", 99), ("ReduceMax", -(2**63)), ("Split", 2)],
+)
+def test_an_axis_that_an_operand_does_not_have_is_refused(op: str, axis: int) -> None:
+    """IREE does not end at the first two, and reduces along no axis for the others."""
+    inputs, axes = ["x"], {}
+    attributes: dict[str, Any] = {}
+    if op == "ReduceSum":
+        inputs, axes = ["x", "axes"], {"axes": np.array([axis])}
+    else:
+        attributes = {"axes": [axis]} if op == "ReduceMax" else {"axis": axis}
+    node = helper.make_node(op, inputs, ["y"], name="the_node", **attributes)
+    model = make_model([node], [value("x", [3, 5])], [value("y", [3, 5])], axes, opset=17)
+    with pytest.raises(
+        tilewright.ModelError, match=rf"'the_node': {op} along axis {axis} of an operand that has 2"
+    ):
+        tilewright.compile(model, threads=1)
+
+
+def test_functions_that_grow_without_end_are_refused() -> None:
+    """Each calls the one before twice: some hundred bytes for each doubling of the memory."""
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+    functions = [
+        helper.make_function("own", "f0", ["x"], ["y"], [helper.make_node("Relu", ["x"], ["y"])], opsets[:1])
+    ]
+    for level in range(1, 50):
+        calls = [
+            helper.make_node(f"f{level - 1}", ["x"], ["t"], domain="own"),
+            helper.make_node(f"f{level - 1}", ["t"], ["y"], domain="own"),
+        ]
+        functions.append(helper.make_function("own", f"f{level}", ["x"], ["y"], calls, opsets))
+    node = helper.make_node("f49", ["x"], ["y"], domain="own")
+    graph = helper.make_graph([node], "g", [value("x", [3])], [value("y", [3])])
+    model = helper.make_model(graph, functions=functions, opset_imports=opsets, ir_version=9)
+    with pytest.raises(tilewright.ModelError, match=r"function 'own\.f49': its functions are 6e\+14 nodes"):
         tilewright.compile(model)
 
 

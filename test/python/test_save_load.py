@@ -54,6 +54,12 @@ def test_threads_can_be_chosen_at_load(saved: Path, x: Array, expected: list[Arr
     np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("threads", [0, -1, 65, "two"])
+def test_threads_that_cannot_be_are_refused(saved: Path, threads: Any) -> None:
+    with pytest.raises(tilewright.ProgramError, match="is not possible; IREE's CPU runtime takes 1 to 64"):
+        tilewright.load(saved, threads=threads)
+
+
 def test_the_caller_keeps_its_place_with_the_scheduler(saved: Path, x: Array) -> None:
     before = os.sched_getscheduler(0)
     program = tilewright.load(saved, threads=2)
@@ -177,12 +183,22 @@ def test_a_truncated_module_without_description_is_refused(saved: Path, kept: fl
         ("inputs", None),
         ("module_sha256", None),
         ("report", {"kernels": [1]}),
+        ("threads", 10**9),
+        ("threads", [2]),
+        ("capability", 80),
+        ("variants", {"x86-64-avx2": 1}),
     ],
 )
 def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> None:
     path = saved.with_suffix(".json")
     path.write_text(json.dumps({**json.loads(path.read_text()), member: new}))
     with pytest.raises(tilewright.ProgramError):
+        tilewright.load(saved)
+
+
+def test_a_description_that_nests_without_end_is_refused(saved: Path) -> None:
+    saved.with_suffix(".json").write_text("[" * 100_000)
+    with pytest.raises(tilewright.ProgramError, match="malformed description"):
         tilewright.load(saved)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -318,9 +319,17 @@ def _bad_row(path: Path) -> None:
         raw.execute("UPDATE decisions SET plan = '{'")
 
 
+def _row_of_other_kinds(path: Path) -> None:
+    with Database(path) as kept:
+        kept.keep_decision(_decision())
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE decisions SET seconds = 'quick', measured_at = x'ff'")
+
+
 def _newer(path: Path) -> None:
     Database(path).close()
-    with sqlite3.connect(path) as raw:
+    # Else it is closed, and its log goes, whenever Python collects it.
+    with contextlib.closing(sqlite3.connect(path)) as raw:
         raw.execute("PRAGMA user_version = 99")
 
 
@@ -373,7 +382,7 @@ def test_compilation_goes_on_without_a_plan_that_does_not_fit(
     assert program.kernels[0].measured == ()
 
 
-@pytest.mark.parametrize("make", [_damaged, _bad_row])
+@pytest.mark.parametrize("make", [_damaged, _bad_row, _row_of_other_kinds])
 def test_damage_is_found(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "db")
     with pytest.raises(tilewright.TuningError, match="is damaged"), Database(tmp_path / "db") as kept:

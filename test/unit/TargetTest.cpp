@@ -1,4 +1,5 @@
 // Targets: the table is complete and sane, files override single fields, errors name the field.
+#include "passes/target/ParseJson.h"
 #include "passes/target/Target.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -125,5 +126,20 @@ TEST(Target, lookup_says_what_was_wrong_with_a_name_or_file) {
   std::string message = llvm::toString(lookupTarget(path).takeError());
   EXPECT_NE(message.find("cores: expected an integer"), std::string::npos) << message;
   llvm::sys::fs::remove(path);
+}
+
+/// LLVM's parser alone would overflow the stack.
+TEST(Target, json_that_nests_without_end_is_refused) {
+  for (std::string bracket : {"[", "{\"a\":"}) {
+    std::string text;
+    for (int i = 0; i < 200000; ++i)
+      text += bracket;
+    EXPECT_EQ(llvm::toString(parseJson(text).takeError()), "values nest more than 64 deep");
+  }
+  // Brackets in strings do not count, and those that are closed are no depth.
+  std::string flat = R"(["\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[")";
+  for (int i = 0; i < 100; ++i)
+    flat += ", [{}]";
+  EXPECT_TRUE(static_cast<bool>(parseJson(flat + "]")));
 }
 } // namespace

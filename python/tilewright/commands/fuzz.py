@@ -48,6 +48,7 @@ def fuzz(
 ) -> None:
     """Hold random models to float64, and the front end to clean errors on broken ones."""
     from tilewright.simulated import simulated_target
+    from tilewright.targets import resolve_targets
 
     try:
         from tilewright.fuzz import command
@@ -59,6 +60,8 @@ def fuzz(
     if device is not None:
         simulated_target(device)
         target = device
+    else:
+        resolve_targets(target, threads=1)
     first, end = _range(seeds)
     if replay is not None:
         command.replay(replay, seed=first, target=target, say=click.echo)

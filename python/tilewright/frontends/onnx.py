@@ -6,7 +6,8 @@ first, so that the checker, shape inference and the importer see a small model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,17 @@ def _strip(
             copy.CopyFrom(node)
             # A node's name becomes its location, which is what messages and explain() show.
             copy.name = node.name or next(filter(None, node.output), node.op_type)
+            for tensor in _held_tensors(copy):
+                if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                    array = _weights(tensor, base=base, name=name)
+                    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
             continue
         tensor = onnx.TensorProto()
         tensor.CopyFrom(constant)
         tensor.name = node.output[0]
         tensors.append(tensor)
     for tensor in tensors:
+        _check(tensor, where=f"{name}, initializer '{tensor.name}'")
         if _is_large(tensor):
             large.append(tensor)
             stripped.graph.initializer.append(
@@ -106,6 +112,18 @@ def _strip(
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
     flatten_scatters(stripped)
     return stripped, large
+
+
+def _held_tensors(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
+    """Those of its attributes and of the graphs in them."""
+    for attribute in node.attribute:
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            yield from graph.initializer
+            for inner in graph.node:
+                yield from _held_tensors(inner)
 
 
 def _copy_fields(source: Any, target: Any, *, leave: tuple[str, ...]) -> None:
@@ -128,6 +146,20 @@ def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
         if attribute.name == "value" and _is_large(attribute.t):
             return attribute.t  # type: ignore[no-any-return]
     return None
+
+
+_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
+
+
+def _check(tensor: onnx.TensorProto, *, where: str) -> None:
+    """The checker never sees what is taken out."""
+    if tensor.data_type not in _TYPES:
+        problem = f"its data type {tensor.data_type} is none of ONNX's"
+    elif min(tensor.dims, default=0) < 0:
+        problem = f"its dims {list(tensor.dims)} are no shape"
+    else:
+        return
+    raise ModelError(problem, where=where, hint="export the model again")
 
 
 # Several elements share a byte, in ways that differ between ONNX, numpy and IREE: these stay constants.
@@ -166,26 +198,37 @@ def _weights(tensor: onnx.TensorProto, *, base: Path | None, name: str) -> Array
 def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Array:
     """Maps the file instead of reading it, so that a model may be larger than memory."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     shape = tuple(tensor.dims)
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     try:
         path = (base / entries["location"]).resolve()
         offset = int(entries.get("offset", "0"))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RuntimeError):  # the last of links that lead in a circle
         raise ModelError("malformed reference to external data", where=where) from None
     if not path.is_relative_to(base.resolve()):
         raise ModelError(
             f"its external data '{entries['location']}' is outside the model's folder", where=where
         )
     try:
+        if not path.is_file():
+            raise ModelError(
+                f"its external data file '{path.name}' is {'no file' if path.exists() else 'missing'}",
+                where=where,
+                hint="put it beside the model",
+            )
         if tensor.data_type in _PACKED:
             return np.asarray(numpy_helper.to_array(tensor, str(base)))
+        held, needed = path.stat().st_size, math.prod(shape) * dtype.itemsize
+        # In Python's numbers, which do not overflow as those of np.memmap do.
+        if min(offset, *shape, 0) < 0 or offset + needed > held:
+            raise ModelError(
+                f"its external data cannot be read: {needed} bytes at {offset} are not in the {held} of '{path.name}'",
+                where=where,
+            )
+        if not needed:
+            return np.empty(shape, dtype)
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
-    except FileNotFoundError:
-        raise ModelError(
-            f"its external data file '{path.name}' is missing", where=where, hint="put it beside the model"
-        ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(f"its external data cannot be read: {error}", where=where) from None
 
 

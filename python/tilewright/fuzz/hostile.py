@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import TilewrightError
+from tilewright.errors import InputError, TilewrightError
 from tilewright.fuzz.drive import drive
-from tilewright.fuzz.hostile_mlir import hostile_text
+from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hostile_onnx import hostile_model
 from tilewright.opt import find_opt
 from tilewright.process import Worker, WorkerDied
@@ -65,6 +65,8 @@ def feed(
     seeds: Sequence[int], *, jobs: int, corpus: Path | None, progress: Callable[[Case], None]
 ) -> list[Case]:
     """ONNX for even seeds; MLIR for odd ones, or for none where there is no folder of tests to change."""
+    if corpus is not None and not samples(corpus):
+        raise InputError("no lit tests are in it", where=str(corpus), hint="name the folder of ours, test")
     cases: list[Case] = []
 
     def done(case: Case) -> None:

@@ -183,9 +183,15 @@ def _shape_operand(model: ModelProto, rng: np.random.Generator) -> None:
     shape = [_a_size(rng) for _ in range(int(rng.choice([1, 3, 20])))]
     model.graph.initializer.append(helper.make_tensor("shape", TensorProto.INT64, [len(shape)], shape))
     op = str(rng.choice(["Reshape", "Expand", "Tile", "ConstantOfShape"]))
-    operands = ["shape"] if op == "ConstantOfShape" else [model.graph.input[0].name, "shape"]
+    first = model.graph.input[0]
+    operands = ["shape"] if op == "ConstantOfShape" else [first.name, "shape"]
     model.graph.node.append(helper.make_node(op, operands, ["extra"]))
-    model.graph.output.append(helper.make_empty_tensor_value_info("extra"))
+    dtype = TensorProto.FLOAT if op == "ConstantOfShape" else first.type.tensor_type.elem_type
+    rank = len(first.type.tensor_type.shape.dim)
+    ranks = {"Tile": rank, "Expand": max(rank, len(shape))}
+    # What has no type and rank of its own is refused before anybody looks at the operand.
+    unknown = [None] * ranks.get(op, len(shape))
+    model.graph.output.append(helper.make_tensor_value_info("extra", dtype, unknown))
 
 
 def _deep_nesting(model: ModelProto, rng: np.random.Generator) -> None:
@@ -208,7 +214,8 @@ def _long_chain(model: ModelProto, rng: np.random.Generator) -> None:
     for link in range(int(rng.integers(1, _CHAIN))):
         model.graph.node.append(helper.make_node(op, [last], [f"link{link}"]))
         last = f"link{link}"
-    model.graph.output.append(helper.make_empty_tensor_value_info(last))
+    model.graph.output.append(model.graph.input[0])
+    model.graph.output[-1].name = last
 
 
 def _without_graph(model: ModelProto, rng: np.random.Generator) -> None:

@@ -5,8 +5,17 @@ Of the losses it knows some: not those of more than one number for each sample, 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+
 import onnx
 from onnx import defs, helper, inliner
+
+from tilewright.errors import ModelError
+
+_MOST_NODES = 1_000_000
+"""Of a model with its functions spelled out: some tens of them that call each other twice are more than any memory."""
 
 _UNKNOWN = [
     "AffineGrid",
@@ -24,8 +33,41 @@ _UNKNOWN = [
 def inline_functions(model: onnx.ModelProto) -> None:
     """The functions that a model brings along, in place; types need not be known."""
     if model.functions:
+        _check_size(model)
         model.CopyFrom(inliner.inline_local_functions(model, convert_version=True))
         _name_nodes(model)
+
+
+_Name = tuple[str, str, str]
+
+
+def _check_size(model: onnx.ModelProto) -> None:
+    """Raises for a model that would not end to grow. Of functions that call themselves the inliner tells."""
+    calls = {(f.domain, f.name, f.overload): Counter(_called(f.node)) for f in model.functions}
+    nodes: dict[_Name, int] = {}
+    try:
+        for name in TopologicalSorter(
+            {caller: set(called) for caller, called in calls.items()}
+        ).static_order():
+            nodes[name] = sum(count * nodes[called] for called, count in calls.get(name, {}).items()) or 1
+    except CycleError:
+        return
+    if (all_nodes := sum(nodes.get(name, 1) for name in _called(model.graph.node))) > _MOST_NODES:
+        largest = max(nodes, key=lambda name: nodes[name])
+        raise ModelError(
+            f"its functions are {all_nodes:.0g} nodes when spelled out, more than {_MOST_NODES}",
+            where=f"function '{largest[0]}.{largest[1]}'",
+            hint="call them fewer times",
+        )
+
+
+def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[_Name]:
+    """What each node is, those of their graphs included; ops are functions of one node."""
+    for node in nodes:
+        yield node.domain, node.op_type, node.overload
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _called(graph.node)
 
 
 def spell_out_functions(model: onnx.ModelProto) -> bool:

@@ -18,6 +18,7 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 
 from tilewright.errors import ModelError
 from tilewright.frontends.scatters import ROWS_IN_BOUNDS
+from tilewright.iree.axes import check_axes
 from tilewright.iree.functions import inline_functions, spell_out_functions
 from tilewright.iree.miscomputed import spell_out_miscomputed
 from tilewright.iree.opsets import is_older, raise_opset
@@ -51,6 +52,7 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
         _raise_opset(model)
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
+    check_axes(model)
     if spell_out_functions(model):
         _infer_shapes(model, taken_out)
     while fold_shapes(model):

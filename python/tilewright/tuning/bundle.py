@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tilewright
+from tilewright._records import parse_json
 from tilewright.errors import OutputError, PassError, TuningError
 from tilewright.frontends import Model
 from tilewright.options import NumericsMode
@@ -121,7 +122,7 @@ def _compile(
 def take_results(path: Path, database: Database) -> int:
     """Decides by what `on_gpu` wrote; of two decisions for one subprogram the later stays. Gives how many came."""
     try:
-        results = json.loads(path.read_text())
+        results = parse_json(path.read_text())
         if results["format"] != FORMAT:
             raise TuningError("of another Tilewright", where=str(path), hint="make the bundle again")
         decisions = []

@@ -10,11 +10,13 @@ import contextlib
 import json
 import sqlite3
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
+from tilewright._records import parse_json
 from tilewright.errors import PlanError, TuningError
 from tilewright.outputs import refuse_special
 from tilewright.plan import Plan
@@ -54,6 +56,14 @@ class Decision(Measured):
 
 
 _COLUMNS = list(Decision.__dataclass_fields__)
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(_COLUMNS, str),
+    **dict.fromkeys(("seconds", "unmeasured_seconds", "ratio", "ratio_low", "ratio_high"), float),
+    "unfused_seconds": (float, NoneType),
+    "candidates": int,
+}
+"""What SQLite has in a row that we wrote; it would hold anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,8 +257,11 @@ def _is_read_only(error: sqlite3.OperationalError) -> bool:
 
 def _decision(row: Sequence[Any]) -> Decision:
     values = dict(zip(_COLUMNS, row, strict=True))
+    for name, value in values.items():
+        if not isinstance(value, _KINDS[name]):
+            raise sqlite3.DatabaseError(f"{name} of {values['name']} is {value!r}")
     try:
-        plan = Plan.from_json(json.loads(values["plan"]))
+        plan = Plan.from_json(parse_json(values["plan"]))
     except (ValueError, PlanError) as error:
         raise sqlite3.DatabaseError(f"the plan of {values['name']}: {error}") from None
     return Decision(**{**values, "plan": plan})

@@ -1,0 +1,55 @@
+"""Axes that operands do not have.
+
+ONNX's checker does not look at them; IREE does not end at that of a Softmax, dies of that of a LayerNormalization, and
+reduces along none where there is no such axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import helper, numpy_helper
+
+from tilewright.errors import ModelError
+
+_WITH_AXIS = frozenset(
+    (
+        *("ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization"),
+        *("LogSoftmax", "LpNormalization", "ScatterElements", "Softmax", "Split", "TopK"),
+    )
+)
+"""Ops whose attribute `axis` is one of the first operand's."""
+
+
+def check_axes(model: onnx.ModelProto) -> None:
+    """Raises `ModelError` for the first; types must be inferred. Of what a branch or a body has nothing is said."""
+    graph = model.graph
+    ranks = {t.name: len(t.dims) for t in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        if value.type.tensor_type.HasField("shape"):
+            ranks[value.name] = len(value.type.tensor_type.shape.dim)
+    constants = {t.name: t for t in graph.initializer}
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx") or not node.input or not ranks.get(node.input[0]):
+            continue
+        rank = ranks[node.input[0]]
+        for axis in _axes(node, constants):
+            if not -rank <= axis < rank:
+                raise ModelError(
+                    f"{node.op_type} along axis {axis} of an operand that has {rank} dims",
+                    where=f"'{node.name}'",
+                    hint=f"give one from {-rank} to {rank - 1}",
+                )
+
+
+def _axes(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> list[int]:
+    """As far as they are known."""
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name in ("axis", "axes")}
+    if node.op_type in _WITH_AXIS:
+        return [attributes["axis"]] if "axis" in attributes else []
+    if not node.op_type.startswith("Reduce"):
+        return []
+    if len(node.input) > 1 and node.input[1] in constants:
+        return [int(axis) for axis in numpy_helper.to_array(constants[node.input[1]]).flat]
+    return list(attributes.get("axes", ()))
