@@ -22,8 +22,12 @@ BlockReads::BlockReads(const TensorGraph &graph, const IndexSpace &space)
 void BlockReads::collect(const TensorGraph &graph) {
   for (const PartRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
-      if (access.producer >= 0 || tensorBytes(access.tensor) <= kSectorBytes)
+      if (access.producer >= 0)
         continue;
+      if (tensorBytes(access.tensor) <= kSectorBytes) {
+        small.insert(access.tensor);
+        continue;
+      }
       auto known = llvm::find_if(reads, [&](const Read &read) { return read.tensor == access.tensor; });
       if (known == reads.end()) {
         reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()), 0});
@@ -75,7 +79,7 @@ double BlockReads::movedBytes(int64_t cluster) const {
       times /= static_cast<double>(cluster);
     moved += (times - 1) * read.bytes;
   }
-  return moved;
+  return moved + static_cast<double>(small.size()) * (space.numTiles() - 1) * kSectorBytes;
 }
 
 int64_t BlockReads::stagedBytes(int64_t cluster) const {

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_PLAN_BLOCKREADS_H
 
 #include "passes/plan/IndexSpace.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tilewright {
 
@@ -21,7 +22,7 @@ public:
   llvm::ArrayRef<llvm::SmallVector<int64_t>> orders() const { return growth; }
   /// Blocks that read together what all blocks read.
   int64_t cluster(const Target &target) const;
-  /// Of all blocks, each tensor as often as tiles read the same of it, or clusters of so many.
+  /// Of all blocks, each tensor as often as tiles read the same of it, or clusters of so many; a sector at least.
   double movedBytes(int64_t cluster) const;
   /// What several rows of a tile read, or a cluster, is copied to shared memory (tile-stage-tiles).
   int64_t stagedBytes(int64_t cluster) const;
@@ -42,6 +43,7 @@ private:
   const IndexSpace &space;
   double touchedBytes;
   std::vector<Read> reads;
+  llvm::SmallSetVector<mlir::Value, 2> small; ///< tensors in a sector, which each block reads
   llvm::SmallVector<llvm::SmallVector<int64_t>> growth;
 };
 

@@ -51,6 +51,18 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &read
 
 namespace {
 constexpr double kClearly = 0.97; ///< of the time in blocks as they are, for blocks of another size
+/// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
+constexpr int64_t kBesideSums = 56;
+
+/// Of a thread that adds up over a loop: its own sums, and those of others that they are combined with behind it.
+int64_t registersOfSums(const IndexSpace &space, const BlockWork &work) {
+  int64_t narrowest = work.accessBytes, sums = 0;
+  for (Value input : space.inputs)
+    narrowest = std::min(narrowest, tile::elementBytes(cast<RankedTensorType>(input.getType()).getElementType()));
+  for (const NestWork &nest : work.nests)
+    sums = std::max(sums, nest.accumulators * work.accessBytes / narrowest);
+  return sums > 0 ? kBesideSums + 2 * sums : 0;
+}
 
 class GridJoiner {
 public:
@@ -268,8 +280,10 @@ private:
     const TensorExpr &expr = graph.exprs()[part(own).choice.exprs.back()];
     stage.name = llvm::formatv("op {0} ({1})", part(own).choice.exprs.back(), expr.op->getName());
     stage.work = work;
-    // What the proof counts on (countedRegisters), and launch bounds hold the assembler to.
-    stage.work.registers = kUnknownRegisters;
+    // What the proof counts on (countedRegisters), and launch bounds hold the assembler to: fewer blocks where it would
+    // have to spill.
+    stage.work.registers =
+        std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfSums(part(own).space, work)));
     for (auto [i, other] : llvm::enumerate(parts))
       if (other != own && readsResultsOf(graph, part(own).choice, part(other).choice))
         stage.producers.push_back(i);

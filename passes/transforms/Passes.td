@@ -126,10 +126,11 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
     sums of parts of x that do, those of `x - c` and of its square, c being the
     part's mean, and what b makes of all parts' sums. Its relative error is that
     of two passes. Parts are along whole dims; the last of these is cut where that
-    would leave far more parts than need be, unless an op computes x. Where no
-    dims cut x into such parts, and narrow floats, it is left alone, and so are
-    all others.
-    See test/passes/shift-moments.mlir.
+    would leave far more parts than need be, unless an op computes x. Moments of
+    narrow floats are summed in f32 and rounded once. Where no dims cut x into such
+    parts, and narrow floats on processors, it is left alone, and so are all
+    others.
+    See test/passes/shift-moments.mlir and shift-moments-narrow.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",

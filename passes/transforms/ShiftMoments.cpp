@@ -5,6 +5,7 @@
 // for what c was rounded by, so no term cancels another, whatever x is; one shift for all of x would not do, as it may
 // lie far from the mean. Where x fits the workgroup's memory, two passes read it once as well.
 #include "passes/Passes.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/target/TargetOrError.h"
 #include "passes/transforms/SplitReduction.h"
@@ -194,12 +195,13 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
 class Shifter {
 public:
   Shifter(const SumOfSquares &what, const ReductionSplit &split)
-      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total), split(split),
-        element(getElementTypeOrSelf(squares.getResult(0).getType())) {}
+      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total), split(split) {
+  }
 
   void shift() {
     SplitViews views;
     phases = buildTwoPhases(builder, total, split, views);
+    element = getElementTypeOrSelf(phases.partial.getResult(0).getType());
     mark(phases.partial);
     mark(phases.final);
     total.getResult(0).replaceAllUsesWith(phases.results[0]);
@@ -207,6 +209,8 @@ public:
     ValueRange moments = momentsOfParts(means);
     // The parts' sums come first, side by side, so that they share the kernel that reads x.
     phases.final->moveAfter(moments.front().getDefiningOp());
+    if (Operation *rounding = phases.results[0].getDefiningOp(); rounding != phases.final)
+      rounding->moveAfter(phases.final);
     builder.setInsertionPoint(squares);
     squares.getResult(0).replaceAllUsesWith(join(moments, means));
     total.erase();
@@ -226,6 +230,11 @@ private:
 
   Value constant(OpBuilder &at, double value) {
     return arith::ConstantOp::create(at, loc, at.getFloatAttr(element, value));
+  }
+
+  /// An element of x or b, as the sums are computed.
+  Value widened(OpBuilder &at, Value value) {
+    return value.getType() == element ? value : arith::ExtFOp::create(at, loc, element, value).getResult();
   }
 
   Value meansOfParts() {
@@ -248,16 +257,16 @@ private:
     linalg::GenericOp partial = phases.partial;
     AffineMap read = partial.getIndexingMapsArray()[0], written = partial.getIndexingMapsArray()[1];
     Value init = partial.getDpsInits()[0];
-    auto moments = linalg::GenericOp::create(builder, loc, TypeRange{init.getType(), init.getType()},
-                                             ValueRange{partial.getDpsInputs()[0], means}, ValueRange{init, init},
-                                             ArrayRef{read, written, written, written}, partial.getIteratorTypesArray(),
-                                             [&](OpBuilder &at, Location, ValueRange values) {
-                                               Value shifted = arith::SubFOp::create(at, loc, values[0], values[1]);
-                                               Value square = arith::MulFOp::create(at, loc, shifted, shifted);
-                                               Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
-                                               Value second = arith::AddFOp::create(at, loc, square, values[3]);
-                                               linalg::YieldOp::create(at, loc, ValueRange{first, second});
-                                             });
+    auto moments = linalg::GenericOp::create(
+        builder, loc, TypeRange{init.getType(), init.getType()}, ValueRange{partial.getDpsInputs()[0], means},
+        ValueRange{init, init}, ArrayRef{read, written, written, written}, partial.getIteratorTypesArray(),
+        [&](OpBuilder &at, Location, ValueRange values) {
+          Value shifted = arith::SubFOp::create(at, loc, widened(at, values[0]), values[1]);
+          Value square = arith::MulFOp::create(at, loc, shifted, shifted);
+          Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
+          Value second = arith::AddFOp::create(at, loc, square, values[3]);
+          linalg::YieldOp::create(at, loc, ValueRange{first, second});
+        });
     mark(moments);
     return moments.getResults();
   }
@@ -277,10 +286,10 @@ private:
     AffineMap all = phases.final.getIndexingMapsArray()[0], written = phases.final.getIndexingMapsArray()[1];
     AffineMap ofB = what.bMap.compose(domainOfResult()).compose(written);
     auto joined = linalg::GenericOp::create(
-        builder, loc, squares.getResultTypes(), ValueRange{moments[0], moments[1], means, what.b},
-        squares.getDpsInits(), ArrayRef{all, all, all, ofB, written}, phases.final.getIteratorTypesArray(),
+        builder, loc, phases.final.getResultTypes(), ValueRange{moments[0], moments[1], means, what.b},
+        phases.final.getDpsInits(), ArrayRef{all, all, all, ofB, written}, phases.final.getIteratorTypesArray(),
         [&](OpBuilder &at, Location, ValueRange values) {
-          Value t = arith::SubFOp::create(at, loc, values[2], values[3]);
+          Value t = arith::SubFOp::create(at, loc, values[2], widened(at, values[3]));
           Value twice = arith::MulFOp::create(at, loc, constant(at, 2), values[0]);
           Value moved = arith::MulFOp::create(at, loc, constant(at, countOfPart()), t);
           Value inner = arith::AddFOp::create(at, loc, twice, moved);
@@ -290,7 +299,7 @@ private:
           linalg::YieldOp::create(at, loc, arith::AddFOp::create(at, loc, positive, values[4]).getResult());
         });
     mark(joined);
-    return joined.getResult(0);
+    return roundedTo(builder, joined.getResult(0), cast<RankedTensorType>(squares.getResult(0).getType()));
   }
 
   const SumOfSquares &what;
@@ -298,7 +307,7 @@ private:
   Location loc;
   OpBuilder builder;
   const ReductionSplit &split;
-  Type element;
+  Type element; ///< of the sums
   TwoPhases phases;
 };
 
@@ -307,9 +316,14 @@ public:
   using ShiftMomentsBase::ShiftMomentsBase;
 
 private:
+  /// Processors keep two passes over narrow floats: one was never timed there.
+  static bool takes(Type element, const Target &machine) {
+    return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.backend == Backend::cuda);
+  }
+
   static void shift(linalg::GenericOp sum, const Target &machine) {
     std::optional<SumOfSquares> what = match(sum);
-    if (!what || getElementTypeOrSelf(what->x.getType()).getIntOrFloatBitWidth() < 32 ||
+    if (!what || !takes(getElementTypeOrSelf(what->x.getType()), machine) ||
         keptBytes(*what) <= static_cast<double>(machine.blockBytes))
       return;
     std::optional<ReductionSplit> split = decideParts(*what, machine);

@@ -99,7 +99,8 @@ public:
     phases.partial = buildPartial();
     phases.final = buildFinal(phases.partial.getResults());
     for (unsigned i = 0; i < op.getNumResults(); ++i)
-      phases.results.push_back(rounded(phases.final.getResult(i), i));
+      phases.results.push_back(
+          roundedTo(builder, phases.final.getResult(i), cast<RankedTensorType>(op.getResult(i).getType())));
     return phases;
   }
 
@@ -305,22 +306,6 @@ private:
 
   static llvm::SmallBitVector firstDims(unsigned count) { return llvm::SmallBitVector(count, true); }
 
-  Value rounded(Value result, unsigned i) {
-    auto type = cast<RankedTensorType>(op.getResult(i).getType());
-    if (result.getType() == type)
-      return result;
-    AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
-    SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    auto round = linalg::GenericOp::create(
-        builder, loc, type, result, empty, ArrayRef{map, map}, parallel,
-        [&](OpBuilder &at, Location, ValueRange values) {
-          linalg::YieldOp::create(at, loc,
-                                  arith::TruncFOp::create(at, loc, type.getElementType(), values[0]).getResult());
-        });
-    return round.getResult(0);
-  }
-
   OpBuilder &builder;
   linalg::GenericOp op;
   Location loc;
@@ -333,6 +318,21 @@ private:
   SmallVector<Type> accumulators;
 };
 } // namespace
+
+Value tilewright::roundedTo(OpBuilder &builder, Value tensor, RankedTensorType type) {
+  if (tensor.getType() == type)
+    return tensor;
+  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+  Value empty = tensor::EmptyOp::create(builder, tensor.getLoc(), type.getShape(), type.getElementType());
+  auto round = linalg::GenericOp::create(
+      builder, tensor.getLoc(), type, tensor, empty, ArrayRef{map, map}, parallel,
+      [&](OpBuilder &at, Location loc, ValueRange values) {
+        linalg::YieldOp::create(at, loc,
+                                arith::TruncFOp::create(at, loc, type.getElementType(), values[0]).getResult());
+      });
+  return round.getResult(0);
+}
 
 TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduction, const ReductionSplit &split,
                                      SplitViews &views) {

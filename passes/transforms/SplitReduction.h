@@ -47,6 +47,9 @@ ReductionSplit decideSplit(mlir::linalg::GenericOp reduction, const Target &targ
 /// Views of a tensor with a dim cut in two, each made once: kernels that read one tensor read it once together.
 using SplitViews = std::map<std::tuple<const void *, int64_t, int64_t>, mlir::Value>;
 
+/// A tensor of wider floats in this type; itself if that is its own.
+mlir::Value roundedTo(mlir::OpBuilder &builder, mlir::Value tensor, mlir::RankedTensorType type);
+
 /// The two reductions. Replaces nothing.
 struct TwoPhases {
   mlir::linalg::GenericOp partial, final;

@@ -272,7 +272,10 @@ def _stitch(
 
 
 def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:
-    """What the assembler says of our kernels, if there is one, of the first file's; what spills is noted."""
+    """What the assembler says of our kernels, if there is one, of the first file's; what spills is noted.
+
+    Launch bounds keep kernels to the registers of a real GPU; a target of one's own may say fewer.
+    """
     ptxas = find_ptxas()
     if ptxas is None:
         notes.append(
@@ -285,6 +288,12 @@ def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, 
     ]
     for resources, target in zip(found, kernels.values(), strict=True):
         for name, kernel in resources.items():
+            most = target.gpu.registers_per_thread
+            if kernel.registers > most:
+                raise CompileError(
+                    f"kernel {name} takes {kernel.registers} registers a thread; target {target.name} has {most}",
+                    hint="a larger gpu.registersPerThread in the target's file",
+                )
             if kernel.spill_bytes:
                 on = f" on {target.cpu}" if len(found) > 1 else ""
                 notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes{on}")

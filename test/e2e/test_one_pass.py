@@ -10,9 +10,11 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from tilewright.oracle import random_inputs
 from tilewright.simulated import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.narrow import to_narrow
 
 _SHAPE = (5, 47, 43, 70)  # 2.8 MB; channels are not a multiple of a vector
 _AXES = (0, 1, 2)
@@ -122,6 +124,26 @@ def test_gpu(tmp_path: Path) -> None:
     outputs = simulate_program(program, tmp_path, [x]).outputs
     assert outputs is not None
     _check(outputs, x)
+
+
+@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+def test_gpu_in_bf16(tmp_path: Path) -> None:
+    """One pass as well, in one kernel that spills nothing. A sum and its quotient are rounded, by 2^-9 at most each."""
+    model = to_narrow(_model((16, 32, 32, 64)), "bf16")
+    program = tilewright.compile(model, target="cuda:h200", dump_dir=tmp_path)
+    assert "two-moment variance" in program.explain()
+    assert all(taken.spill_bytes == 0 for taken in (program.metadata.resources or {}).values())
+    (x,) = random_inputs(model, 0)
+    x = (10 * x.astype(np.float32)).astype(x.dtype)
+    x[0] = 100
+    run = simulate_program(program, tmp_path, [x])
+    assert run.outputs is not None
+    (kernel,) = run.kernels
+    assert kernel.global_reads.bytes <= 1.05 * x.nbytes
+    mean, variance = (y.astype(np.float64) for y in run.outputs)
+    x64 = x.astype(np.float64)
+    np.testing.assert_allclose(mean, x64.mean(_AXES, keepdims=True), rtol=2**-8)
+    np.testing.assert_allclose(variance, np.square(x64 - mean).mean(_AXES, keepdims=True), rtol=2**-8)
 
 
 def test_constant_channels_have_no_variance(program: tilewright.Program) -> None:

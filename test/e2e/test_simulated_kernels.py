@@ -209,3 +209,16 @@ def test_tiles_of_short_rows_share_few_sectors(tmp_path: Path) -> None:
     outcome = run(softmax(shape), draw(shape), tmp_path)
     sectors = outcome.report.global_reads.sectors + outcome.report.global_writes.sectors
     assert sectors * 32 <= 1.05 * outcome.compulsory_bytes
+
+
+def test_a_mask_of_a_few_bytes_is_a_sector_of_each_block(tmp_path: Path) -> None:
+    """The plan counts it, too, and takes blocks of more rows."""
+    shape = [77, 77, 5]
+    nodes = [
+        helper.make_node("Add", ["x", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["y"], axis=-1),
+    ]
+    model = chain(shape, shape, "f32", *nodes)
+    mask = np.array([0, -1e9, 0, 0, -1], np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(mask, "mask"))
+    assert moved_bytes(model, tmp_path) <= 1.05 * (2 * 4 * np.prod(shape) + mask.nbytes)

@@ -155,6 +155,15 @@ def test_ptxas_says_what_kernels_take(on_h200: tilewright.Program) -> None:
     assert resources.spill_bytes == 0
 
 
+def test_a_kernel_with_more_registers_than_the_target_is_refused(model_path: Path, tmp_path: Path) -> None:
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    path = tmp_path / "few.json"
+    path.write_text('{"base": "cuda:h200", "name": "few", "gpu": {"registersPerThread": 8}}')
+    with pytest.raises(CompileError, match=r"kernel \w+ takes \d+ registers a thread; target few has 8"):
+        tilewright.compile(model_path, target=path)
+
+
 def test_ptx_that_ptxas_refuses_is_an_error(tmp_path: Path) -> None:
     ptxas = find_ptxas()
     if ptxas is None:
