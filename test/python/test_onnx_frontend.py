@@ -244,6 +244,15 @@ def test_an_axis_that_an_operand_does_not_have_is_refused(op: str, axis: int) ->
         tilewright.compile(model, threads=1)
 
 
+def test_a_number_has_no_axis() -> None:
+    node = helper.make_node("Softmax", ["x"], ["y"], name="the_node", axis=0)
+    model = make_model([node], [value("x", [])], [value("y", [])])
+    with pytest.raises(
+        tilewright.ModelError, match="'the_node': Softmax along axis 0 of an operand that has 0 dims"
+    ):
+        tilewright.compile(model, threads=1)
+
+
 def test_functions_that_grow_without_end_are_refused() -> None:
     """Each calls the one before twice: some hundred bytes for each doubling of the memory."""
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]

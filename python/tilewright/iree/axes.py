@@ -31,7 +31,7 @@ def check_axes(model: onnx.ModelProto) -> None:
             ranks[value.name] = len(value.type.tensor_type.shape.dim)
     constants = {t.name: t for t in graph.initializer}
     for node in graph.node:
-        if node.domain not in ("", "ai.onnx") or not node.input or not ranks.get(node.input[0]):
+        if node.domain not in ("", "ai.onnx") or not node.input or node.input[0] not in ranks:
             continue
         rank = ranks[node.input[0]]
         for axis in _axes(node, constants):
@@ -39,7 +39,7 @@ def check_axes(model: onnx.ModelProto) -> None:
                 raise ModelError(
                     f"{node.op_type} along axis {axis} of an operand that has {rank} dims",
                     where=f"'{node.name}'",
-                    hint=f"give one from {-rank} to {rank - 1}",
+                    hint=f"give one from {-rank} to {rank - 1}" if rank else None,
                 )
 
 
