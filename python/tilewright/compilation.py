@@ -32,6 +32,7 @@ from tilewright.cores import available_cores
 from tilewright.errors import CompileError, IreeError, OutputError, temporary_files
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.recursion import check_calls
 from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, NumericsMode
 from tilewright.plan import Plan
@@ -169,6 +170,7 @@ def _compile_in(
         progress("IREE: to the preprocessing phase")
         with _timed(seconds, "iree_front"):
             front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        check_calls(front)
         parameters = {**imported.parameters, **options.parameters}
         front = mark_triangles(front, parameters)
         dump.write("2-preprocessing.mlir", front.encode())

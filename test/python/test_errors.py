@@ -95,6 +95,22 @@ def test_text_that_is_no_mlir_is_refused_with_the_position() -> None:
     _message(error)
 
 
+@pytest.mark.parametrize("callee", ["f", "g"])
+def test_a_function_that_calls_itself_is_refused(callee: str) -> None:
+    """IREE would not end."""
+    source = f"""
+func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %y = func.call @{callee}(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}}"""
+    with pytest.raises(tilewright.ModelError, match=r"a function calls itself: .*f -> .*scf.while"):
+        tilewright.compile(source)
+
+
 def test_an_input_that_kills_iree_leaves_us_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     text = """
