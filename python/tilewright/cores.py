@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_MOST_THREADS = 64  # of IREE's CPU runtime
+MOST_THREADS = 64
+"""That IREE's CPU runtime takes."""
 
 
 def available_cores() -> int:
@@ -13,7 +14,7 @@ def available_cores() -> int:
 
     A core's second hardware thread adds nothing to kernels that keep its vector units busy.
     """
-    return max(1, min(_MOST_THREADS, len({_core(cpu) for cpu in _allowed_cpus()})))
+    return max(1, min(MOST_THREADS, len({_core(cpu) for cpu in _allowed_cpus()})))
 
 
 def pin_to_core(number: int) -> None:

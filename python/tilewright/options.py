@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from tilewright.cores import MOST_THREADS
 from tilewright.errors import CompileError, TuningError
-from tilewright.threads import MOST_THREADS, Threads, thread_choices
+from tilewright.threads import Threads, thread_choices
 from tilewright.tuning.location import default_path
 
 if TYPE_CHECKING:

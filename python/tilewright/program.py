@@ -18,6 +18,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tilewright._records import parse_json
+from tilewright.cores import MOST_THREADS
 from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
@@ -29,7 +30,6 @@ from tilewright.report import Kernel, Report
 from tilewright.runtime import BoundCall, Session, missing_features, read_interface
 from tilewright.signature import Array, Signature
 from tilewright.state import Steps
-from tilewright.threads import MOST_THREADS
 
 _FORMAT = 1
 

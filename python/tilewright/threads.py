@@ -16,9 +16,6 @@ from tilewright.targets import Target
 _CALL_SECONDS_SYNC, _CALL_SECONDS_TASK = 15e-6, 105e-6
 _DISPATCH_SECONDS_SYNC = 0.25e-6
 
-MOST_THREADS = 64
-"""That IREE's CPU runtime takes."""
-
 Threads = int | Sequence[int]
 """At most so many, or the numbers to choose from."""
 
