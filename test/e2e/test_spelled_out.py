@@ -130,7 +130,7 @@ def test_norms_of_zeros(axis: int, p: int) -> None:
 
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE])
 def test_constants_that_iree_finds(dtype: int) -> None:
-    """Four processes: what IREE made of Sign and Softplus of these was by what was in memory, wrong in one of three."""
+    """Four processes: what IREE made of Sign and Softplus of these was by what was in memory, wrong in some."""
     numbers = helper.tensor_dtype_to_np_dtype(dtype)
     x = np.arange(7).astype(numbers)
     c = np.full(7, -0.379, numbers)

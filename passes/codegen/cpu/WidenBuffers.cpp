@@ -1,5 +1,5 @@
-// Arithmetic is in f32. A buffer of bf16 or f16 is converted by each nest that reads it, and by nests that read a row
-// again for every other; in f32 it is converted once, by what writes it, which rounds as before.
+// Arithmetic is in f32. A buffer of bf16 or f16 is converted as often as it is read: by several nests, or for each row
+// anew. In f32 it is converted once, by what writes it, which rounds as before.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/analysis/RegisterHandover.h"
@@ -91,12 +91,14 @@ void widenAccess(StoreOp store) {
 void widen(AllocOp buffer) {
   buffer.getResult().setType(widened(buffer.getType()));
   for (Operation *user : llvm::make_early_inc_range(buffer->getUsers())) {
-    if (auto load = dyn_cast<LoadOp>(user))
+    if (auto load = dyn_cast<LoadOp>(user)) {
       widenAccess(load);
-    else if (auto store = dyn_cast<StoreOp>(user))
+    } else if (auto store = dyn_cast<StoreOp>(user)) {
       widenAccess(store);
-    else
-      copyNest(cast<MoveOp>(user)), user->erase();
+    } else {
+      copyNest(cast<MoveOp>(user));
+      user->erase();
+    }
   }
 }
 
