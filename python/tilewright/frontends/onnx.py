@@ -224,6 +224,7 @@ def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Ar
             raise ModelError(
                 f"its external data cannot be read: {needed} bytes at {offset} are not in the {held} of '{path.name}'",
                 where=where,
+                hint="put the file that was exported with the model beside it",
             )
         if not needed:
             return np.empty(shape, dtype)
