@@ -27,6 +27,10 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "tile.in_place";
 inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";
 inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 
+/// On a part of a kernel with phases: what blocks keep of its bindings for a later phase, or find kept, as pairs of a
+/// number and a binding.
+inline constexpr llvm::StringLiteral kKeepsAttr = "tile.keeps";
+
 /// On programs and functions that are one of several variants: its target, and the name of the kernel. Without them a
 /// kernel is for the target that the passes are told.
 inline constexpr llvm::StringLiteral kTargetAttr = "tile.target";

@@ -137,6 +137,10 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   movement.target = options.target;
   manager.addPass(createRewriteMovement(movement));
   auto &programs = manager.nest<ModuleOp>();
+  KeepTilesOptions keep;
+  keep.target = options.target;
+  keep.gridSync = options.gridSync;
+  programs.addNestedPass<tile::ProgramOp>(createKeepTiles(keep));
   StageTilesOptions stage;
   stage.target = options.target;
   programs.addNestedPass<tile::ProgramOp>(createStageTiles(stage));

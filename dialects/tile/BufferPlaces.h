@@ -1,5 +1,5 @@
 // Buffers whose first element lies where a tile of a tensor starts, modulo the bytes of a vector: copies between the
-// two are then of whole vectors, wherever the tile starts.
+// two are then of whole vectors, wherever the tile starts. And buffers that outlive their phase.
 #ifndef TILEWRIGHT_TILE_BUFFERPLACES_H
 #define TILEWRIGHT_TILE_BUFFERPLACES_H
 
@@ -13,6 +13,13 @@ inline constexpr int64_t kCopyBytes = 16;
 /// On a tile.alloc inside a walk: an affine map from the tile's offsets to the element of a tensor that the buffer's
 /// first element is.
 inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
+
+/// On a tile.alloc inside a walk: the number of what a workgroup keeps in shared memory from phase to phase. Buffers of
+/// one number are one memory.
+inline constexpr llvm::StringLiteral kKeptAttr = "tile.kept";
+
+/// -1: nothing is kept in it.
+int64_t keptNumber(AllocOp alloc);
 
 /// Of a buffer, and what it may be shifted by.
 int64_t bufferBytes(AllocOp alloc);

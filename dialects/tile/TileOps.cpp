@@ -322,6 +322,25 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+/// Each workgroup finds in a kept buffer what it left there itself: its number says which tile that is.
+LogicalResult ProgramOp::verifyRegions() {
+  DenseMap<int64_t, AllocOp> first;
+  WalkResult checked = walk([&](AllocOp alloc) -> WalkResult {
+    if (keptNumber(alloc) < 0)
+      return WalkResult::advance();
+    auto part = alloc->getParentOfType<ParallelOp>();
+    auto [known, isNew] = first.try_emplace(keptNumber(alloc), alloc);
+    bool isAlike = bufferBytes(alloc) == bufferBytes(known->second) &&
+                   part.getNumTiles() == known->second->getParentOfType<ParallelOp>().getNumTiles() &&
+                   part.getNumTiles() == static_cast<int64_t>(part.getWorkgroups());
+    if (isAlike && !isa_and_nonnull<ParallelOp>(part->getPrevNode()) && isa<WalkOp>(alloc->getParentOp()))
+      return WalkResult::advance();
+    return alloc.emitOpError("P5: what is kept from phase to phase lies in buffers of as many bytes, of parts that are "
+                             "the first of their phases, with one tile for each workgroup");
+  });
+  return failure(checked.wasInterrupted());
+}
+
 int64_t ParallelOp::getNumTiles() {
   int64_t tiles = 1;
   for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))

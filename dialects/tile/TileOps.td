@@ -157,16 +157,20 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
     by side with those of its phase; phases, with a `tile.sync <grid>` between two
     of them, run one after another: later ones may read outputs of earlier ones.
     `in_place` lists how launches let outputs take the memory of inputs: bindings
-    that are one memory then.
+    that are one memory then. Buffers of one `tile.kept` number, each in the walk of
+    another phase, are one memory, which a workgroup keeps from phase to phase.
     Constraints: (P1) arguments are dense global slices; (P2) outputs is at most
     their number; (P3) the body holds `tile.parallel`, and `tile.sync <grid>` between;
-    (P4) each entry of `in_place` is as H2 says of `tied`.
+    (P4) each entry of `in_place` is as H2 says of `tied`; (P5) buffers of one
+    `tile.kept` number take as many bytes, in parts that are the first of their
+    phases and have one tile for each workgroup, all of them as many.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target,
     OptionalAttr<TypedArrayAttrBase<DenseI64ArrayAttr, "ties of outputs to inputs">>:$in_place);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `outputs` $outputs (`target` $target^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// Workgroups of the widest phase: those of its parts together.
     int64_t getWorkgroups();

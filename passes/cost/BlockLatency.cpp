@@ -70,11 +70,14 @@ BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &targe
   // Little's law: what is on its way while one access waits for DRAM.
   const MemoryLevel &memory = target.level(tile::Space::global);
   double turns = 1;
+  bool loads = false; // who only stores waits for nothing
   for (const NestWork &nest : work.nests)
-    if (nest.globalLoads > 0)
+    if (nest.globalLoads > 0) {
       turns = std::max(turns, std::min(nest.turns, kLoadsInFlight));
+      loads = true;
+    }
   double asked = std::min<double>(work.blocks, slots) * work.threads * turns * work.accessBytes;
-  latency.inFlight = std::min(1.0, asked / (memory.bandwidth * gpu.dramCycles / gpu.clockHz));
+  latency.inFlight = loads ? std::min(1.0, asked / (memory.bandwidth * gpu.dramCycles / gpu.clockHz)) : 1;
   latency.seconds =
       std::max({latency.waves * latency.warpCycles / gpu.clockHz,
                 work.bytes / memory.bandwidth / std::max(latency.inFlight, 1e-3), cacheSeconds(work, target)});

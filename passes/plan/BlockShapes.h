@@ -38,6 +38,10 @@ struct BlockCandidate {
 std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
                                             llvm::function_ref<int64_t()> footprint);
 
+/// Blocks of so many threads for the tiles that the space has, of a part that reduces nothing; nothing if it does.
+std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                                           int64_t threads, llvm::function_ref<int64_t()> footprint);
+
 /// The quickest that is not discarded, an earlier one where a later one is not clearly quicker. Where its blocks read
 /// the same, the quickest that hardly does so instead, if its kernel takes no longer than predictions are exact.
 /// -1: none. Of contractions it is the first.

@@ -54,6 +54,15 @@ public:
     return std::move(candidates);
   }
 
+  std::optional<BlockCandidate> ofTiles(int64_t threads) {
+    if (space.vector < 0 || !isGrid(space.vector) || reduces() || threads > target.gpu.threadsPerBlock)
+      return std::nullopt;
+    space.threads = threads;
+    space.group = 0;
+    considerElements();
+    return candidates.back();
+  }
+
 private:
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
   bool reduces() const {
@@ -268,11 +277,15 @@ private:
         space.tiles[space.vector] = std::min(extent, vectors * lanes);
         int64_t along = llvm::PowerOf2Ceil(llvm::divideCeil(space.tiles[space.vector], lanes));
         cutGrid(order, std::max<int64_t>(1, vectors / along), space.vector);
-        consider(Composition::points, [&](const NestPoints &nest) {
-          double points = pointsOf(nest, true) * pointsOf(nest, false);
-          return Share{std::ceil(points / lanes / threads), 1, 1, 1, {}};
-        });
+        considerElements();
       }
+  }
+
+  void considerElements() {
+    consider(Composition::points, [&](const NestPoints &nest) {
+      double points = pointsOf(nest, true) * pointsOf(nest, false);
+      return Share{std::ceil(points / lanes / space.threads), 1, 1, 1, {}};
+    });
   }
 
   /// What falls to a thread: turns, the threads that share a point with it, and how far apart those are.
@@ -348,6 +361,12 @@ private:
   std::vector<BlockCandidate> candidates;
 };
 } // namespace
+
+std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const Target &target,
+                                                       IndexSpace &space, int64_t threads,
+                                                       llvm::function_ref<int64_t()> footprint) {
+  return BlockEnumerator(graph, target, space, footprint).ofTiles(threads);
+}
 
 std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
                                                         IndexSpace &space, llvm::function_ref<int64_t()> footprint) {

@@ -2,6 +2,7 @@
 
 #include "passes/cost/GridPartition.h"
 #include "passes/plan/ContractionBlocks.h"
+#include "passes/plan/KeptTiles.h"
 #include "passes/plan/SettleMicroKernels.h"
 #include "passes/plan/TileSizes.h"
 #include "passes/plan/Work.h"
@@ -50,7 +51,8 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &read
 }
 
 namespace {
-constexpr double kClearly = 0.97; ///< of the time in blocks as they are, for blocks of another size
+constexpr int64_t kKeptPadding = 64; ///< a kept tile is aligned to it, and lies as its tensor does modulo a vector
+constexpr double kClearly = 0.97;    ///< of the time in blocks as they are, for blocks of another size
 /// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
 constexpr int64_t kBesideSums = 56;
 
@@ -74,6 +76,8 @@ public:
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
       while (joinOneTo(kernel))
         ;
+    for (size_t kernel = 0; allowed && kernel < decisions.kernels.size(); ++kernel)
+      keepTiles(kernel);
   }
 
 private:
@@ -150,6 +154,7 @@ private:
     std::vector<PlannedPart> parts;
     std::vector<GridStage> stages;
     GridKernel kernel;
+    std::vector<KeptInput> kept;
   };
 
   /// Each part was planned for blocks of its own size, and the kernel has those of the largest. The size for which all
@@ -207,14 +212,134 @@ private:
       block.latency = blockLatency(block.work, target);
     }
     int64_t best = bestBlock(blocks, target);
-    if (best < 0)
-      return planned;
+    return planned = best < 0 ? std::nullopt : inBlocks(own, blocks[best]);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles that blocks keep
+  //===--------------------------------------------------------------------===//
+
+  /// A pair of parts of a kernel, and the inputs that the blocks of one may keep for the other.
+  struct Keeping {
+    unsigned writer, reader; ///< indices into the kernel's parts
+    std::vector<CommonInput> inputs;
+  };
+
+  /// Where phases of a kernel read the same tensor by tiles that can agree, with blocks that keep theirs, if that is
+  /// predicted to take less time than any blocks that read it again.
+  void keepTiles(size_t kernel) {
+    SmallVector<unsigned> parts = decisions.kernels[kernel];
+    if (parts.size() < 2 || llvm::any_of(parts, [&](unsigned own) { return contracts(part(own)); }))
+      return;
+    double least = kClearly * aloneSeconds(parts);
+    std::optional<Joining> best;
+    for (unsigned writer = 0; writer < parts.size(); ++writer)
+      for (unsigned reader = writer + 1; reader < parts.size(); ++reader) {
+        Keeping keeping{writer, reader, commonInputs(part(parts[writer]).space, part(parts[reader]).space)};
+        if (keeping.inputs.empty())
+          continue;
+        for (const BlockCandidate &block :
+             blockCandidates(graph, part(parts[writer]).choice, target, part(parts[writer]).space))
+          if (std::optional<Joining> joining = keepingTiles(parts, keeping, block);
+              joining && joining->kernel.seconds < least) {
+            least = joining->kernel.seconds;
+            best = std::move(joining);
+          }
+      }
+    if (!best)
+      return;
+    for (auto [own, planned] : llvm::zip(parts, best->parts))
+      decisions.parts[own] = std::move(planned);
+    llvm::append_range(decisions.kept, best->kept);
+    decisions.kernels[kernel] = shareBlocks(parts, best->stages, best->kernel);
+  }
+
+  /// With this block for the part that reads first; nothing if some blocks could not keep their tile.
+  std::optional<Joining> keepingTiles(ArrayRef<unsigned> parts, Keeping keeping, const BlockCandidate &block) {
+    if (!block.discarded.empty() || block.cluster > 1)
+      return std::nullopt;
+    unsigned writer = parts[keeping.writer], reader = parts[keeping.reader];
+    std::optional<PlannedPart> first = inBlocks(writer, block);
+    std::optional<std::vector<int64_t>> tiles =
+        first ? tilesAlike(graph, first->space, part(reader).space, keeping.inputs.front()) : std::nullopt;
+    std::optional<BlockCandidate> alike =
+        tiles ? blockOfTiles(graph, part(reader).choice, target, part(reader).space, *tiles, block.threads)
+              : std::nullopt;
+    std::optional<PlannedPart> second = alike && alike->discarded.empty() ? inBlocks(reader, *alike) : std::nullopt;
+    if (!second)
+      return std::nullopt;
+    llvm::erase_if(keeping.inputs,
+                   [&](CommonInput input) { return !whyNotAlike(graph, first->space, second->space, input).empty(); });
+    Joining joining;
+    int64_t kept = keep(parts, keeping, *first, *second, joining);
+    for (auto [place, own] : llvm::enumerate(parts)) {
+      std::optional<PlannedPart> planned = place == keeping.writer   ? first
+                                           : place == keeping.reader ? second
+                                                                     : inBlocksOf(own, block.threads, /*resident=*/0);
+      if (!planned)
+        return std::nullopt;
+      GridStage &stage = joining.stages.emplace_back(stageOf(own, parts, planned->space.blockWork));
+      stage.work.sharedBytes += place == keeping.writer ? 0 : kept;
+      stage.walks &= place != keeping.writer && place != keeping.reader;
+      joining.parts.push_back(std::move(*planned));
+    }
+    GridPartition cut = partitionAtGridSync(joining.stages, target, {allowed, /*byCost=*/false});
+    if (cut.kernels.size() > 1 || !areFirst(cut.kernels.front(), keeping))
+      return std::nullopt;
+    joining.kernel = std::move(cut.kernels.front());
+    return joining;
+  }
+
+  /// A block finds its tile by its own number, so both parts begin their phases.
+  static bool areFirst(const GridKernel &kernel, const Keeping &keeping) {
+    return llvm::all_of(ArrayRef({keeping.writer, keeping.reader}), [&](unsigned stage) {
+      return llvm::any_of(kernel.phases, [&](ArrayRef<GridShare> phase) { return phase.front().stage == stage; });
+    });
+  }
+
+  std::optional<PlannedPart> inBlocks(unsigned own, const BlockCandidate &block) const {
     PlannedPart shaped = part(own);
-    if (!takeBlock(graph, shaped.choice, target, shaped.space, blocks[best]).empty())
-      return planned;
+    if (!takeBlock(graph, shaped.choice, target, shaped.space, block).empty())
+      return std::nullopt;
     shaped.work = workOf(graph, shaped.space);
     shaped.predicted = predictKernel(shaped.work, target);
-    return planned = std::move(shaped);
+    return shaped;
+  }
+
+  /// Moves what the second part reads of the inputs to shared memory, in its predictions too. Returns the bytes that a
+  /// block keeps; those that the first part does not hold for its own nests anyway are added to its memory.
+  int64_t keep(ArrayRef<unsigned> parts, const Keeping &keeping, PlannedPart &writer, PlannedPart &reader,
+               Joining &joining) const {
+    int64_t kept = 0;
+    for (CommonInput input : keeping.inputs) {
+      Value written = writer.space.inputs[input.writerInput], read = reader.space.inputs[input.readerInput];
+      double all = tensorBytes(read);
+      int64_t bytes = llvm::divideCeil(tensorBytes(read), writer.space.numTiles());
+      int64_t placed = llvm::alignTo(bytes + kKeptPadding, kKeptPadding);
+      joining.kept.push_back(
+          {parts[keeping.writer], input.writerInput, parts[keeping.reader], input.readerInput, bytes});
+      kept += placed;
+      bool holds = llvm::is_contained(writer.space.tileStaged, written);
+      writer.space.blockWork.sharedBytes += holds ? kKeptPadding : placed;
+      writer.work.blockBytes += holds ? 0 : all;
+      reader.work.inputBytes -= all;
+      reader.work.blockBytes += all;
+      readFromBlock(reader.space, read, all);
+    }
+    return kept;
+  }
+
+  void readFromBlock(IndexSpace &space, Value input, double bytes) const {
+    BlockWork &work = space.blockWork;
+    work.bytes -= bytes;
+    work.movedBytes = std::max(work.bytes, work.movedBytes - bytes);
+    unsigned nest = space.readingNests(input).front();
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses)
+        if (root.nest == nest && access.tensor == input) {
+          work.nests[nest].globalLoads -= 1;
+          work.nests[nest].sharedLoads += 1;
+        }
   }
 
   /// Of a kernel as it stands.
@@ -306,8 +431,12 @@ private:
                 size_t reader) {
     partition.merge(groupOf(decisions.kernels[kernel]), groupOf(decisions.kernels[reader]));
     decisions.kernels.erase(decisions.kernels.begin() + reader);
-    SmallVector<unsigned> &order = decisions.kernels[kernel];
-    order.clear();
+    decisions.kernels[kernel] = shareBlocks(parts, stages, joined);
+  }
+
+  /// Gives the parts the blocks that they have in the kernel. Returns them in the order of its phases.
+  SmallVector<unsigned> shareBlocks(ArrayRef<unsigned> parts, ArrayRef<GridStage> stages, const GridKernel &joined) {
+    SmallVector<unsigned> order;
     for (const std::vector<GridShare> &phase : joined.phases) {
       int64_t together = llvm::divideCeil(blocksOf(phase), target.gpu.guaranteedSms);
       for (const GridShare &share : phase) {
@@ -324,6 +453,7 @@ private:
     for (unsigned own : parts)
       if (contracts(part(own)))
         decisions.parts[own]->space.threads = joined.threads;
+    return order;
   }
 
   static int64_t blocksOf(ArrayRef<GridShare> phase) {

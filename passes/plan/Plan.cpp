@@ -67,6 +67,9 @@ void Plan::print(raw_ostream &os) const {
     os << "\n";
     for (const PartPlan &part : kernel.parts)
       printPart(part, os);
+    for (const KeptTile &kept : kernel.kept)
+      os << "  blocks keep input " << kept.writerInput << " of part " << kept.writer << ", " << kept.bytes
+         << " bytes each, as input " << kept.readerInput << " of part " << kept.reader << "\n";
   }
   for (const EdgePlan &edge : edges) {
     os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "

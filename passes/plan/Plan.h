@@ -84,9 +84,17 @@ struct PartPlan {
   std::vector<LevelMovement> movement; ///< by cache, innermost first; empty where contractions form no chain
 };
 
+/// A tensor that parts of two phases read by the same tiles: each block keeps its own in shared memory in between.
+struct KeptTile {
+  unsigned writer = 0, writerInput = 0; ///< a part of the kernel, and which of its inputs it is
+  unsigned reader = 0, readerInput = 0; ///< the same, of a later phase; a reshape may lie between the two
+  int64_t bytes = 0;                    ///< of a block
+};
+
 struct KernelPlan {
   std::string name;
   std::vector<PartPlan> parts;
+  std::vector<KeptTile> kept;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
   std::string bound; ///< what of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is
 };

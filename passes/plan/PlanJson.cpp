@@ -80,9 +80,18 @@ json::Value write(const PartPlan &part) {
                       {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
 }
 
+json::Value write(const KeptTile &kept) {
+  return json::Object{{"writer", kept.writer},
+                      {"writerInput", kept.writerInput},
+                      {"reader", kept.reader},
+                      {"readerInput", kept.readerInput},
+                      {"bytes", kept.bytes}};
+}
+
 json::Value write(const KernelPlan &kernel) {
   return json::Object{{"name", kernel.name},
                       {"parts", list(kernel.parts, [](const PartPlan &part) { return write(part); })},
+                      {"kept", list(kernel.kept, [](const KeptTile &kept) { return write(kept); })},
                       {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
                       {"bound", kernel.bound}};
 }
@@ -275,10 +284,21 @@ static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
       .finish();
 }
 
+static bool fromJSON(const json::Value &value, KeptTile &out, json::Path path) {
+  return ObjectReader(value, path)
+      .required("writer", out.writer)
+      .required("writerInput", out.writerInput)
+      .required("reader", out.reader)
+      .required("readerInput", out.readerInput)
+      .optional("bytes", out.bytes)
+      .finish();
+}
+
 static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path) {
   return ObjectReader(value, path)
       .required("name", out.name)
       .required("parts", out.parts)
+      .optional("kept", out.kept)
       .optional("predicted", out.predicted)
       .optional("bound", out.bound)
       .finish();

@@ -123,6 +123,9 @@ private:
     json::Array ops, parts, edges, predicted;
     Phases phases = phasesOf(plan, entry);
     for (auto [p, part] : llvm::enumerate(entry.parts)) {
+      int64_t kept = 0;
+      for (const KeptTile &tile : entry.kept)
+        kept += tile.reader == p ? tile.bytes : 0;
       auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
       for (const OpPlan &op : part.ops) {
@@ -145,6 +148,7 @@ private:
                                    {"threads", part.threads},
                                    {"group", part.group},
                                    {"phase", llvm::find_if(phases, holds) - phases.begin()},
+                                   {"kept_bytes", kept},
                                    {"order", orderOf(part)},
                                    {"movement", movementOf(part)}});
     }

@@ -1,6 +1,7 @@
 // Whether a plan can be carried out for a graph. Each check answers one question and returns the first thing that is
 // wrong, with its place; together they are the contract between whoever plans and the rewrites.
-#include "passes/plan/IndexSpace.h"
+#include "passes/plan/KeptTiles.h"
+#include "passes/plan/KernelPhases.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/WalkedDim.h"
@@ -16,7 +17,7 @@ public:
 
   std::string run() {
     for (auto check : {&Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams, &Verifier::checkOrder,
-                       &Verifier::checkParts})
+                       &Verifier::checkParts, &Verifier::checkKept})
       if (std::string why = (this->*check)(); !why.empty())
         return why;
     return "";
@@ -188,6 +189,59 @@ private:
     return "a kernel";
   }
 
+  /// What blocks keep is read by the same tiles in both parts, and found by the number of the block.
+  std::string checkKept() {
+    for (const KernelPlan &kernel : plan.kernels) {
+      Phases phases = phasesOf(plan, kernel);
+      for (const KeptTile &kept : kernel.kept)
+        if (std::string why = whyNotKept(kernel, phases, kept); !why.empty())
+          return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(kept.writerInput) + " of part " +
+                 std::to_string(kept.writer) + " for part " + std::to_string(kept.reader) + ": " + why;
+    }
+    return "";
+  }
+
+  std::string whyNotKept(const KernelPlan &kernel, const Phases &phases, const KeptTile &kept) const {
+    auto phaseOf = [&](unsigned part) {
+      auto begins = [&](ArrayRef<unsigned> phase) { return phase.front() == part; };
+      return llvm::find_if(phases, begins) - phases.begin();
+    };
+    if (kept.reader >= kernel.parts.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
+        phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
+      return "the parts do not begin a phase and a later one";
+    IndexSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
+    if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
+      return "there is no such input";
+    for (const IndexSpace *space : {&writer, &reader})
+      if (space->workgroups != space->numTiles())
+        return "blocks have several tiles";
+    return whyNotAlike(graph, writer, reader, {kept.writerInput, kept.readerInput});
+  }
+
+  IndexSpace spaceOf(const PartPlan &part) const {
+    IndexSpace space;
+    PartChoice choice = choiceOf(part);
+    space.roots = collectRoots(graph, choice);
+    for (PartRoot &root : space.roots)
+      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
+    space.extents = part.extents;
+    space.tiles = part.tiles;
+    space.grid = part.grid;
+    space.workgroups = part.workgroups;
+    space.inputs = partInputs(graph, choice);
+    return space;
+  }
+
+  PartChoice choiceOf(const PartPlan &part) const {
+    PartChoice choice;
+    for (const OpPlan &entry : part.ops)
+      choice.exprs.push_back(entry.id);
+    for (auto [index, edge] : llvm::enumerate(graph.edges()))
+      if (choice.contains(edge.producer) && choice.contains(edge.consumer))
+        choice.scopes[index] = scopes.lookup(index);
+    return choice;
+  }
+
   std::string checkParts() {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
       for (auto [p, part] : llvm::enumerate(kernel.parts))
@@ -202,12 +256,7 @@ private:
     for (const TensorPlan &tensor : part.tensors)
       if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
         return "tensor " + tensor.tensor + " is streamed, so it must be global";
-    PartChoice choice;
-    for (const OpPlan &entry : part.ops)
-      choice.exprs.push_back(entry.id);
-    for (auto [index, edge] : llvm::enumerate(graph.edges()))
-      if (choice.contains(edge.producer) && choice.contains(edge.consumer))
-        choice.scopes[index] = scopes.lookup(index);
+    PartChoice choice = choiceOf(part);
     std::vector<PartRoot> roots = collectRoots(graph, choice);
     for (const OpPlan &entry : part.ops)
       if (std::string why = checkOp(part, choice, roots, entry); !why.empty())

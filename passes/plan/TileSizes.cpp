@@ -67,6 +67,13 @@ public:
     return enumerateBlocks(graph, target, space, [&] { return footprint(); });
   }
 
+  std::optional<BlockCandidate> block(ArrayRef<int64_t> tiles, int64_t threads) {
+    if (contracts())
+      return std::nullopt;
+    space.tiles = tiles;
+    return blockOfTiles(graph, target, space, threads, [&] { return footprint(); });
+  }
+
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
     space.counted = countedAlong(graph, part, space.roots, walkedDim(space.extents, space.tiles, space.grid));
@@ -496,4 +503,10 @@ std::string tilewright::takeBlock(const TensorGraph &graph, const PartChoice &pa
 std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const PartChoice &part,
                                                         const Target &target, IndexSpace space) {
   return TileChooser(graph, part, target, space).blocks();
+}
+
+std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const PartChoice &part,
+                                                       const Target &target, IndexSpace space, ArrayRef<int64_t> tiles,
+                                                       int64_t threads) {
+  return TileChooser(graph, part, target, space).block(tiles, threads);
 }

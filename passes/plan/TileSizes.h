@@ -25,6 +25,10 @@ std::string takeBlock(const TensorGraph &graph, const PartChoice &part, const Ta
 std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const PartChoice &part, const Target &target,
                                             IndexSpace space);
 
+/// The block of so many threads that computes such tiles of a part that reduces nothing; nothing if it does.
+std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
+                                           IndexSpace space, llvm::ArrayRef<int64_t> tiles, int64_t threads);
+
 /// To begin a tile: its pointers, and what the caches do not hold yet.
 inline constexpr double kTileSeconds = 0.2e-6;
 

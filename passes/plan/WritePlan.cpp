@@ -71,6 +71,11 @@ private:
       kernel.parts.push_back(emitPart(*decisions.parts[part], firstInput));
       firstInput += decisions.parts[part]->space.inputs.size();
     }
+    auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
+    for (const KeptInput &kept : decisions.kept)
+      if (llvm::is_contained(members, kept.writer))
+        kernel.kept.push_back(
+            {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});

@@ -12,11 +12,18 @@ struct Declined {
   std::string reason, wouldChange;
 };
 
+/// What blocks keep of an input from one part to another of their kernel; see KeptTile.
+struct KeptInput {
+  unsigned writer, writerInput, reader, readerInput; ///< parts, and inputs of theirs
+  int64_t bytes;
+};
+
 struct Decisions {
-  std::vector<std::optional<PlannedPart>> parts;              ///< empty: merged into another, or dropped
-  std::vector<int64_t> partOf;                                ///< by expression; -1: left
-  std::vector<std::string> reasons;                           ///< why an expression is left, by expression
-  std::vector<llvm::SmallVector<unsigned>> kernels;           ///< the parts of each, in launch order
+  std::vector<std::optional<PlannedPart>> parts;    ///< empty: merged into another, or dropped
+  std::vector<int64_t> partOf;                      ///< by expression; -1: left
+  std::vector<std::string> reasons;                 ///< why an expression is left, by expression
+  std::vector<llvm::SmallVector<unsigned>> kernels; ///< the parts of each, in launch order
+  std::vector<KeptInput> kept;
   std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
 };
 

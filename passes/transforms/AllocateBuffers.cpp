@@ -4,6 +4,8 @@
 #include "passes/Passes.h"
 #include "passes/analysis/RegisterHandover.h"
 
+#include <map>
+
 namespace tilewright {
 #define GEN_PASS_DEF_ALLOCATEBUFFERS
 #include "passes/Passes.h.inc"
@@ -59,7 +61,7 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
   for (auto alloc : part.getBody().getOps<AllocOp>())
     add(alloc, /*throughout=*/true);
   for (auto alloc : tile.getOps<AllocOp>())
-    if (!staysInRegisters(alloc))
+    if (!staysInRegisters(alloc) && keptNumber(alloc) < 0)
       add(alloc, /*throughout=*/false);
   return buffers;
 }
@@ -83,8 +85,25 @@ int64_t bestFit(const Buffer &buffer, ArrayRef<Buffer> placed) {
   return best >= 0 ? best : end;
 }
 
+/// What is kept from phase to phase lies in front of all else. Returns where that ends.
+int64_t placeKept(ProgramOp program) {
+  std::map<int64_t, SmallVector<AllocOp>> kept;
+  program.walk([&](AllocOp alloc) {
+    if (keptNumber(alloc) >= 0)
+      kept[keptNumber(alloc)].push_back(alloc);
+  });
+  int64_t end = 0;
+  for (auto &[number, buffers] : kept) {
+    for (AllocOp buffer : buffers)
+      buffer.setOffset(end);
+    end += llvm::alignTo(bufferBytes(buffers.front()), kAlignment);
+  }
+  return end;
+}
+
 struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> {
   void runOnOperation() override {
+    int64_t first = placeKept(getOperation());
     for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
       SmallVector<Buffer> buffers = collectBuffers(part);
       llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
@@ -93,7 +112,7 @@ struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> 
       int64_t total = 0, high = 0;
       for (size_t i = 0; i < buffers.size(); ++i) {
         buffers[i].offset = bestFit(buffers[i], ArrayRef(buffers).take_front(i));
-        buffers[i].op.setOffset(buffers[i].offset);
+        buffers[i].op.setOffset(first + buffers[i].offset);
         total += buffers[i].bytes;
         high = std::max(high, buffers[i].offset + buffers[i].bytes);
       }

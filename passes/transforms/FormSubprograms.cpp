@@ -115,6 +115,8 @@ public:
       subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
       subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
     }
+    if (SmallVector<int64_t> keeps = keptInputs(); !keeps.empty())
+      subprogram->setAttr(kKeepsAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())
       subprogram->setAttr(kCountedAttr, end);
     Block &body = subprogram.getBody().emplaceBlock();
@@ -143,6 +145,19 @@ private:
         if (tensor.lifetime == "stream" && tensor.tensor == resultName(graph, cast<OpResult>(output)))
           results.push_back(i);
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
+  }
+
+  /// Numbers of what blocks keep of the part's inputs, or find kept, each with its input.
+  SmallVector<int64_t> keptInputs() const {
+    SmallVector<int64_t> keeps;
+    unsigned own = &part - kernel.parts.data();
+    for (auto [number, kept] : llvm::enumerate(kernel.kept)) {
+      if (kept.writer == own)
+        keeps.append({static_cast<int64_t>(number), kept.writerInput});
+      if (kept.reader == own)
+        keeps.append({static_cast<int64_t>(number), kept.readerInput});
+    }
+    return keeps;
   }
 
   tile::NumericsAttr numerics(OpBuilder &builder) const {

@@ -68,6 +68,14 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return llvm::is_contained(parts, value.getDefiningOp<SubprogramOp>());
   }
 
+  /// What a part keeps of its inputs, of the program's bindings.
+  Attribute keepsOf(ArrayRef<int64_t> keeps, ArrayRef<Value> bindings) {
+    SmallVector<int64_t> pairs(keeps);
+    for (size_t i = 1; i < pairs.size(); i += 2)
+      pairs[i] = cast<BlockArgument>(bindings[pairs[i]]).getArgNumber();
+    return DenseI64ArrayAttr::get(&getContext(), pairs);
+  }
+
   /// A part that reads what parts before it made waits for them: at a barrier of the grid (scope grid).
   void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
@@ -104,6 +112,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       for (Value result : part.getResults())
         own.push_back(made[result] = body.getArgument(firstResult++));
       PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
+      if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kKeepsAttr))
+        body.back().setAttr(kKeepsAttr, keepsOf(keeps.asArrayRef(), own));
     }
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);

@@ -120,11 +120,24 @@ class PartPlan:
 
 
 @dataclass
+class KeptTile:
+    """A tensor that two parts of a kernel read by the same tiles: blocks keep theirs in shared memory in between."""
+
+    writer: int
+    writer_input: int
+    reader: int
+    reader_input: int
+    bytes: int = 0
+    """Of a block."""
+
+
+@dataclass
 class KernelPlan:
     """One kernel."""
 
     name: str
     parts: list[PartPlan]
+    kept: list[KeptTile] = field(default_factory=list)
     predicted: list[CostTerm] = field(default_factory=list)
     bound: str = ""
     """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""

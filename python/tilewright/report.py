@@ -102,6 +102,8 @@ class PartReport:
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
     phase: int = 0
     """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
+    kept_bytes: int = 0
+    """Of inputs, which a block read in an earlier phase and finds in its shared memory."""
     order: tuple[int, ...] = ()
     """Of the dims, outermost loop first."""
     movement: tuple[MovementReport, ...] = ()
@@ -110,7 +112,8 @@ class PartReport:
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
         behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
-        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{behind}"
+        kept = f", finds {self.kept_bytes} bytes a block kept" if self.kept_bytes else ""
+        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{behind}{kept}"
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p.get("threads", 0),
                 p.get("group", 0),
                 p.get("phase", 0),
+                p.get("kept_bytes", 0),
                 tuple(p.get("order", ())),
                 tuple(MovementReport(**level) for level in p.get("movement", ())),
             )

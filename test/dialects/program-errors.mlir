@@ -46,3 +46,54 @@ tile.program @p3_nothing_to_wait_for outputs 0 {
 tile.program @p4_other_type outputs 1 attributes {in_place = [array<i64: 0>]} {
 ^bb0(%x: !tile.slice<4xf32, global>, %y: !tile.slice<5xf32, global>):
 }
+
+// -----
+
+tile.program @p5_other_bytes outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  tile.parallel [4] tiles [2] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+    }
+  }
+  tile.sync <grid>
+  tile.parallel [4] tiles [2] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<3xf32, block>
+    }
+  }
+}
+
+// -----
+
+tile.program @p5_several_tiles outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+    }
+  }
+}
+
+// -----
+
+tile.program @p5_beside_another_part outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
+  tile.parallel [4] tiles [2] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+    }
+  }
+}

@@ -33,6 +33,12 @@ private:
   int64_t threadsAlong(int64_t dim) { return int64_t(1) << mapping.bits[dim].count; }
   int64_t turns(int64_t dim) { return llvm::divideCeil(compute.getSizes()[dim], threadsAlong(dim) * lanes(dim)); }
 
+  /// In the last turn not all threads may have an element.
+  double filledTurns(int64_t dim) {
+    double perTurn = threadsAlong(dim) * lanes(dim);
+    return std::max(1.0, compute.getSizes()[dim] / perTurn);
+  }
+
   /// Loops from the outside in: those that are not reduced, then those that are, the vector dim last of its kind.
   int64_t depth(int64_t dim) { return 2 * (2 * compute.isReduced(dim) + isVector(dim)) * rank() + dim; }
 
@@ -45,7 +51,7 @@ private:
     double count = mapping.threads >> kWarpBits >> llvm::popcount(mapping.idle >> kWarpBits);
     for (int64_t dim = 0; dim < rank(); ++dim)
       if (depth(dim) <= deepest)
-        count *= turns(dim);
+        count *= filledTurns(dim);
     return count;
   }
 

@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/PartWork.h"
 
 #include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/Phases.h"
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
@@ -12,7 +13,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kAlignment = 64; ///< of the scratch
+static constexpr int64_t kAlignment = 64; ///< of buffers and of the scratch
 
 int64_t tilewright::threadsOf(ProgramOp program) {
   int64_t threads = 1;
@@ -35,8 +36,9 @@ int64_t tilewright::scratchAlignment(ParallelOp part) { return isDescribed(part)
 
 int64_t tilewright::scratchOffset(ParallelOp part) {
   int64_t end = 0;
-  part.walk([&](AllocOp alloc) {
-    if (alloc.getOffset() && !staysInRegisters(alloc))
+  part->getParentOfType<ProgramOp>().walk([&](AllocOp alloc) {
+    bool isLive = part->isAncestor(alloc) || keptNumber(alloc) >= 0;
+    if (isLive && alloc.getOffset() && !staysInRegisters(alloc))
       end = std::max(end, static_cast<int64_t>(*alloc.getOffset()) + bufferBytes(alloc));
   });
   return llvm::alignTo(end, scratchAlignment(part));
@@ -52,6 +54,27 @@ int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
   for (auto part : program.getBody().getOps<ParallelOp>())
     bytes = std::max(bytes, sharedBytesOf(part, threads, target));
   return bytes;
+}
+
+int64_t tilewright::boundBufferBytes(ParallelOp part) {
+  int64_t bytes = 0;
+  llvm::SmallDenseSet<int64_t> kept;
+  auto add = [&](AllocOp alloc) {
+    if (keptNumber(alloc) < 0 ? part->isAncestor(alloc) : kept.insert(keptNumber(alloc)).second)
+      bytes += llvm::alignTo(bufferBytes(alloc), kAlignment);
+  };
+  part->getParentOfType<ProgramOp>().walk(add);
+  return bytes;
+}
+
+bool tilewright::staysResident(ProgramOp program, int64_t sharedBytes, const Target &target) {
+  if (!hasGridSync(program))
+    return true;
+  int64_t threads = threadsOf(program), registers = 0;
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    registers = std::max(registers, registersOf(part, threads, target));
+  int64_t resident = residentBlocks(target.gpu, threads, sharedBytes, registers);
+  return sharedBytes <= target.blockBytes && program.getWorkgroups() <= coResidentBlocks(target, resident);
 }
 
 int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &target) {

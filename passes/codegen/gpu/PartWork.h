@@ -21,6 +21,12 @@ int64_t scratchOffset(tile::ParallelOp part);
 /// Of the scratch and of what lies in it: where descriptors say what a matrix is, their widest swizzle.
 int64_t scratchAlignment(tile::ParallelOp part);
 
+/// Before buffers have places: of a part, no less than they will take together, with what is kept in other phases.
+int64_t boundBufferBytes(tile::ParallelOp part);
+/// Whether all blocks that wait for each other are sure to be resident at once with so much shared memory; without a
+/// barrier of the grid none do.
+bool staysResident(tile::ProgramOp program, int64_t sharedBytes, const Target &target);
+
 /// Of a thread, estimated: what contractions keep in registers, and where there is none kUnknownRegisters.
 int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);
 

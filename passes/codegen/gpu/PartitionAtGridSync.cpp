@@ -1,6 +1,7 @@
 // Souffle 5.4 on tile programs: what phases of a program share a kernel is the decision of GridPartition; here it is
 // given what the parts need, and carried out. A barrier that goes becomes a launch: the part behind it a program of its
 // own, what it reads an input.
+#include "dialects/tile/BufferPlaces.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/PartWork.h"
@@ -171,15 +172,37 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
       numKept += kernel.phases.size() - 1;
   }
 
-  void cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
+  /// What a phase keeps for another cannot be handed to a launch.
+  static LogicalResult checkKept(ProgramOp program, const GridPartition &partition) {
+    auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
+    DenseMap<int64_t, unsigned> kernelOf;
+    for (auto [number, kernel] : llvm::enumerate(partition.kernels))
+      for (const std::vector<GridShare> &phase : kernel.phases)
+        for (const GridShare &share : phase) {
+          WalkResult checked = parts[share.stage].walk([&](AllocOp alloc) {
+            int64_t kept = keptNumber(alloc);
+            bool isApart = kept >= 0 && kernelOf.try_emplace(kept, number).first->second != number;
+            return isApart ? WalkResult::interrupt() : WalkResult::advance();
+          });
+          if (checked.wasInterrupted())
+            return parts[share.stage].emitError("reads what an earlier phase keeps in shared memory, and would be "
+                                                "launched for itself");
+        }
+    return success();
+  }
+
+  LogicalResult cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
     std::vector<GridStage> stages = stagesOf(program, machine);
     GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
     assert(partition.verify(stages, machine).empty() && "phases stand behind each other");
+    if (failed(checkKept(program, partition)))
+      return failure();
     explain(program, stages, partition);
     SmallVector<ProgramCutter::Piece> pieces = ProgramCutter(program, partition).cut();
     for (LaunchOp launch : launches)
       replaceLaunch(launch, program, pieces);
     program.erase();
+    return success();
   }
 
   void runOnOperation() override {
@@ -191,8 +214,8 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     getOperation().walk([&](LaunchOp launch) { launches[launch.getProgram().getLeafReference()].push_back(launch); });
     for (ProgramOp program : programs)
-      if (hasGridSync(program))
-        cut(program, *machine, launches[program.getSymName()]);
+      if (hasGridSync(program) && failed(cut(program, *machine, launches[program.getSymName()])))
+        return signalPassFailure();
   }
 };
 } // namespace

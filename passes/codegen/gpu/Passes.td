@@ -46,6 +46,26 @@ def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
+def KeepTiles : Pass<"tile-keep-tiles", "::tilewright::tile::ProgramOp"> {
+  let summary = "Keep tiles in shared memory across barriers of the grid";
+  let description = [{
+    Arrives: `tile.program`s without places for buffers, in which the plan says
+    (`tile.keeps` on two parts: a number, and the binding that is the same tensor)
+    that a block reads the same elements in two phases. Leaves: the first part
+    stores its tile, as it reads it, in a buffer with that number (`tile.kept`;
+    one in which it held the tile already takes it), and the second reads it there.
+    Where all blocks are not sure to be resident with that much more shared memory,
+    or the reads are not of a tile's own points, the second reads the binding as
+    before, with a missed remark. Without `grid-sync` nothing is kept.
+    See test/codegen/keep-tiles.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
+                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
+  let statistics = [Statistic<"numKept", "kept", "tiles that blocks keep">,
+                    Statistic<"numDeclined", "declined", "tiles that are read again">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
 def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
   let summary = "Cut tile programs at barriers of the grid that are not safe or do not pay";
   let description = [{

@@ -22,17 +22,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// From the offsets of the part's tile to the element where the run starts.
-AffineMap startOf(const StagedTile &tile, ParallelOp part) {
-  MLIRContext *context = part.getContext();
-  AffineExpr start = getAffineConstantExpr(0, context);
-  SmallVector<int64_t> strides = denseStrides(cast<SliceType>(tile.slice.getType()).getShape());
-  for (auto [grid, stride] : llvm::zip(tile.gridDims, strides))
-    if (grid >= 0)
-      start = start + getAffineDimExpr(grid, context) * stride;
-  return AffineMap::get(part.getExtents().size(), 0, start);
-}
-
 class Rewriter {
 public:
   explicit Rewriter(ParallelOp part) : part(part), walk(part.getWalk().getBody().front()), builder(part.getContext()) {}
@@ -103,6 +92,8 @@ private:
     auto alloc = AllocOp::create(builder, part.getLoc(),
                                  SliceType::get(part.getContext(), tile.sizes, element, Space::block), IntegerAttr());
     alloc->setAttr(kAlignedAsAttr, AffineMapAttr::get(startOf(tile, part)));
+    if (Attribute kept = tile.held ? tile.held.getDefiningOp()->getAttr(kKeptAttr) : Attribute())
+      alloc->setAttr(kKeptAttr, kept);
     return alloc;
   }
 

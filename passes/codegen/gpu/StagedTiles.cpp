@@ -4,6 +4,7 @@
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/AccessSectors.h"
 #include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/Clusters.h"
@@ -51,7 +52,7 @@ public:
 
 private:
   void collect() {
-    part.walk([&](AllocOp alloc) { bytes += placeBytes(bufferBytes(alloc)); });
+    bytes = boundBufferBytes(part);
     int64_t scratch = 0;
     part.walk([&](ComputeOp compute) {
       scratch = std::max(scratch, BlockThreads::scratchBytes(compute, mapNest(compute, shape)));
@@ -110,7 +111,8 @@ private:
     if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
       return;
     reuseBuffer(tile, type, accesses);
-    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes));
+    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes)) &&
+                staysResident(part->getParentOfType<ProgramOp>(), bytes + tile.bytes, target);
     if (tile.fits)
       bytes += tile.bytes;
     staged.push_back(std::move(tile));
@@ -248,7 +250,11 @@ private:
     });
   }
 
+  static bool isKept(Value buffer) { return buffer && keptNumber(buffer.getDefiningOp<AllocOp>()) >= 0; }
+
   bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
+    if (isKept(input.held))
+      return false; // for a later phase
     auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
     for (const StagedTile &other : staged)
       if (other.isOutput && other.inPlaceOf >= 0 && &staged[other.inPlaceOf] == &input)
@@ -296,6 +302,16 @@ private:
   SmallVector<StagedTile> staged;
 };
 } // namespace
+
+AffineMap tilewright::startOf(const StagedTile &tile, ParallelOp part) {
+  MLIRContext *context = part.getContext();
+  AffineExpr start = getAffineConstantExpr(0, context);
+  SmallVector<int64_t> strides = denseStrides(cast<SliceType>(tile.slice.getType()).getShape());
+  for (auto [grid, stride] : llvm::zip(tile.gridDims, strides))
+    if (grid >= 0)
+      start = start + getAffineDimExpr(grid, context) * stride;
+  return AffineMap::get(part.getExtents().size(), 0, start);
+}
 
 AffineMap tilewright::localMapOf(const StagedTile &tile, AffineMap map) {
   SmallVector<AffineExpr> results;

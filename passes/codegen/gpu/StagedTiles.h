@@ -26,6 +26,9 @@ struct StagedTile {
 /// Those that are worth it, inputs first. `threads` is the size of the program's blocks.
 llvm::SmallVector<StagedTile> chooseStagedTiles(tile::ParallelOp part, int64_t threads, const Target &target);
 
+/// From the offsets of the part's tile to the element of the binding where it starts.
+mlir::AffineMap startOf(const StagedTile &tile, tile::ParallelOp part);
+
 /// Where in the tile's buffer an access at `map` to the binding is.
 mlir::AffineMap localMapOf(const StagedTile &tile, mlir::AffineMap map);
 
