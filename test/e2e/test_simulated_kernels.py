@@ -189,6 +189,22 @@ def test_one_long_row_is_read_once(op: str, tmp_path: Path) -> None:
     assert moved_bytes(model, tmp_path) <= 1.01 * 2 * 4 * 50257
 
 
+def test_what_two_phases_read_stays_with_its_blocks(tmp_path: Path) -> None:
+    """Statistics of a batch, and what they normalise: behind the barriers blocks find their tiles in shared memory."""
+    shape = [16, 56, 56, 64]
+    nodes = [
+        helper.make_node("ReduceMean", ["x", "axes"], ["mean"], keepdims=1),
+        helper.make_node("Sub", ["x", "mean"], ["centred"]),
+        helper.make_node("Mul", ["centred", "centred"], ["squares"]),
+        helper.make_node("ReduceMean", ["squares", "axes"], ["variance"], keepdims=1),
+        helper.make_node("Sqrt", ["variance"], ["deviation"]),
+        helper.make_node("Div", ["centred", "deviation"], ["y"]),
+    ]
+    model = chain(shape, shape, "f32", *nodes)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0, 1, 2]), "axes"))
+    assert moved_bytes(model, tmp_path) <= 1.03 * 2 * 4 * np.prod(shape)
+
+
 def test_threads_beyond_the_last_row_read_nothing(tmp_path: Path) -> None:
     """Twelve heads share a mask: of the sixteen rows that a block has threads for, four are none."""
     heads, length, size = 12, 256, 512

@@ -95,7 +95,7 @@ TEST_F(PlanTest, refuses_ops_out_of_order) {
   expectIllegal("ops are not in program order");
 }
 TEST_F(PlanTest, refuses_empty_kernels) {
-  plan.kernels.push_back({"empty", {}, {}, ""});
+  plan.kernels.push_back({"empty", {}, {}, {}, ""});
   expectIllegal("kernel 'empty' has no parts");
 }
 TEST_F(PlanTest, refuses_missing_edges) {
@@ -275,7 +275,7 @@ OpPlan rootOp(unsigned id) { return {id, "op", "as-is", {}, true, {0, 1}, {}, ""
 TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
   TensorGraph chain = parse(chainSource);
   Plan cyclic;
-  cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, 0, 0, {}, {}}}, {}, ""});
+  cyclic.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, 0, 0, {}, {}}}, {}, {}, ""});
   cyclic.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, false, "", 0, 0, ""});
   EXPECT_EQ(cyclic.verify(chain), "the partition is cyclic: kernel 'k' depends on an op outside it that depends on it "
                                   "in turn");
@@ -311,6 +311,35 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_EQ(workgroupsOf(packed, packed.kernels[0]), 1);
   packed.kernels[0].parts = {second, first};
   EXPECT_NE(packed.verify(two).find("its producer's part stands behind its consumer's"), std::string::npos);
+}
+
+TEST_F(PlanTest, refuses_to_keep_what_blocks_do_not_read_alike) {
+  TensorGraph two = parse(R"(
+func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.exp ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = linalg.add ins(%a, %x : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %b : tensor<64x64xf32>
+})");
+  PartPlan first{{rootOp(0)}, {64, 64}, {8, 64}, {0}, 1, 8, {}}, second{{rootOp(1)}, {64, 64}, {8, 64}, {0}, 1, 8, {}};
+  Plan plan;
+  plan.kernels = {{"k", {first, second}, {{0, 0, 1, 1, 2048}}}};
+  plan.edges.push_back({0, 0, 1, 0, tile::Scope::grid, false, false, "", 0, 0, ""});
+  EXPECT_EQ(plan.verify(two), "");
+  auto why = [&](KeptTile kept) {
+    plan.kernels[0].kept = {kept};
+    std::string text = plan.verify(two);
+    return text.substr(text.find(": ") + 2);
+  };
+  EXPECT_EQ(why({0, 0, 1, 0}), "they are no views of one tensor");
+  EXPECT_EQ(why({0, 7, 1, 1}), "there is no such input");
+  EXPECT_EQ(why({1, 1, 0, 0}), "the parts do not begin a phase and a later one");
+  plan.kernels[0].parts[1].tiles = {64, 8};
+  plan.kernels[0].parts[1].grid = {1};
+  EXPECT_EQ(why({0, 0, 1, 1}), "their tiles have other elements");
+  plan.kernels[0].parts[1] = second;
+  plan.kernels[0].parts[1].workgroups = 4;
+  EXPECT_EQ(why({0, 0, 1, 1}), "blocks have several tiles");
 }
 
 TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
