@@ -60,11 +60,13 @@ struct Target {
 /// The same machine with another number of hardware threads: what each core owns scales with it; the bandwidth of
 /// shared levels shrinks with fewer cores but does not grow with more.
 Target withCores(Target target, int64_t cores);
+/// The target with the rates of a processor, as LLVM names it, whose vector units are narrower than its registers.
+Target withRatesOf(Target target, llvm::StringRef cpu);
 
 /// Names of the table of known targets.
 std::vector<std::string> knownTargets();
-/// A target by table name, "cpu" (this machine's ISA with the table's numbers), or a path to a JSON file whose fields
-/// override those of its "base". Errors name the field and what to do.
+/// A target by table name, "cpu" (this machine's ISA with the table's numbers as far as they fit it), or a path to a
+/// JSON file whose fields override those of its "base". Errors name the field and what to do.
 llvm::Expected<Target> lookupTarget(llvm::StringRef nameOrPath);
 llvm::json::Value toJson(const Target &target);
 llvm::Expected<Target> targetFromJson(const llvm::json::Value &value);

@@ -115,7 +115,7 @@ bool isCopy(ComputeOp nest) { return nest.getAccs().empty() && llvm::hasNItems(n
 SmallVector<std::pair<ComputeOp, int64_t>> decideVectors(ParallelOp part) {
   SmallVector<std::pair<ComputeOp, int64_t>> vectors;
   for (auto nest : part.getWalk().getBody().front().getOps<ComputeOp>())
-    if (int64_t dim = nest.getVector() < 0 ? -1 : neighbourDim(nest); dim >= 0 && dim != nest.getVector())
+    if (int64_t lanes = nest.getVector(), dim = lanes < 0 ? -1 : neighbourDim(nest); dim >= 0 && dim != lanes)
       vectors.emplace_back(nest, dim);
   return vectors;
 }
