@@ -35,7 +35,8 @@ struct ZeroRows {
   linalg::GenericOp choice;
   Value chosen, condition;
   bool zeroWhere;
-  AffineMap map; ///< from the contraction, its domain or its result, to the condition
+  AffineMap map;          ///< from the contraction, its domain or its result, to the condition
+  linalg::GenericOp test; ///< where `condition` is whether `chosen` is NaN, which whole rows are: what finds that out
 };
 
 /// `contraction` multiplies with what `division` divided, at most rounded after it, and could be divided itself.
@@ -130,6 +131,20 @@ std::optional<Quotient> quotientOf(linalg::GenericOp generic) {
   return std::nullopt;
 }
 
+/// The generic that finds out which elements of a tensor are NaN and that nothing else reads, or null.
+linalg::GenericOp nanTest(Value condition, Value tensor) {
+  linalg::GenericOp generic = elementwiseOp(condition);
+  auto compare = lastOp<arith::CmpFOp>(generic);
+  bool unordered =
+      compare && condition.hasOneUse() &&
+      (compare.getPredicate() == arith::CmpFPredicate::UNE || compare.getPredicate() == arith::CmpFPredicate::UNO);
+  auto isElement = [&](Value value) {
+    OpOperand *input = inputOf(generic, value);
+    return input && input->get() == tensor && generic.getMatchingIndexingMap(input).isIdentity();
+  };
+  return unordered && isElement(compare.getLhs()) && isElement(compare.getRhs()) ? generic : linalg::GenericOp();
+}
+
 /// A generic that chooses between zero and an element of one tensor; `map` goes to its domain.
 std::optional<ZeroRows> zeroRows(linalg::GenericOp generic, AffineMap map, ArrayRef<int64_t> domain) {
   auto select = lastOp<arith::SelectOp>(generic);
@@ -140,8 +155,12 @@ std::optional<ZeroRows> zeroRows(linalg::GenericOp generic, AffineMap map, Array
     FloatAttr zero = constantOf(generic, zeroWhere ? select.getTrueValue() : select.getFalseValue());
     OpOperand *chosen = inputOf(generic, zeroWhere ? select.getFalseValue() : select.getTrueValue());
     if (zero && zero.getValue().isZero() && chosen && generic.getMatchingIndexingMap(chosen).isIdentity())
-      return ZeroRows{generic, chosen->get(), condition->get(), zeroWhere,
-                      composeInDomain(generic.getMatchingIndexingMap(condition), map, domain)};
+      return ZeroRows{generic,
+                      chosen->get(),
+                      condition->get(),
+                      zeroWhere,
+                      composeInDomain(generic.getMatchingIndexingMap(condition), map, domain),
+                      zeroWhere ? nanTest(condition->get(), chosen->get()) : linalg::GenericOp()};
   }
   return std::nullopt;
 }
@@ -153,11 +172,19 @@ bool roundsOnly(linalg::GenericOp generic) {
   return rounded && inputOf(generic, rounded.getIn());
 }
 
+/// Whether one operation alone reads a tensor, a choice and its test together.
+bool isReadOnce(Value tensor, const std::optional<ZeroRows> &zeros) {
+  bool tested = zeros && zeros->test && zeros->chosen == tensor;
+  return tensor.hasOneUse() || (tested && llvm::all_of(tensor.getUsers(), [&](Operation *reader) {
+                                  return reader == zeros->test || reader == zeros->choice;
+                                }));
+}
+
 /// The division whose result a contraction reads, at most rounded, moved about and zero in some rows, and where: `map`
 /// goes from the domain of the contraction to that of the division.
 linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain,
                                  std::optional<ZeroRows> &zeros) {
-  while (tensor.hasOneUse()) {
+  while (isReadOnce(tensor, zeros)) {
     Operation *producer = tensor.getDefiningOp();
     FailureOr<TensorExpr> expr = failure();
     if (producer)
@@ -203,7 +230,7 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
     return std::nullopt;
   map = composeInDomain(division.getMatchingIndexingMap(by), map, contraction.domain);
   bool ofTerms = llvm::any_of(contraction.reductions, [&](int64_t dim) {
-    return map.isFunctionOfDim(dim) || (zeros && zeros->map.isFunctionOfDim(dim));
+    return map.isFunctionOfDim(dim) || (zeros && !zeros->test && zeros->map.isFunctionOfDim(dim));
   });
   bool fewer = type.getNumElements() < cast<RankedTensorType>(divided->get().getType()).getNumElements();
   if (ofTerms || !fewer)
@@ -211,7 +238,7 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   auto ofResult = [&](AffineMap ofDomain) {
     return composeInDomain(ofDomain, contraction.pointOf(0), type.getShape());
   };
-  if (zeros)
+  if (zeros && !zeros->test)
     zeros->map = ofResult(zeros->map);
   return Delay{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
 }
@@ -273,7 +300,7 @@ void delay(const Delay &what) {
   SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
   SmallVector<Value> inputs{product, what.divisor};
   SmallVector<AffineMap> maps{identity, what.divisorMap};
-  if (what.zeros) {
+  if (what.zeros && !what.zeros->test) {
     inputs.push_back(what.zeros->condition);
     maps.push_back(what.zeros->map);
   }
@@ -287,7 +314,10 @@ void delay(const Delay &what) {
         if (what.zeros) {
           Value zero = arith::ConstantOp::create(body, at, body.getFloatAttr(type.getElementType(), 0));
           auto [whereTrue, whereFalse] = what.zeros->zeroWhere ? std::pair(zero, result) : std::pair(result, zero);
-          result = arith::SelectOp::create(body, at, values[2], whereTrue, whereFalse);
+          // A sum of exponentials is above zero if no term is NaN, and if any is counted where a tile walks.
+          Value condition =
+              what.zeros->test ? arith::CmpFOp::create(body, at, arith::CmpFPredicate::ULE, by, zero) : values[2];
+          result = arith::SelectOp::create(body, at, condition, whereTrue, whereFalse);
         }
         linalg::YieldOp::create(body, at, result);
       });

@@ -425,6 +425,33 @@ def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
         assert "running maximum of blocks" in program.explain()
 
 
+def test_zeros_for_what_is_nan_walk_long_rows() -> None:
+    """As PyTorch's exporter to ONNX writes attention with a mask of booleans."""
+    g = GraphBuilder("attention")
+    query, key, value = (
+        g.input(name, shape) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)
+    )
+    bias = g.input("bias", (_LONG[0][1], _LONG[1][1]))
+    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 2, 1]))
+    scores = g.op("Add", g.op("Mul", scores, g.scalar(1 / math.sqrt(_LONG[0][-1]))), bias)
+    weights = g.op("Softmax", scores, axis=-1)
+    weights = g.op("Where", g.op("IsNaN", weights), g.scalar(0), weights)
+    g.output(g.op("MatMul", weights, value), _LONG[0])
+    program = tilewright.compile(g.build(), threads=[1])
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(each).astype(np.float32) for each in _LONG]
+    mask = np.where(rng.random((_LONG[0][1], _LONG[1][1])) > 0.6, np.float32(-np.inf), np.float32(0))
+    mask[3] = -np.inf
+    (result,) = program(*inputs, mask)
+    np.testing.assert_allclose(result, _weighted_mean(*inputs, mask), rtol=1e-5, atol=2e-6)
+    assert not result[:, 3].any()
+    assert len(_kernels(program)) == 1, _kernels(program)
+    inputs[1][0, 7] = np.nan  # every row of one head sees it, if it is not masked for all
+    result = program(*inputs, np.zeros_like(mask))[0]
+    assert not result[0].any()
+    assert np.isfinite(result).all()
+
+
 def test_a_softmax_with_a_reciprocal_walks_long_rows() -> None:
     g = GraphBuilder("attention", opset=13)
     query, key, value = (
