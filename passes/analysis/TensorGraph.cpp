@@ -3,6 +3,7 @@
 #include "passes/analysis/TensorGraph.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Block.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -22,6 +23,14 @@ bool onlyStartsAccumulators(Operation *op) {
          });
 }
 
+/// Whether an op makes a tensor that is used; the dialects around a program, of IREE, only hand tensors on.
+bool makesTensor(Operation &op) {
+  auto isUsed = [](Value result) { return isa<TensorType>(result.getType()) && !result.use_empty(); };
+  return llvm::any_of(op.getResults(), isUsed) && !op.hasTrait<OpTrait::ConstantLike>() &&
+         !isa<tensor::EmptyOp, tensor::CastOp>(op) &&
+         !llvm::is_contained({"util", "flow", "hal"}, op.getName().getDialectNamespace());
+}
+
 /// Values an op needs: its operands and what its regions capture.
 template <typename Callback> void forEachUse(Operation &op, Callback callback) {
   op.walk([&](Operation *nested) {
@@ -34,9 +43,15 @@ template <typename Callback> void forEachUse(Operation &op, Callback callback) {
 TensorGraph TensorGraph::build(Block &block) {
   TensorGraph graph;
   for (Operation &op : block) {
-    FailureOr<TensorExpr> expr = describe(&op);
-    if (failed(expr) || onlyStartsAccumulators(&op))
+    if (onlyStartsAccumulators(&op))
       continue;
+    std::string reason;
+    FailureOr<TensorExpr> expr = describe(&op, &reason);
+    if (failed(expr)) {
+      if (makesTensor(op))
+        graph.opaque_.push_back({&op, reason});
+      continue;
+    }
     graph.index_[&op] = graph.exprs_.size();
     graph.exprs_.push_back(std::move(*expr));
   }

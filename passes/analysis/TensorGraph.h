@@ -29,13 +29,21 @@ struct LiveRange {
   int64_t first, last;
 };
 
+/// An op that makes tensors and is no expression, and why.
+struct OpaqueOp {
+  mlir::Operation *op;
+  std::string reason;
+};
+
 class TensorGraph {
 public:
-  /// Ops that describe() does not understand are opaque: they appear only as users and producers outside the graph.
+  /// Ops that describe() does not understand are opaque: in edges they are only users and producers outside the graph.
   /// A fill that only starts accumulators is no expression of its own.
   static TensorGraph build(mlir::Block &block);
 
   llvm::ArrayRef<TensorExpr> exprs() const { return exprs_; }
+  /// Constants, and what only hands tensors on, are not among them.
+  llvm::ArrayRef<OpaqueOp> opaque() const { return opaque_; }
   llvm::ArrayRef<TensorEdge> edges() const { return edges_; }
   llvm::ArrayRef<unsigned> outEdges(unsigned expr) const { return outEdges_[expr]; } ///< indices into edges()
   llvm::ArrayRef<unsigned> inEdges(unsigned expr) const { return inEdges_[expr]; }
@@ -51,6 +59,7 @@ public:
 
 private:
   llvm::SmallVector<TensorExpr, 0> exprs_;
+  llvm::SmallVector<OpaqueOp, 0> opaque_;
   llvm::SmallVector<TensorEdge> edges_;
   llvm::SmallVector<llvm::SmallVector<unsigned>> outEdges_, inEdges_;
   llvm::DenseMap<mlir::Operation *, unsigned> index_;

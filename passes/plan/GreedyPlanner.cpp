@@ -24,6 +24,14 @@ constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 /// What contractions take is known better.
 constexpr double kRoughnessOfContractions = 1.1;
 
+/// Instructions that a merged kernel may have, about. LLVM allocates registers in a time that grows with their square:
+/// 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
+constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
+
+int64_t instructionsOf(const TensorExpr &expr) {
+  return expr.arithmetic() / std::max<int64_t>(1, expr.domainSize()) + kInstructionsOfSpecial * specialOps(expr);
+}
+
 double roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
 
 std::string microseconds(double seconds) {
@@ -172,6 +180,15 @@ private:
     for (unsigned part : parts)
       llvm::append_range(exprs, decisions.parts[part]->choice.exprs);
     llvm::sort(exprs);
+    int64_t instructions = 0;
+    for (unsigned expr : exprs)
+      instructions += instructionsOf(graph.exprs()[expr]);
+    if (instructions > kMostInstructions) {
+      why = {llvm::formatv("one kernel would have some {0} instructions: more than {1} take long to compile",
+                           instructions, kMostInstructions),
+             "fewer ops in a row"};
+      return false;
+    }
     std::string reason;
     std::optional<PlannedPart> merged = planPart(graph, exprs, target, &reason);
     if (!merged) {

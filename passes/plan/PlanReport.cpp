@@ -1,5 +1,7 @@
 #include "passes/plan/PlanReport.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/plan/Eligibility.h"
@@ -43,13 +45,19 @@ public:
                                         {"reason", edge.reason},
                                         {"would_change", edge.wouldChange}});
     for (const LeftOp &op : plan.left)
-      left.push_back(json::Object{{"id", op.id},
-                                  {"op", op.op},
+      left.push_back(json::Object{{"op", op.op},
                                   {"loc", location(op.id)},
                                   {"reason", op.reason},
                                   {"bytes", bytesOf(op.id)},
                                   {"operations", graph.exprs()[op.id].arithmetic()},
                                   {"dispatch", isDispatch(op.id)}});
+    for (const OpaqueOp &opaque : graph.opaque())
+      left.push_back(json::Object{{"op", opaque.op->getName().getStringRef()},
+                                  {"loc", location(opaque.op)},
+                                  {"reason", opaque.reason},
+                                  {"bytes", bytesOf(opaque.op)},
+                                  {"operations", 0}, // not known
+                                  {"dispatch", !isa_and_nonnull<tensor::TensorDialect>(opaque.op->getDialect())}});
     return json::Object{{"target", plan.target},
                         {"policy", plan.policy},
                         {"numerics", stringify(plan.numerics)},
@@ -62,10 +70,12 @@ public:
 private:
   std::string opName(unsigned id) const { return graph.exprs()[id].op->getName().getStringRef().str(); }
 
-  std::string location(unsigned id) const {
+  std::string location(unsigned id) const { return location(graph.exprs()[id].op); }
+
+  static std::string location(Operation *op) {
     std::string text;
     llvm::raw_string_ostream os(text);
-    graph.exprs()[id].op->getLoc().print(os);
+    op->getLoc().print(os);
     return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
   }
 
@@ -82,6 +92,26 @@ private:
     for (Value tensor : tensors)
       bytes += tensorBytes(tensor);
     return bytes;
+  }
+
+  /// Of any op, of any types and sizes: what can be counted.
+  static int64_t bytesOf(Operation *op) {
+    uint64_t bytes = 0;
+    auto add = [&](Type value) {
+      auto type = dyn_cast<RankedTensorType>(value);
+      if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+        return;
+      uint64_t size = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      for (int64_t dim : type.getShape())
+        size = llvm::SaturatingMultiply<uint64_t>(size, dim);
+      bytes = llvm::SaturatingAdd(bytes, size);
+    };
+    auto structured = dyn_cast<DestinationStyleOpInterface>(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!structured || !structured.isDpsInit(&operand))
+        add(operand.get().getType());
+    llvm::for_each(op->getResultTypes(), add);
+    return std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max());
   }
 
   /// What a kernel does to an op's numbers, in the words of the plan; `stored` is the type that results are rounded to.
@@ -198,6 +228,11 @@ private:
       opsTaken += taken;
       bytesTaken += taken ? bytes : 0;
     }
+    for (const OpaqueOp &opaque : graph.opaque())
+      if (isa<linalg::LinalgOp>(opaque.op)) {
+        ++opsEligible;
+        bytesEligible += bytesOf(opaque.op);
+      }
     return json::Object{{"ops_taken", opsTaken},
                         {"ops_eligible", opsEligible},
                         {"bytes_taken", bytesTaken},

@@ -353,6 +353,9 @@ private:
     for (const LeftOp &op : plan.left)
       remark::missed(graph.exprs()[op.id].op->getLoc(), options("left"))
           << llvm::formatv("tile: op {0} ({1}) is left to IREE: {2}", op.id, op.op, op.reason).str();
+    for (const OpaqueOp &opaque : graph.opaque())
+      remark::missed(opaque.op->getLoc(), options("left"))
+          << llvm::formatv("tile: {0} is left to IREE: {1}", opaque.op->getName(), opaque.reason).str();
     for (const EdgePlan &edge : plan.edges)
       if (edge.scope >= tile::Scope::launch) {
         remark::missed(graph.exprs()[edge.consumer].op->getLoc(), options("launch"))
@@ -396,10 +399,17 @@ private:
     return success();
   }
 
+  /// Where there is nothing to plan, a report may still say why.
   LogicalResult writeEmpty() {
     Block none;
-    TensorGraph graph = TensorGraph::build(none);
-    return write(getOperation(), graph, Plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}});
+    Block *block = &none;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.getBody().hasOneBlock() && block == &none)
+        block = &function.getBody().front();
+    Plan plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}};
+    TensorGraph graph = TensorGraph::build(*block);
+    explain(graph, plan);
+    return write(getOperation(), graph, plan);
   }
 
   LogicalResult write(Operation *op, const TensorGraph &graph, const Plan &plan) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import types
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -65,6 +66,38 @@ def _convert(hint: Any, value: Any, path: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
+
+
+def check_kinds(hint: Any, value: Any, path: str = "value") -> None:
+    """Raises `RecordError` where something in `value`, which was read from JSON, is not what the hints of its records
+    say."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return
+    if origin in (typing.Union, types.UnionType):
+        fits = [kind for kind in arguments if isinstance(value, typing.get_origin(kind) or kind)]
+        if not fits:
+            raise _unexpected(path, hint, value)
+        check_kinds(fits[0], value, path)
+        return
+    if hint is float and isinstance(value, int):
+        hint = int
+    if not isinstance(value, origin or hint) or (isinstance(value, bool) and hint is not bool):
+        raise _unexpected(path, hint, value)
+    if dataclasses.is_dataclass(value):
+        hints = typing.get_type_hints(type(value))
+        for member in dataclasses.fields(value):
+            check_kinds(hints[member.name], getattr(value, member.name), f"{path}.{member.name}")
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            check_kinds(arguments[1], item, f"{path}[{name!r}]")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            check_kinds(arguments[0], item, f"{path}[{index}]")
+
+
+def _unexpected(path: str, hint: Any, value: Any) -> RecordError:
+    return RecordError(f"{path}: expected {getattr(hint, '__name__', hint)}, not {value!r:.60}")
 
 
 def camel_case(name: str) -> str:

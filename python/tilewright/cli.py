@@ -13,7 +13,7 @@ import click
 
 from tilewright.commands.examine import doctor, targets
 from tilewright.commands.fuzz import fuzz
-from tilewright.commands.group import Command, Commands, common, tell
+from tilewright.commands.group import Command, Commands, common, duration, tell
 from tilewright.commands.model import compile_model, open_model
 from tilewright.commands.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.commands.tune import tune, tuning
@@ -183,7 +183,7 @@ def compile_command(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
 )
 @click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
-@click.option("--seconds", default=10.0, show_default=True, help="How long to time for.")
+@click.option("--seconds", default=10.0, show_default=True, callback=duration, help="How long to time for.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option(
     "--device",

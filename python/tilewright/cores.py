@@ -9,6 +9,10 @@ MOST_THREADS = 64
 """That IREE's CPU runtime takes."""
 
 
+def spell_threads(count: int) -> str:
+    return f"{count} thread{'s' * (count != 1)}"
+
+
 def available_cores() -> int:
     """Physical cores that this process may run on, at most as many as IREE's runtime can use.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from tilewright.cores import spell_threads
 from tilewright.plan import CostTerm
 from tilewright.report import Kernel, LaunchEdge, NumericsReport
 from tilewright.runtime import missing_features
@@ -20,7 +21,7 @@ def explain_text(metadata: Metadata) -> str:
     """What was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
     numerics = f", {report.numerics} numerics" if report.kernels else ""
-    threads = f", {metadata.threads} threads" if metadata.device == "local" else ""
+    threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
     lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
     if metadata.variants:
         lines.append(_variants(metadata))

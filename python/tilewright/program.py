@@ -12,13 +12,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata as package_metadata
+from operator import index
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from tilewright._records import parse_json
-from tilewright.cores import MOST_THREADS
+from tilewright._records import check_kinds, parse_json
+from tilewright.cores import MOST_THREADS, spell_threads
 from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
@@ -272,7 +273,9 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     module = Path(path)
     if not module.is_file():
         raise ProgramError("no such file", where=str(module), hint="give the path of a .vmfb")
-    if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+    if threads is not None and not (
+        isinstance(threads, SupportsIndex) and 1 <= index(threads) <= MOST_THREADS
+    ):
         raise ProgramError(
             f"threads={threads!r} is not possible",
             hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
@@ -282,7 +285,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
         return _load_bare(module, threads=threads or 1)
     metadata, parameters = described
     if threads is not None and threads != metadata.threads:
-        metadata = Metadata.from_json({**metadata.to_json(), "threads": threads})
+        metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
     program = Program(module=module, parameters=parameters, metadata=metadata)
     if metadata.device == "local":
         program.load()
@@ -323,8 +326,8 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
                 where=str(path),
                 hint="compile the model again",
             )
-        _check_kinds(data)
         metadata = Metadata.from_json(data)
+        _check(metadata)
         parameters = {
             scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()
         }
@@ -349,24 +352,17 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
     return metadata, parameters
 
 
-_KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("target", "device", "capability", "features", "entry"), str),
-    **dict.fromkeys(("resources", "variants", "state", "seconds", "report"), dict),
-    **dict.fromkeys(("notes", "iree_flags"), list),
-    "threads": int,
-}
-"""What loading and running take from a description."""
-
-
-def _check_kinds(data: Mapping[str, Any]) -> None:
-    """Raises `TypeError` and `ValueError` where something is of another kind: JSON may hold anything anywhere."""
-    for name, kind in _KINDS.items():
-        if not isinstance(data.get(name, kind()), kind):
-            raise TypeError(f"{name} is no {kind.__name__}")
-    if not all(isinstance(needed, str) for needed in data.get("variants", {}).values()):
-        raise TypeError("variants are no features")
-    if not 1 <= data["threads"] <= MOST_THREADS:
-        raise ValueError(f"{data['threads']} threads")
+def _check(metadata: Metadata) -> None:
+    """Raises `ValueError` where something is not of its kind: JSON may hold anything anywhere."""
+    check_kinds(Metadata, metadata, "program")
+    if not 1 <= metadata.threads <= MOST_THREADS:
+        raise ValueError(f"{metadata.threads} threads")
+    if metadata.device == "local" and metadata.variants:
+        names = metadata.target.split(",")
+        if len(names) != len(metadata.variants) + 1:
+            raise ValueError(f"{len(metadata.variants)} variants, but targets {names}")
+    for spec in (*metadata.signature.inputs, *metadata.signature.outputs) if metadata.signature else ():
+        spec.numpy_dtype  # noqa: B018 - raises for a name that is none
 
 
 def _load_bare(module: Path, *, threads: int) -> Program:
@@ -394,7 +390,7 @@ def package_version() -> str:
 
 
 def _threads(metadata: Metadata) -> str:
-    return f", {metadata.threads} threads" if metadata.device == "local" else ""
+    return f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
 
 
 def _parameter_name(stem: str, scope: str) -> str:

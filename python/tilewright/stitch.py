@@ -214,7 +214,8 @@ def _as_file(plan: Plan | Path, directory: Path) -> Path:
         plan.save(path)
         return path
     if not plan.is_file():
-        raise PlanError("no such file", where=str(plan))
+        reason = "a folder, not a file" if plan.is_dir() else "no such file"
+        raise PlanError(reason, where=str(plan), hint="`--plan-out` writes one")
     return plan.resolve()
 
 

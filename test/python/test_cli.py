@@ -139,8 +139,22 @@ def test_run_compares_with_its_peers(model_path: Path) -> None:
 def test_the_comparison_is_a_table(model_path: Path) -> None:
     result = invoke("run", model_path, "--compare", "--seconds", "0.1", "--threads", "1")
     assert result.exit_code == 0, result.output
-    for text in ("Tilewright", "IREE alone", "kernels", "float64"):
+    for text in ("Tilewright", "IREE alone", "1 thread,", "kernels", "float64"):
         assert text in result.stdout
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])
+@pytest.mark.parametrize("command", [("run", "none.onnx", "--compare"), ("fuzz",)])
+def test_no_time_is_refused(command: tuple[str, ...], seconds: str) -> None:
+    result = invoke(*command, "--seconds", seconds)
+    assert result.exit_code == 2
+    assert "give a number of seconds above 0" in result.stderr
+
+
+def test_a_folder_is_no_plan(model_path: Path, tmp_path: Path) -> None:
+    result = invoke("compile", model_path, "--plan", tmp_path, "-o", tmp_path / "a.vmfb")
+    assert result.exit_code == 1
+    assert "a folder, not a file; `--plan-out` writes one" in result.stderr
 
 
 # explain, targets, doctor

@@ -304,3 +304,14 @@ def test_data_tiling_goes_off_where_iree_fails_with_it(
     assert DATA_TILING not in program.metadata.iree_flags
     assert "data tiling is off" in program.explain()
     np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+def test_every_op_that_stays_with_iree_is_said() -> None:
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["s"]),
+        helper.make_node("TopK", ["s", "k"], ["values", "places"], name="best"),
+    ]
+    outputs = [value("values", [8, 5]), value("places", [8, 5], TensorProto.INT64)]
+    model = make_model(nodes, [value("x", [8, 64])], outputs, {"k": np.array([5])})
+    program = tilewright.compile(model, threads=1)
+    assert "iree_linalg_ext.sort: not a tensor expression (best)" in program.explain()

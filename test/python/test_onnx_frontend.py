@@ -226,29 +226,55 @@ def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
 
 @pytest.mark.parametrize(
     ("op", "axis"),
-    [("Softmax", 2), ("LogSoftmax", -3), ("ReduceSum", 99), ("ReduceMax", -(2**63)), ("Split", 2)],
+    [
+        *(("Softmax", 2), ("LogSoftmax", -3), ("ReduceSum", 99), ("ReduceMax", -(2**63)), ("Split", 2)),
+        *(("LayerNormalization", 9), ("Squeeze", 7)),
+    ],
 )
 def test_an_axis_that_an_operand_does_not_have_is_refused(op: str, axis: int) -> None:
     """IREE does not end at the first two, and reduces along no axis for the others."""
     inputs, axes = ["x"], {}
     attributes: dict[str, Any] = {}
-    if op == "ReduceSum":
+    if op in ("ReduceSum", "Squeeze"):
         inputs, axes = ["x", "axes"], {"axes": np.array([axis])}
+    elif op == "LayerNormalization":
+        inputs, axes, attributes = ["x", "scale"], {"scale": np.ones(5, np.float32)}, {"axis": axis}
     else:
         attributes = {"axes": [axis]} if op == "ReduceMax" else {"axis": axis}
     node = helper.make_node(op, inputs, ["y"], name="the_node", **attributes)
     model = make_model([node], [value("x", [3, 5])], [value("y", [3, 5])], axes, opset=17)
     with pytest.raises(
-        tilewright.ModelError, match=rf"'the_node': {op} along axis {axis} of an operand that has 2"
+        tilewright.ModelError, match=rf"'the_node': {op} along axis {axis} of a tensor that has 2"
     ):
         tilewright.compile(model, threads=1)
+
+
+@pytest.mark.parametrize("axis", [3, -4])
+def test_an_axis_that_a_result_cannot_have_is_refused(axis: int) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["axes"], value=numpy_helper.from_array(np.array([axis]))),
+        helper.make_node("Unsqueeze", ["x", "axes"], ["y"], name="the_node"),
+    ]
+    model = make_model(nodes, [value("x", [3, 5])], [value("y", [3, 5, 1])])
+    with pytest.raises(
+        tilewright.ModelError, match=f"Unsqueeze along axis {axis} of a tensor that has 3 dims"
+    ):
+        tilewright.compile(model, threads=1)
+
+
+def test_an_output_may_be_without_a_shape() -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    model = make_model([node], [value("x", [3, 5])], [value("y", [3, 5])])
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    (output,) = tilewright.compile(model, threads=1)(np.full((3, 5), -1, np.float32))
+    np.testing.assert_array_equal(output, np.zeros((3, 5), np.float32))
 
 
 def test_a_number_has_no_axis() -> None:
     node = helper.make_node("Softmax", ["x"], ["y"], name="the_node", axis=0)
     model = make_model([node], [value("x", [])], [value("y", [])])
     with pytest.raises(
-        tilewright.ModelError, match="'the_node': Softmax along axis 0 of an operand that has 0 dims"
+        tilewright.ModelError, match="'the_node': Softmax along axis 0 of a tensor that has 0 dims"
     ):
         tilewright.compile(model, threads=1)
 

@@ -7,7 +7,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_the_suffix_is_added(program: tilewright.Program, tmp_path: Path) -> Non
 
 
 def test_threads_can_be_chosen_at_load(saved: Path, x: Array, expected: list[Array]) -> None:
-    loaded = tilewright.load(saved, threads=1)
+    loaded = tilewright.load(saved, threads=np.int64(1))  # type: ignore[arg-type]
     assert loaded.metadata.threads == 1
     np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)
 
@@ -194,6 +194,33 @@ def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> N
     path.write_text(json.dumps({**json.loads(path.read_text()), member: new}))
     with pytest.raises(tilewright.ProgramError):
         tilewright.load(saved)
+
+
+def _members(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all members; of a list's items only the first, since they are alike."""
+    if path:
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
+    for name, value in items:
+        yield from _members(value, (*path, name))
+
+
+def test_a_member_of_another_kind_is_refused_or_does_not_matter(saved: Path) -> None:
+    path = saved.with_suffix(".json")
+    text = path.read_text()
+    refused = 0
+    for *outer, last in _members(json.loads(text)):
+        for wrong in (None, -1, 1.5, True, "?", [], {}, [None], {"?": None}):
+            data = inner = json.loads(text)
+            for name in outer:
+                inner = inner[name]
+            inner[last] = wrong
+            path.write_text(json.dumps(data))
+            try:
+                assert tilewright.load(saved).explain()
+            except tilewright.TilewrightError:
+                refused += 1
+    assert refused > 100
 
 
 def test_a_description_that_nests_without_end_is_refused(saved: Path) -> None:

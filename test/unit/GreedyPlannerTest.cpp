@@ -36,6 +36,22 @@ TEST_F(GreedyPlannerTest, softmax_is_one_kernel) {
   EXPECT_TRUE(plan.left.empty());
 }
 
+TEST_F(GreedyPlannerTest, long_chains_are_cut) {
+  std::string source = "func.func @chain(%x0: tensor<37xf32>) -> tensor<37xf32> {\n"
+                       "  %e = tensor.empty() : tensor<37xf32>\n";
+  for (int i = 0; i < 200; ++i)
+    source += llvm::formatv("  %x{1} = linalg.exp ins(%x{0} : tensor<37xf32>) outs(%e : tensor<37xf32>) -> "
+                            "tensor<37xf32>\n",
+                            i, i + 1);
+  TensorGraph graph = parse(source + "  return %x200 : tensor<37xf32>\n}");
+  Plan plan = planFor(graph);
+  EXPECT_EQ(plan.kernels.size(), 2u);
+  EXPECT_TRUE(plan.left.empty());
+  EXPECT_TRUE(llvm::any_of(plan.edges, [](const EdgePlan &edge) {
+    return edge.scope == tile::Scope::launch && StringRef(edge.reason).contains("more than 2048 take long to compile");
+  }));
+}
+
 TEST_F(GreedyPlannerTest, is_deterministic) {
   TensorGraph graph = parse(softmaxSource);
   EXPECT_EQ(llvm::formatv("{0}", toJson(planFor(graph))).str(), llvm::formatv("{0}", toJson(planFor(graph))).str());

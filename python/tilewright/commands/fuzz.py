@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.commands.group import common
+from tilewright.commands.group import common, duration
 from tilewright.errors import TilewrightError
 
 
@@ -19,9 +19,7 @@ from tilewright.errors import TilewrightError
     "--device", metavar="sim:GPU", help="Run the kernels on a simulated GPU, say sim:h200, instead of here."
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
-@click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), help="Begin no more graphs after this time."
-)
+@click.option("--seconds", type=float, callback=duration, help="Begin no more graphs after this time.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for reproducers and summary.json.")
 @click.option(
     "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."

@@ -63,6 +63,13 @@ def common(command: Command) -> Command:
     return option(command)
 
 
+def duration(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
+    """Checks seconds that an option gives; "nan" and "inf" are floats, too."""
+    if value is not None and not 0 < value < float("inf"):
+        raise click.BadParameter(f"{value:g} is no time; give a number of seconds above 0")
+    return value
+
+
 def tell(text: str) -> None:
     """For people, not for pipes."""
     click.echo(text, err=True)

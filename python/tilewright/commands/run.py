@@ -14,6 +14,7 @@ import click
 
 from tilewright.commands.group import tell
 from tilewright.commands.model import compile_model, progress, refuse_compiled
+from tilewright.cores import spell_threads
 from tilewright.errors import InputError, OutputError
 from tilewright.options import CompileOptions
 from tilewright.outputs import refuse_special
@@ -133,7 +134,9 @@ def _print_comparison(model: str, result: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{model}, {result.threads} threads, {result.turns} turns", title_justify="left")
+    table = Table(
+        title=f"{model}, {spell_threads(result.threads)}, {result.turns} turns", title_justify="left"
+    )
     table.add_column("")
     for heading in ("its time / ours\n(95% interval)", "median", "kernels\na call", "error against\nfloat64"):
         table.add_column(heading, justify="right")

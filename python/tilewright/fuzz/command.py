@@ -67,26 +67,28 @@ def _keep(summary: dict[str, Any], out: Path | None) -> None:
 
 
 def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Path | None, say: Say) -> int:
-    """Feeds broken inputs, writes those that are not refused cleanly, and gives their number."""
-    found: list[hostile.Case] = []
+    """Feeds broken inputs, writes those that are not refused cleanly as they are found, and gives their number."""
+    found: list[str] = []
+    folder = out
     with _bar(len(seeds)) as advance:
 
         def progress(case: hostile.Case) -> None:
+            nonlocal folder
             if case.is_finding:
-                found.append(case)
+                folder = folder or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-"))
+                path = folder / f"hostile-{case.seed}{case.suffix}"
+                write(case.data, path)
+                found.append(
+                    f"{case.outcome}: {case.message}; {case.mutation}: {shlex.join([*case.command, str(path)])}"
+                )
             advance(len(found))
 
         cases = hostile.feed(seeds, jobs=jobs or _cores(), corpus=corpus, progress=progress)
     summary = hostile.summarize(cases)
     for kind, outcomes in summary["by_kind"].items():
         say(f"{kind}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
-    folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if found else out
-    for case in found:
-        assert folder is not None
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"hostile-{case.seed}{case.suffix}"
-        path.write_bytes(case.data)
-        say(f"{case.outcome}: {case.message}; {case.mutation}: {shlex.join([*case.command, str(path)])}")
+    for line in found:
+        say(line)
     if out is not None:
         write_json(summary, out / "hostile.json")
     return len(found)
@@ -98,9 +100,14 @@ def _cores() -> int:
 
 def write_json(summary: dict[str, Any], path: Path) -> None:
     """Writes a summary for keeping."""
+    write((json.dumps(summary, indent=2) + "\n").encode(), path)
+
+
+def write(data: bytes, path: Path) -> None:
+    """Writes a file, and its folder where there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(summary, indent=2) + "\n")
+        path.write_bytes(data)
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
 

@@ -30,14 +30,20 @@ def check_axes(model: onnx.ModelProto) -> None:
         if value.type.tensor_type.HasField("shape"):
             ranks[value.name] = len(value.type.tensor_type.shape.dim)
     constants = {t.name: t for t in graph.initializer}
+    constants |= {
+        n.output[0]: n.attribute[0].t
+        for n in graph.node
+        if n.op_type == "Constant" and n.attribute[0].HasField("t")
+    }
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") or not node.input or node.input[0] not in ranks:
             continue
-        rank = ranks[node.input[0]]
-        for axis in _axes(node, constants):
+        axes = _axes(node, constants)
+        rank = ranks[node.input[0]] + (len(axes) if node.op_type == "Unsqueeze" else 0)
+        for axis in axes:
             if not -rank <= axis < rank:
                 raise ModelError(
-                    f"{node.op_type} along axis {axis} of an operand that has {rank} dims",
+                    f"{node.op_type} along axis {axis} of a tensor that has {rank} dims",
                     where=f"'{node.name}'",
                     hint=f"give one from {-rank} to {rank - 1}" if rank else None,
                 )
@@ -48,7 +54,7 @@ def _axes(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> li
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name in ("axis", "axes")}
     if node.op_type in _WITH_AXIS:
         return [attributes["axis"]] if "axis" in attributes else []
-    if not node.op_type.startswith("Reduce"):
+    if not node.op_type.startswith("Reduce") and node.op_type not in ("Squeeze", "Unsqueeze"):
         return []
     if len(node.input) > 1 and node.input[1] in constants:
         return [int(axis) for axis in numpy_helper.to_array(constants[node.input[1]]).flat]

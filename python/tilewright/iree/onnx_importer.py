@@ -130,6 +130,10 @@ def _raise_opset(model: onnx.ModelProto) -> None:
 def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
     """Adds inferred value types to `model`; raises what ONNX's checker finds."""
     probe = _with_stubs_as_inputs(model, stubs)
+    if not all(output.type.tensor_type.HasField("shape") for output in probe.graph.output):
+        probe = onnx.shape_inference.infer_shapes(
+            probe
+        )  # the checker wants shapes that exporters may leave out
     onnx.checker.check_model(probe)
     inferred = onnx.shape_inference.infer_shapes(probe)
     del model.graph.value_info[:]

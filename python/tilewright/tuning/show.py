@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from tilewright.cores import spell_threads
 from tilewright.tuning.database import Decision
 from tilewright.tuning.tuner import Progress, Step, Tuning
 
@@ -46,7 +47,7 @@ class _Lines:
 
 def print_tuning(model: str, tuning: Tuning) -> None:
     """A row for every distinct subprogram, and the sum."""
-    table = Table(title=f"{model}, {tuning.threads} threads", title_justify="left")
+    table = Table(title=f"{model}, {spell_threads(tuning.threads)}", title_justify="left")
     for heading in ("subprogram", "times", "time", "of unmeasured", "unfused", "plans", ""):
         table.add_column(heading, justify="left" if heading in ("subprogram", "") else "right")
     for tuned in tuning.subprograms:
