@@ -281,12 +281,22 @@ bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool>
   return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
 }
 
+/// Whether only what is computed at load reads it.
+static bool isReadAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr) {
+  ArrayRef<unsigned> readers = graph.outEdges(expr);
+  return !readers.empty() && !graph.escapes(expr) &&
+         llvm::all_of(readers, [&](unsigned edge) { return atLoad[graph.edges()[edge].consumer]; });
+}
+
 std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
   std::vector<bool> atLoad(graph.exprs().size());
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
-    // Tensors made of nothing are cheaper made again where they are read.
     atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
       return isKnownAtLoad(graph, atLoad, access.tensor);
     });
+  // Tensors made of nothing are cheaper made again where they are read.
+  for (auto [index, expr] : llvm::enumerate(graph.exprs()))
+    if (expr.inputs.empty())
+      atLoad[index] = isReadAtLoad(graph, atLoad, index);
   return atLoad;
 }

@@ -88,8 +88,10 @@ std::string MicroKernel::verify() const {
     return "sums: expected f32, f64 or i32";
   if (!is_contained({1, 2, 4}, depth))
     return "depth: expected 1, 2 or 4";
-  if (speed <= 0)
+  if (!(speed > 0)) // nor NaN, which compares with nothing
     return "speed: expected a positive number";
+  if (unit == StepUnit::vector && !is_contained({0, 16, 32, 64}, vectorBytes))
+    return "vectorBytes: expected 16, 32 or 64, or none where a step is for all";
   if (block.rows < 0 || block.vectors < 0 || (block.rows == 0) != (block.vectors == 0) ||
       (block.vectors & (block.vectors - 1)))
     return "block: expected rows and a power of two of vectors, or neither";

@@ -143,9 +143,11 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
     Arrives: any function. Leaves: where a contraction reads exponentials divided
     by their own sum (a softmax), at most rounded, moved about and read by it
     alone, and its result is smaller than they are, it reads the exponentials,
-    and its result is divided. All others, exponentials of what its own maximum was not
-    taken off, and contractions that round their sums or do not start from zero,
-    are left alone. Exponentials of f32 that are read only rounded to bf16 and by
+    and its result is divided. A product with the reciprocal of the sum counts as a
+    division, and where whole rows are chosen to be zero behind it (by a condition
+    of the row, or because they are NaN), so are those of the result. All others,
+    exponentials of what its own maximum was not taken off, and contractions that
+    round their sums or do not start from zero, are left alone. Exponentials of f32 that are read only rounded to bf16 and by
     that sum, and the sum by that division, have the form `exponentials within 2^-13`
     and the attribute `tile.for_bf16`. See test/passes/delay-divisions.mlir.
   }];

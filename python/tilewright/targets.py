@@ -8,6 +8,7 @@ program = tilewright.compile(model, target=smaller)
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -155,6 +156,8 @@ def register_micro_kernel(kernel: MicroKernel) -> None:
 
     One of the same name is replaced. A kernel that is no such step raises `TargetError`.
     """
+    if not math.isfinite(kernel.speed):  # which JSON has no number for
+        raise TargetError(f"micro kernel '{kernel.name}': speed: expected a positive number")
     _, problem = native.normalize_target(
         json.dumps({"base": "x86-64-v2", "microKernels": [to_json(kernel)]}), 0
     )

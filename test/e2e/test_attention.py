@@ -390,6 +390,87 @@ def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
     assert "running maximum of blocks" in program.explain()
 
 
+_LONG = ((2, 64, 32), (2, 4099, 32), (2, 4099, 32))
+
+
+def _weighted_mean(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | np.float32
+) -> np.ndarray:
+    """In float64; rows of which everything is masked are zero."""
+    query, key, value = (array.astype(np.float64) for array in (query, key, value))
+    scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + bias
+    largest = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    total = weights.sum(axis=-1, keepdims=True)
+    result: np.ndarray = weights @ value / np.where(total > 0, total, 1)
+    return result
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
+    """Its definition chooses zero for rows of which all is masked, between the division and the second matmul."""
+    g = GraphBuilder("attention", opset=23)
+    names = [g.input(name, (1, *shape)) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)]
+    shape = (_LONG[0][1], _LONG[1][1])
+    g.output(g.op("Attention", *names, *([g.input("mask", shape)] if masked else [])), (1, *_LONG[0]))
+    program = tilewright.compile(g.build(), threads=[1])
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal((1, *each)).astype(np.float32) for each in _LONG]
+    bias = np.where(masked & (rng.random(shape) > 0.6), np.float32(-np.inf), np.float32(0))
+    bias[3] = -np.inf if masked else 0
+    (result,) = program(*inputs, *([bias] if masked else []))
+    np.testing.assert_allclose(result, _weighted_mean(*inputs, bias), rtol=1e-5, atol=2e-6)
+    if not masked:  # what is masked is a maximum of its own dim of keys, which is not walked with the scores'
+        assert len(_kernels(program)) == 1, _kernels(program)
+        assert "running maximum of blocks" in program.explain()
+
+
+def test_zeros_for_what_is_nan_walk_long_rows() -> None:
+    """As PyTorch's exporter to ONNX writes attention with a mask of booleans."""
+    g = GraphBuilder("attention")
+    query, key, value = (
+        g.input(name, shape) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)
+    )
+    bias = g.input("bias", (_LONG[0][1], _LONG[1][1]))
+    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 2, 1]))
+    scores = g.op("Add", g.op("Mul", scores, g.scalar(1 / math.sqrt(_LONG[0][-1]))), bias)
+    weights = g.op("Softmax", scores, axis=-1)
+    weights = g.op("Where", g.op("IsNaN", weights), g.scalar(0), weights)
+    g.output(g.op("MatMul", weights, value), _LONG[0])
+    program = tilewright.compile(g.build(), threads=[1])
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(each).astype(np.float32) for each in _LONG]
+    mask = np.where(rng.random((_LONG[0][1], _LONG[1][1])) > 0.6, np.float32(-np.inf), np.float32(0))
+    mask[3] = -np.inf
+    (result,) = program(*inputs, mask)
+    np.testing.assert_allclose(result, _weighted_mean(*inputs, mask), rtol=1e-5, atol=2e-6)
+    assert not result[:, 3].any()
+    assert len(_kernels(program)) == 1, _kernels(program)
+    inputs[1][0, 7] = np.nan  # every row of one head sees it, if it is not masked for all
+    result = program(*inputs, np.zeros_like(mask))[0]
+    assert not result[0].any()
+    assert np.isfinite(result).all()
+
+
+def test_a_softmax_with_a_reciprocal_walks_long_rows() -> None:
+    g = GraphBuilder("attention", opset=13)
+    query, key, value = (
+        g.input(name, shape) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)
+    )
+    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 2, 1]))
+    scores = g.op("Mul", scores, g.scalar(1 / math.sqrt(_LONG[0][-1])))
+    weights = g.op("Exp", g.op("Sub", scores, g.op("ReduceMax", scores, axes=[-1], keepdims=1)))
+    inverse = g.op("Reciprocal", g.op("ReduceSum", weights, g.ints([-1]), keepdims=1))
+    g.output(g.op("MatMul", g.op("Mul", inverse, weights), value), _LONG[0])
+    program = tilewright.compile(g.build(), threads=[1])
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(each).astype(np.float32) for each in _LONG]
+    np.testing.assert_allclose(
+        program(*inputs)[0], _weighted_mean(*inputs, np.float32(0)), rtol=1e-5, atol=2e-6
+    )
+    assert len(_kernels(program)) == 1, _kernels(program)
+
+
 @pytest.mark.parametrize(
     ("where", "value"), [(0, np.inf), (1, np.nan), (2, -np.inf)], ids=["query", "key", "value"]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -315,6 +317,9 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
             "body",
         ),
         ({"depth": 3}, "depth: expected 1, 2 or 4"),
+        ({"speed": math.nan}, "'k': speed: expected a positive number"),
+        ({"speed": math.inf}, "'k': speed: expected a positive number"),
+        ({"vector_bytes": 48}, "vectorBytes: expected 16, 32 or 64"),
         ({"name": "a b"}, "letters, digits"),
         ({"rows": "i4"}, "'i4' is none of"),
         ({"features": ("avx2", "avx512bf")}, "features: 'avx512bf' is none of .* known are .*avx512bf16, "),

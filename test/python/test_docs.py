@@ -68,6 +68,44 @@ def test_deploy_document_runs(tmp_path: Path) -> None:
     assert np.isfinite(np.load(tmp_path / "output.npy")).all()
 
 
+_MATMUL = """
+func.func @main(%a: tensor<17x23xf32>, %b: tensor<23x33xf32>) -> tensor<17x33xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<17x33xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<17x33xf32>) -> tensor<17x33xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<17x23xf32>, tensor<23x33xf32>)
+      outs(%init : tensor<17x33xf32>) -> tensor<17x33xf32>
+  return %c : tensor<17x33xf32>
+}
+"""
+
+
+def test_a_program_of_ones_own_adds_a_micro_kernel(tmp_path: Path) -> None:
+    """By what extending.md says alone: another project, which finds the compiler in its build folder."""
+    if not (ROOT / "build" / "TilewrightConfig.cmake").exists():
+        pytest.skip("no build for development at hand")
+    text = (ROOT / "docs" / "extending.md").read_text()
+    text = text[text.index("In C++, a program that links the compiler") :]
+    for language, name in (("cpp", "my-opt.cpp"), ("cmake", "CMakeLists.txt")):
+        found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        assert found is not None
+        (tmp_path / name).write_text(found[1])
+    (tmp_path / "model.mlir").write_text(_MATMUL)
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert commands is not None
+    script = commands[1].replace("tilewright compile", "python -m tilewright compile")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["sh", "-ec", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "TILEWRIGHT": str(ROOT)},
+        capture_output=True,
+    )
+    assert ran.returncode == 0, ran.stdout.decode() + ran.stderr.decode()
+    assert "mul_then_add-" in (tmp_path / "plan.json").read_text()
+    assert (tmp_path / "model.vmfb").stat().st_size > 0
+
+
 def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import onnx
     import tilewright

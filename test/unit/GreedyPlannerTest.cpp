@@ -127,6 +127,45 @@ func.func @left(%a: tensor<96x160xf16>, %b: tensor<160x224xf16>, %u: tensor<37xf
   EXPECT_EQ(reasonFor(plan, 4), "nothing reads it");
 }
 
+// A mask of indices alone would else be computed in each call, because what it is made of is a kernel of ours.
+TEST_F(GreedyPlannerTest, what_is_made_of_nothing_for_constants_is_a_constant) {
+  TensorGraph graph = parse(R"(
+#id = affine_map<(i) -> (i)>
+func.func @offsets(%x: tensor<37xi64>) -> (tensor<37xi64>, tensor<53xi64>) {
+  %e = tensor.empty() : tensor<37xi64>
+  %f = tensor.empty() : tensor<53xi64>
+  %a = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<37xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %c = arith.index_cast %i : index to i64
+    linalg.yield %c : i64
+  } -> tensor<37xi64>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : tensor<37xi64>)
+      outs(%e : tensor<37xi64>) {
+  ^bb0(%v: i64, %o: i64):
+    %s = arith.muli %v, %v : i64
+    linalg.yield %s : i64
+  } -> tensor<37xi64>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%b, %x : tensor<37xi64>, tensor<37xi64>) outs(%e : tensor<37xi64>) {
+  ^bb0(%v: i64, %w: i64, %o: i64):
+    %s = arith.addi %v, %w : i64
+    linalg.yield %s : i64
+  } -> tensor<37xi64>
+  %returned = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%f : tensor<53xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %c = arith.index_cast %i : index to i64
+    linalg.yield %c : i64
+  } -> tensor<53xi64>
+  return %r, %returned : tensor<37xi64>, tensor<53xi64>
+})");
+  Plan plan = planFor(graph);
+  EXPECT_EQ(reasonFor(plan, 0), "depends on weights and constants alone: IREE computes it once at load");
+  EXPECT_EQ(reasonFor(plan, 1), "depends on weights and constants alone: IREE computes it once at load");
+  ASSERT_EQ(plan.left.size(), 2u);
+}
+
 TEST_F(GreedyPlannerTest, single_dispatches_are_an_option) {
   TensorGraph graph = parse(independent);
   PlanOptions options;

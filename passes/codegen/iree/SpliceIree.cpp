@@ -58,6 +58,15 @@ Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
           tied};
 }
 
+/// IREE 3.13 makes a dispatch without operands again for whoever reads a copy of what it computes, and gives each the
+/// *first* result of it. So of several results the first lies in an operand: the bindings stay what they are.
+bool needsOperand(const Kernel &kernel) { return kernel.bindings == kernel.outputs && kernel.outputs > 1; }
+
+void tieFirstResult(Kernel &kernel) {
+  kernel.tied.front() = 0;
+  --kernel.outputs;
+}
+
 /// Code for GPUs from a compute capability on.
 struct GpuVariant {
   int64_t capability; ///< 10 * major + minor
@@ -199,6 +208,13 @@ Value beforeReshapes(Value operand) {
   return operand;
 }
 
+/// An operand that a result may lie in, of whatever it holds.
+Value memoryOf(OpBuilder &builder, Value result) {
+  OperationState state(result.getLoc(), "flow.tensor.empty");
+  state.addTypes(result.getType());
+  return builder.create(state)->getResult(0);
+}
+
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
@@ -221,9 +237,11 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     // The type of a tied result is that of its operand.
     for (auto [number, input] : llvm::enumerate(launch.getInputs()))
       state.addOperands(llvm::is_contained(kernel.tied, number) ? input : beforeReshapes(input));
+    if (launch.getInputs().empty() && kernel.tied.front() == 0)
+      state.addOperands(memoryOf(builder, launch.getResult(0)));
     state.addTypes(launch.getResultTypes());
     state.addAttribute("entry_points", entryPoints(builder, kernel, variants));
-    int32_t inputs = launch.getInputs().size();
+    int32_t inputs = state.operands.size();
     state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({0, inputs, 0, 0}));
     state.addAttribute("tied_operands", builder.getIndexArrayAttr(kernel.tied));
     Operation *op = builder.create(state);
@@ -278,6 +296,8 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
         return signalPassFailure();
       }
       Kernel kernel = describeKernel(entry, launch);
+      if (needsOperand(kernel))
+        tieFirstResult(kernel);
       dispatch(launch, kernel, *gpus);
       if (known.insert(kernel.name).second)
         kernels.push_back(std::move(kernel));
