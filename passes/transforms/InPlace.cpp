@@ -86,7 +86,7 @@ SmallVector<SmallVector<unsigned>> tilewright::inputsToOverwrite(ProgramOp progr
     StoreOp store = onlyStore(output);
     if (!store)
       continue;
-    auto fits = [&](Value input) {
+    auto fits = [&, output = output](Value input) {
       return input.getType() == output.getType() && llvm::all_of(input.getUsers(), [&](Operation *user) {
                auto load = dyn_cast<LoadOp>(user);
                return load && readsBefore(load, store);

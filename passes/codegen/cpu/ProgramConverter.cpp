@@ -144,7 +144,7 @@ void ProgramConverter::enterTile(OpBuilder &builder, ParallelOp part, Value firs
 void ProgramConverter::convertEarly(OpBuilder &builder, ParallelOp part, Value workgroup, IRMapping values) {
   Location loc = part.getLoc();
   OpBuilder body = builder;
-  if (part.getWorkgroups() < program.getWorkgroups()) {
+  if (static_cast<int64_t>(part.getWorkgroups()) < program.getWorkgroups()) {
     Value own = arith::ConstantIndexOp::create(builder, loc, part.getWorkgroups());
     Value takesPart = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, workgroup, own);
     auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/false);
@@ -155,7 +155,7 @@ void ProgramConverter::convertEarly(OpBuilder &builder, ParallelOp part, Value w
 }
 
 Value ProgramConverter::isLaterTile(OpBuilder &builder, ParallelOp part) const {
-  if (part.getNumTiles() <= part.getWorkgroups())
+  if (part.getNumTiles() <= static_cast<int64_t>(part.getWorkgroups()))
     return Value();
   return arith::CmpIOp::create(builder, part.getLoc(), arith::CmpIPredicate::ne, current.tile, current.first);
 }

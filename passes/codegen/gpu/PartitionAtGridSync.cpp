@@ -179,7 +179,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     for (auto [number, kernel] : llvm::enumerate(partition.kernels))
       for (const std::vector<GridShare> &phase : kernel.phases)
         for (const GridShare &share : phase) {
-          WalkResult checked = parts[share.stage].walk([&](AllocOp alloc) {
+          WalkResult checked = parts[share.stage].walk([&, number = number](AllocOp alloc) {
             int64_t kept = keptNumber(alloc);
             bool isApart = kept >= 0 && kernelOf.try_emplace(kept, number).first->second != number;
             return isApart ? WalkResult::interrupt() : WalkResult::advance();

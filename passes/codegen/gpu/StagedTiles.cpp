@@ -74,7 +74,8 @@ private:
   /// Clusters are for kernels whose blocks take one tile each and wait for nobody else.
   int64_t clusterOfPart() {
     auto program = part->getParentOfType<ProgramOp>();
-    if (!llvm::hasSingleElement(program.getBody().front()) || part.getWorkgroups() != part.getNumTiles())
+    if (!llvm::hasSingleElement(program.getBody().front()) ||
+        part.getNumTiles() != static_cast<int64_t>(part.getWorkgroups()))
       return 1;
     double touched = 0, common = 0;
     for (Value binding : program.getBody().getArguments())
