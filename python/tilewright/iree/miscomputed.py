@@ -1,17 +1,18 @@
 """Ops of which IREE's importer computes other numbers than ONNX says, or none, rewritten as ops that it knows.
 
-A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or
-a zero point for each channel, of which it takes one; a QLinearMatMul of more than two dims; an LSTM with peepholes,
+A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or a
+zero point for each channel, of which it takes one; a QLinearMatMul of more than two dims; an LSTM with peepholes,
 which is refused; an LpNormalization of zeros, which it divides by zero; a DepthToSpace or SpaceToDepth of mode CRD,
 whose channels it parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even,
 and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
-no rows; a Sign of floats, of which it compares constants with an integer, by what is in memory; an AveragePool that
-counts its padding, where it also counts what windows have beyond that (ceil_mode); ONNX Runtime's QGemm, which it
-does not know.
+no rows; a Gelu by tanh, whose constant it has to four digits; a Sign of floats, of which it compares constants with
+an integer, by what is in memory; an AveragePool that counts its padding, where it also counts what windows have
+beyond that (ceil_mode); ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -404,10 +405,37 @@ def _choose_sign(operation: _Operation) -> bool:
     return True
 
 
+def _gelu_by_tanh(op: _Operation) -> bool:
+    """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2: the importer writes 0.797724 for √(2/π) = 0.797885.
+
+    Narrow floats are computed in f32, as the constant has more digits than they.
+    """
+    if op.attribute("approximate", b"none") != b"tanh":
+        return False
+    dtype = op.dtype(0)
+    wide = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+
+    def number(value: float) -> str:
+        return op.constant(wide.type(value))
+
+    x = op.inputs[0] if dtype == wide else op.cast(op.inputs[0], helper.np_dtype_to_tensor_dtype(wide))
+    cube = op.make("Mul", op.make("Mul", x, x), x)
+    inner = op.make("Add", x, op.make("Mul", cube, number(0.044715)))
+    tanh = op.make("Tanh", op.make("Mul", inner, number(math.sqrt(2 / math.pi))))
+    half = op.make("Mul", x, number(0.5))
+    factor = op.make("Add", tanh, number(1))
+    if dtype == wide:
+        op.finish("Mul", half, factor)
+    else:
+        op.finish("CastLike", op.make("Mul", half, factor), op.inputs[0])
+    return True
+
+
 _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "AveragePool"): _pad_before_pooling,
     ("", "DepthToSpace"): _spread_channels,
     ("", "Det"): _eliminate_rows,
+    ("", "Gelu"): _gelu_by_tanh,
     ("", "GridSample"): _gather_nearest,
     ("", "LSTM"): _refuse_peepholes,
     ("", "LpNormalization"): _divide_by_norm,
