@@ -24,6 +24,7 @@ HANDLERS: dict[str, Handler] = {
     "compile": service.compile_between_phases,
     "import_onnx": service.import_onnx,
     "list_functions": service.list_functions,
+    "spell_out_torch": service.spell_out_torch,
     "stitch": stitch.answer,
     "passes": tuning_service.answer,
     "time": timer.answer,

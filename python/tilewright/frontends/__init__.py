@@ -39,7 +39,7 @@ def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> Im
     from tilewright.frontends import mlir
 
     if isinstance(model, str) and _is_mlir_text(model):
-        return mlir.import_mlir(model.encode(), name="model")
+        return mlir.import_mlir(model.encode(), name="model", compiler=compiler)
     if isinstance(model, bytes):
         return _import_bytes(model, name="model", compiler=compiler, directory=directory)
     if isinstance(model, str | os.PathLike):
@@ -68,7 +68,7 @@ def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> Impo
     if path.suffix in (".mlir", ".mlirbc"):
         from tilewright.frontends import mlir
 
-        return mlir.import_mlir(data, name=path.name)
+        return mlir.import_mlir(data, name=path.name, compiler=compiler)
     return _import_bytes(
         data,
         name=path.name,
@@ -91,7 +91,7 @@ def _import_bytes(
     from tilewright.frontends import mlir
 
     if not is_onnx and mlir.looks_like_mlir(data):
-        return mlir.import_mlir(data, name=name)
+        return mlir.import_mlir(data, name=name, compiler=compiler)
     from tilewright.frontends import onnx as onnx_frontend
 
     proto = onnx_frontend.parse(data, name=name)

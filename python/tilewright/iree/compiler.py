@@ -62,6 +62,11 @@ class IreeCompiler:
             raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
         return answer, module
 
+    def spell_out_torch(self, source: bytes) -> bytes:
+        """A module without the ops of the torch dialect that IREE computes other numbers for; see `iree.torch_ops`."""
+        answer, module, _ = self._ask({"request": "spell_out_torch"}, source)
+        return module if answer["ok"] else source
+
     def signature(self, source: bytes, function: str) -> Signature | None:
         """The signature of a public function of a module; None if there is none to read."""
         answer, _, _ = self._ask({"request": "list_functions"}, source)

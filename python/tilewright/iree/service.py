@@ -47,6 +47,13 @@ def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[st
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
 
 
+def spell_out_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Rewrites what IREE would compute other numbers for; see `torch_ops`."""
+    from tilewright.iree import torch_ops
+
+    return {"ok": True}, torch_ops.spell_out_torch(blob)
+
+
 def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """The public functions of a module with the types of their arguments and results."""
     from iree.compiler import ir
