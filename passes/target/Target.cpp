@@ -295,8 +295,7 @@ Target tilewright::withRatesOf(Target target, StringRef cpu) {
   if (!isHalf || target.vectorBytes < 64)
     return target;
   target.flopsPerSecond /= 2;
-  target.specialPerSecond /= 2;
-  target.source += "; rates of " + cpu.str() + ", half of these";
+  target.source += "; half as many multiply-adds on " + cpu.str();
   return target;
 }
 

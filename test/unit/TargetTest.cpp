@@ -75,7 +75,6 @@ TEST(Target, cores_scale_what_each_core_owns) {
 TEST(Target, cores_of_narrower_units_have_lower_rates) {
   Target wide = *lookupTarget("x86-64-avx512"), narrow = *lookupTarget("x86-64-avx2");
   EXPECT_DOUBLE_EQ(withRatesOf(wide, "znver4").flopsPerSecond * 2, wide.flopsPerSecond);
-  EXPECT_DOUBLE_EQ(withRatesOf(wide, "znver4").specialPerSecond * 2, wide.specialPerSecond);
   EXPECT_DOUBLE_EQ(withRatesOf(wide, "znver5").flopsPerSecond, wide.flopsPerSecond);
   EXPECT_DOUBLE_EQ(withRatesOf(narrow, "znver4").flopsPerSecond, narrow.flopsPerSecond);
 }
