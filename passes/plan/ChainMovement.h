@@ -19,11 +19,13 @@ std::vector<int64_t> leastTiles(const OperatorChain &chain, const Target &target
 /// Terms of its sums that a contraction's code takes before it goes on to the next rows; 0: all. Where they all fit,
 /// what rows are multiplied with is found in the core's own outer cache by each of them. Where they do not, this is the
 /// optimum of the order lanes, terms, rows in closed form: sums cross once for each block, so blocks are as large as
-/// fit.
+/// fit. Where one block has all rows, a given matrix larger than that cache is read a few terms at a time from end to
+/// end: terms are outside of lanes then.
 int64_t termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space, const Target &target);
 
 /// The loops of a contraction's code inside a tile, outermost first, and how far each iteration goes: points of batch
-/// dims, panels of lanes, blocks of terms, blocks of rows, then what is reduced.
+/// dims, panels of lanes, blocks of terms (around those of lanes, if they stream), blocks of rows, then what is
+/// reduced.
 struct NestLoop {
   int64_t dim, step;   ///< of the contraction's domain
   bool blocks = false; ///< another loop of the dim goes over the points of a step

@@ -73,3 +73,30 @@ tile.program @blocks_as_they_lie outputs 1 {
   }
   }
 }
+
+// One block has all rows: nothing is read twice, and 20 rows of the matrix are read from end to end.
+// CHECK-LABEL: func.func @streams
+// CHECK: scf.for %{{.*}} = %c0 to %c192 step %c64
+// CHECK: vector.store
+// CHECK: scf.for %{{.*}} = %c0 to %c60 step %c20
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c192 step %c64
+// CHECK: vector.load {{.*}} : memref<4x192xf32
+// CHECK: scf.for %{{.*}} = %c0 to %c20 step %c1
+// CHECK: scf.for %{{.*}} = %c0 to %c192 step %c64
+// CHECK: scf.for %{{.*}} = %c0 to %c7 step %c1
+tile.program @streams outputs 1 {
+^bb0(%a: !tile.slice<4x67xf32, global>, %b: !tile.slice<67x192xf32, global>, %y: !tile.slice<4x192xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [4, 192, 67] sizes [4, 192, 67] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<4x192xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4x20"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<4x67xf32, global> -> f32
+      %v = tile.load %b at #plain : !tile.slice<67x192xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -126,6 +126,22 @@ def test_batches_and_transposes(product: Product) -> None:
     _check(product, ours=product.weight or not product.transpose_right)
 
 
+# More than the caches of a core hold, in widths and lengths that leave a rest, with what follows in the same kernel.
+@pytest.mark.parametrize("then", ["", "softmax"])
+@pytest.mark.parametrize("rows", [1, 4, 6])
+def test_few_rows_stream_a_given_matrix(rows: int, then: str) -> None:
+    program = _check(Product(left=(rows, 1019), right=(1019, 1100)), then=then, threads=1)
+    assert "fma-6x4x8" in program.explain()
+
+
+@pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (33, 3)])
+def test_few_columns(rows: int, columns: int, *, weight: bool) -> None:
+    program = _check(Product(left=(rows, 131), right=(131, columns), weight=weight), then="softmax", ours=False)
+    assert len(program.kernels) == 1
+    assert "micro kernel" not in program.explain()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_share_tiles(threads: int) -> None:
     _check(Product(left=(77, 96), right=(96, 330), weight=True), then="gelu", threads=threads)

@@ -51,3 +51,26 @@ func.func @long_hidden_rows(%a: tensor<128x768xf32>, %b: tensor<768x3072xf32>, %
   %e = linalg.matmul ins(%c, %d : tensor<128x3072xf32>, tensor<3072x768xf32>) outs(%ei : tensor<128x768xf32>) -> tensor<128x768xf32>
   return %e : tensor<128x768xf32>
 }
+
+// -----
+
+// A given matrix larger than the cache of a core, and few rows: eight terms at a time, lanes inside. A small one has
+// all terms.
+// CHECK: "microKernel": "fma-6x4x8"
+// CHECK: "level": "thread"
+// CHECK-NEXT: "order": [
+// CHECK-NEXT: 2,
+// CHECK-NEXT: 1,
+// CHECK-NEXT: 0
+// CHECK: "microKernel": "fma-6x4"
+func.func @streams(%a: tensor<3x1024xf32>, %b: tensor<1024x2048xf32>, %c: tensor<3x96xf32>, %d: tensor<96x128xf32>)
+    -> (tensor<3x2048xf32>, tensor<3x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %xe = tensor.empty() : tensor<3x2048xf32>
+  %xi = linalg.fill ins(%zero : f32) outs(%xe : tensor<3x2048xf32>) -> tensor<3x2048xf32>
+  %ye = tensor.empty() : tensor<3x128xf32>
+  %yi = linalg.fill ins(%zero : f32) outs(%ye : tensor<3x128xf32>) -> tensor<3x128xf32>
+  %x = linalg.matmul ins(%a, %b : tensor<3x1024xf32>, tensor<1024x2048xf32>) outs(%xi : tensor<3x2048xf32>) -> tensor<3x2048xf32>
+  %y = linalg.matmul ins(%c, %d : tensor<3x96xf32>, tensor<96x128xf32>) outs(%yi : tensor<3x128xf32>) -> tensor<3x128xf32>
+  return %x, %y : tensor<3x2048xf32>, tensor<3x128xf32>
+}

@@ -114,6 +114,33 @@ func.func @matrix_by_vector(%a: tensor<40x5xf32>, %b: tensor<5x1xf32>, %c: tenso
   return %y : tensor<40x1xf32>
 }
 
+// Two columns would leave most lanes empty; the terms of a row fill them.
+// CHECK-LABEL: func.func @two_columns
+// CHECK: %[[TURNED:.+]] = linalg.transpose ins(%{{.+}} : tensor<64x2xf32>) outs(%{{.+}} : tensor<2x64xf32>) permutation = [1, 0]
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {{.*}} ins(%{{.+}}, %[[TURNED]] : tensor<40x64xf32>, tensor<2x64xf32>)
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.+}} : tensor<40x2x64xf32>)
+func.func @two_columns(%a: tensor<40x64xf32>, %b: tensor<64x2xf32>, %c: tensor<40x2xf32>) -> tensor<40x2xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<40x64xf32>, tensor<64x2xf32>) outs(%c : tensor<40x2xf32>) -> tensor<40x2xf32>
+  return %y : tensor<40x2xf32>
+}
+
+// Rows that are too short, that lie across the terms, or whose terms a step takes several of, are left.
+// CHECK-LABEL: func.func @leaves_two_columns
+// CHECK: linalg.matmul
+// CHECK: linalg.matmul
+// CHECK: linalg.matmul
+func.func @leaves_two_columns(%a: tensor<40x63xf32>, %b: tensor<63x2xf32>, %d: tensor<64x40xf32>, %e: tensor<64x2xf32>,
+                              %f: tensor<40x64xbf16>, %g: tensor<64x2xbf16>, %c: tensor<40x2xf32>)
+    -> (tensor<40x2xf32>, tensor<40x2xf32>, tensor<40x2xf32>) {
+  %x = linalg.matmul ins(%a, %b : tensor<40x63xf32>, tensor<63x2xf32>) outs(%c : tensor<40x2xf32>) -> tensor<40x2xf32>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                                      affine_map<(m, n, k) -> (m, n)>]
+      ins(%d, %e : tensor<64x40xf32>, tensor<64x2xf32>) outs(%c : tensor<40x2xf32>) -> tensor<40x2xf32>
+  %z = linalg.matmul ins(%f, %g : tensor<40x64xbf16>, tensor<64x2xbf16>) outs(%c : tensor<40x2xf32>) -> tensor<40x2xf32>
+  return %x, %y, %z : tensor<40x2xf32>, tensor<40x2xf32>, tensor<40x2xf32>
+}
+
 // CHECK-LABEL: func.func @leaves_vector_by_matrix
 // CHECK: linalg.matmul
 func.func @leaves_vector_by_matrix(%a: tensor<1x5xf32>, %b: tensor<5x40xf32>, %c: tensor<1x40xf32>) -> tensor<1x40xf32> {

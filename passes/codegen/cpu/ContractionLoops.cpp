@@ -52,14 +52,13 @@ void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
 
 /// Lane blocks outside, row blocks inside: the lane operand's panel stays in the cache.
 void ContractionLoops::emitLaneBlocks() {
-  forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
-    indices[contraction.lane] =
-        aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
-    for (firstLane = 0; firstLane < count; firstLane += width())
-      if (blocksTerms() || packsPanels())
-        emitPanels(std::min(width(), count - firstLane));
-      else
-        emitRowBlocks(std::min(width(), count - firstLane));
+  if (streamsTerms())
+    return emitStreams();
+  forLaneBlocks([&](int64_t count) {
+    if (blocksTerms() || packsPanels())
+      emitPanels(count);
+    else
+      emitRowBlocks(count);
   });
 }
 
@@ -96,20 +95,27 @@ bool ContractionLoops::hasOnePanel(int64_t terms) {
   return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth;
 }
 
+bool ContractionLoops::streamsTerms() {
+  return blocksTerms() && (contraction.row < 0 || compute.getSizes()[contraction.row] <= block.rows);
+}
+
+/// Terms outside, lanes inside: nothing reads a panel again, and its few rows are read from end to end, as memory gives
+/// most.
+void ContractionLoops::emitStreams() {
+  sumsInSlice = true;
+  if (init())
+    forLaneBlocks([&](int64_t count) { fillSums(broadcast(constant(init())), count); });
+  forPanels([&](const Panel &panel) { forLaneBlocks([&](int64_t count) { emitPanel(panel, count); }); });
+}
+
 /// All rows by `count` lanes, panel by panel along the reduced dim.
 void ContractionLoops::emitPanels(int64_t count) {
-  int64_t whole = length / depth, rest = length % depth, most = panelSteps(length);
   if (!packed && packsPanels())
-    packed = allocatePanel({most + stepsTogether(), width() * depth}, panelElement());
+    packed = allocatePanel({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
   sumsInSlice = stopsBetweenPanels(length);
   if (sumsInSlice && init())
     fillSums(broadcast(constant(init())), count);
-  int64_t inLoop = whole / most * most;
-  if (inLoop > 0)
-    loop(constantIndex(0), constantIndex(inLoop), most,
-         [&](Value first) { emitPanel({add(firstStep, first), most, /*rest=*/0}, count); });
-  if (inLoop < whole || rest > 0)
-    emitPanel({add(firstStep, constantIndex(inLoop)), whole - inLoop, rest}, count);
+  forPanels([&](const Panel &panel) { emitPanel(panel, count); });
 }
 
 void ContractionLoops::emitPanel(Panel panel, int64_t count) {
@@ -141,11 +147,16 @@ void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
 }
 
 void ContractionLoops::fillSums(Value value, int64_t count) {
-  forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
-    indices[contraction.row] = start;
+  auto fill = [&](int64_t rows) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         storeSums(value, row, vector, count);
+  };
+  if (contraction.row < 0)
+    return fill(1);
+  forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
+    indices[contraction.row] = start;
+    fill(rows);
   });
 }
 
@@ -197,6 +208,27 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
     builder.setInsertionPoint(branch.thenBlock()->getTerminator());
     body(restStart, count);
   }
+}
+
+/// Calls `body` for each register block's lanes.
+void ContractionLoops::forLaneBlocks(llvm::function_ref<void(int64_t count)> body) {
+  forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
+    indices[contraction.lane] =
+        aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
+    for (firstLane = 0; firstLane < count; firstLane += width())
+      body(std::min(width(), count - firstLane));
+  });
+}
+
+/// Calls `body` for whole panels of the reduced dim in a loop, and for the last.
+void ContractionLoops::forPanels(llvm::function_ref<void(const Panel &panel)> body) {
+  int64_t whole = length / depth, rest = length % depth, most = panelSteps(length);
+  int64_t inLoop = whole / most * most;
+  if (inLoop > 0)
+    loop(constantIndex(0), constantIndex(inLoop), most,
+         [&](Value first) { body({add(firstStep, first), most, /*rest=*/0}); });
+  if (inLoop < whole || rest > 0)
+    body({add(firstStep, constantIndex(inLoop)), whole - inLoop, rest});
 }
 
 Value ContractionLoops::endOf(int64_t dim) {

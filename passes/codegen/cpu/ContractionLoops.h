@@ -30,7 +30,8 @@ protected:
   virtual void prepareBlocks(int64_t /*rows*/) {}
   /// Rows of a register block of so many lanes.
   virtual int64_t rowsTogether(int64_t count) = 0;
-  /// Whether the nest names how many terms a panel has: it stays in L1 while all rows of the tile pass.
+  /// Whether the nest names how many terms a panel has: it stays in L1 while all rows of the tile pass, or, where one
+  /// block has all rows, is read once along all lanes.
   virtual bool blocksTerms() = 0;
   /// What does not lie as register blocks read it is put so once for all rows of a tile, where there are enough of
   /// them: terms side by side, or the steps of a block one after another, which otherwise may be a page apart.
@@ -62,6 +63,8 @@ private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
   void emitLaneBlocks();
   void emitRowBlocks(int64_t count);
+  bool streamsTerms();
+  void emitStreams();
   void emitPanels(int64_t count);
   void emitPanel(Panel panel, int64_t count);
   void packPanel(const Panel &panel, int64_t count);
@@ -69,6 +72,8 @@ private:
   int64_t panelSteps(int64_t all);
   mlir::Type panelElement();
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);
+  void forLaneBlocks(llvm::function_ref<void(int64_t count)> body);
+  void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 };
 
 /// Sums in vector registers.

@@ -31,8 +31,7 @@ private:
   // --- panels ------------------------------------------------------------------------------------------------------
 
   bool blocksTerms() override {
-    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.row >= 0 &&
-           contraction.reduced.size() == 1 && keepsSums();
+    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 && keepsSums();
   }
 
   bool packsPanels() override {
