@@ -274,7 +274,7 @@ private:
   Plan planOf(const Candidate &candidate) const {
     Decisions decisions;
     decisions.partOf.assign(graph.exprs().size(), -1);
-    decisions.reasons.assign(graph.exprs().size(), "a reshape at the border of a kernel: a view, nothing to compute");
+    decisions.reasons.assign(graph.exprs().size(), kBorderView.str());
     for (auto [index, part] : llvm::enumerate(candidate.kernels)) {
       for (unsigned expr : part.choice.exprs)
         decisions.partOf[expr] = index;

@@ -50,6 +50,7 @@ public:
 
   Plan run() {
     classify();
+    leaveLastViews();
     mergeAlongEdges();
     mergeFans();
     mergeSiblings();
@@ -93,6 +94,18 @@ private:
         decisions.reasons[id] = "nothing reads it";
       else
         startPart(id);
+    }
+  }
+
+  /// Reshapes of results that no part reads: they end at a border whatever is merged, and until then would keep the
+  /// dims before them apart from those behind.
+  void leaveLastViews() {
+    for (unsigned expr = graph.exprs().size(); expr-- > 0;) {
+      auto isTaken = [&](unsigned edge) { return decisions.partOf[graph.edges()[edge].consumer] >= 0; };
+      if (decisions.partOf[expr] < 0 || !isView(graph.exprs()[expr]) || llvm::any_of(graph.outEdges(expr), isTaken))
+        continue;
+      decisions.parts[decisions.partOf[expr]].reset();
+      leave(expr, kBorderView);
     }
   }
 
@@ -297,7 +310,7 @@ private:
         if (trimmed)
           trimmed->apartSeconds = part->apartSeconds;
         part = std::move(trimmed);
-        leave(expr, "a reshape at the border of a kernel: a view, nothing to compute");
+        leave(expr, kBorderView);
       }
   }
 
@@ -310,9 +323,9 @@ private:
     return !read || !fed;
   }
 
-  void leave(unsigned expr, std::string reason) {
+  void leave(unsigned expr, StringRef reason) {
     decisions.partOf[expr] = -1;
-    decisions.reasons[expr] = std::move(reason);
+    decisions.reasons[expr] = reason.str();
   }
 
   //===--------------------------------------------------------------------===//

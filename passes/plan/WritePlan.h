@@ -18,6 +18,9 @@ struct KeptInput {
   int64_t bytes;
 };
 
+/// Why a reshape is left.
+inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
+
 struct Decisions {
   std::vector<std::optional<PlannedPart>> parts;    ///< empty: merged into another, or dropped
   std::vector<int64_t> partOf;                      ///< by expression; -1: left

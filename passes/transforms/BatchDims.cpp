@@ -64,10 +64,46 @@ SmallVector<int64_t> commonSizes(SmallVector<int64_t> first, SmallVector<int64_t
   return common;
 }
 
+/// The dims of `fine` that each dim of `coarse` is several of, or one.
+std::optional<SmallVector<ReassociationIndices>> refinement(ArrayRef<int64_t> coarse, ArrayRef<int64_t> fine) {
+  SmallVector<ReassociationIndices> groups;
+  int64_t next = 0, end = fine.size();
+  for (int64_t size : coarse) {
+    ReassociationIndices group;
+    for (int64_t points = 1; group.empty() || points < size; points *= fine[next++]) {
+      if (next == end || size % (points * fine[next]) != 0)
+        return std::nullopt;
+      group.push_back(next);
+    }
+    groups.push_back(group);
+  }
+  return next == end ? std::optional(groups) : std::nullopt;
+}
+
+/// The sizes that a reader of the result lays its dim apart in.
+SmallVector<int64_t> sizesBehind(linalg::LinalgOp op, unsigned loop) {
+  ArrayRef<AffineExpr> indices = op.getIndexingMapsArray()[2].getResults();
+  auto dim = llvm::find(indices, getAffineDimExpr(loop, op.getContext())) - indices.begin();
+  for (Operation *user : op->getUsers())
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user); expand && expand.getResultType().hasStaticShape())
+      return llvm::map_to_vector(expand.getReassociationIndices()[dim],
+                                 [&](int64_t each) { return expand.getResultType().getDimSize(each); });
+  return {};
+}
+
 /// IREE's own contractions stay as its compiler knows them.
 bool isTakenByKernels(linalg::LinalgOp op) {
   FailureOr<TensorExpr> expr = describe(op);
   return succeeded(expr) && whyNotEligible(*expr).empty();
+}
+
+/// Whether nothing computes the operand over the dims that it has.
+bool isMoved(Value operand) {
+  Operation *source = operand.getDefiningOp();
+  if (!source)
+    return true;
+  FailureOr<TensorExpr> expr = describe(source);
+  return failed(expr) || expr->kind == ExprKind::movement;
 }
 
 std::optional<FoldedBatch> foldedBatch(linalg::LinalgOp op) {
@@ -75,12 +111,21 @@ std::optional<FoldedBatch> foldedBatch(linalg::LinalgOp op) {
     return std::nullopt;
   std::optional<FoldedDim> first = foldedDim(op.getDpsInputs()[0]), second = foldedDim(op.getDpsInputs()[1]);
   auto start = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  if (!first || !second || !start || !isTakenByKernels(op))
+  if ((!first && !second) || !start || !isTakenByKernels(op))
     return std::nullopt;
   FailureOr<linalg::ContractionDimensions> dims = linalg::inferContractionDims(op);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  unsigned loop = maps[0].getDimPosition(first->dim);
-  if (failed(dims) || maps[1].getDimPosition(second->dim) != loop || !llvm::is_contained(dims->batch, loop))
+  unsigned loop = first ? maps[0].getDimPosition(first->dim) : maps[1].getDimPosition(second->dim);
+  if (failed(dims) || !llvm::is_contained(dims->batch, loop) ||
+      (first && second && maps[1].getDimPosition(second->dim) != loop))
+    return std::nullopt;
+  SmallVector<int64_t> whole{op.getStaticLoopRanges()[loop]}, behind = sizesBehind(op, loop);
+  ArrayRef<int64_t> left = first ? first->sizes : whole, right = second ? second->sizes : whole;
+  // Groups of heads, where queries came as heads; or heads of a batch, where values came as heads of all of it.
+  bool laysApart = (first || isMoved(op.getDpsInputs()[0])) && (second || isMoved(op.getDpsInputs()[1]));
+  if (laysApart && behind.size() > 1 && refinement(left, behind) && refinement(right, behind))
+    return FoldedBatch{op, loop, behind, start};
+  if (!first || !second)
     return std::nullopt;
   SmallVector<int64_t> sizes = commonSizes(first->sizes, second->sizes);
   return sizes.size() > 1 ? std::optional(FoldedBatch{op, loop, sizes, start}) : std::nullopt;
@@ -98,7 +143,9 @@ public:
     Location loc = op.getLoc();
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     AffineMap result = op.getIndexingMapsArray()[2];
-    auto inputs = llvm::map_to_vector(op.getDpsInputs(), [&](Value input) { return inputApart(input); });
+    SmallVector<Value> inputs;
+    for (auto [input, map] : llvm::zip(op.getDpsInputs(), op.getIndexingMapsArray()))
+      inputs.push_back(inputApart(input, map));
     Value empty = tensor::EmptyOp::create(builder, loc, shapeApart(type, result), type.getElementType());
     Value start = linalg::FillOp::create(builder, fill.getLoc(), fill.getInputs(), ValueRange(empty)).getResult(0);
     auto maps = llvm::map_to_vector(op.getIndexingMapsArray(), [&](AffineMap map) { return mapApart(map); });
@@ -117,7 +164,9 @@ private:
   bool isBatch(AffineExpr index) const { return index.isFunctionOfDim(batch.loop); }
 
   /// What an input is laid together from, with one dim for each of the loops.
-  Value inputApart(Value input) {
+  Value inputApart(Value input, AffineMap map) {
+    if (Value finer = inputFiner(input, map))
+      return finer;
     auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>();
     RankedTensorType from = collapse.getSrcType();
     SmallVector<ReassociationIndices> groups;
@@ -136,6 +185,33 @@ private:
     if (int64_t(groups.size()) == from.getRank())
       return collapse.getSrc();
     return tensor::CollapseShapeOp::create(builder, collapse.getLoc(), collapse.getSrc(), groups);
+  }
+
+  /// The same where there are more loops than dims that the input is laid together from. Null: there are not.
+  Value inputFiner(Value input, AffineMap map) {
+    auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>();
+    Value source = collapse ? collapse.getSrc() : input;
+    auto from = cast<RankedTensorType>(source.getType());
+    SmallVector<int64_t> shape;
+    SmallVector<ReassociationIndices> groups;
+    for (auto [place, index] : llvm::enumerate(map.getResults())) {
+      auto dims = collapse ? collapse.getReassociationIndices()[place] : ReassociationIndices{int64_t(place)};
+      auto own = llvm::map_to_vector(dims, [&](int64_t dim) { return from.getDimSize(dim); });
+      ArrayRef<int64_t> sizes = isBatch(index) ? batch.sizes : own;
+      auto finer = refinement(own, sizes);
+      if (!finer)
+        return {};
+      for (ReassociationIndices &group : *finer) {
+        for (int64_t &dim : group)
+          dim += shape.size();
+        groups.push_back(group);
+      }
+      llvm::append_range(shape, sizes);
+    }
+    if (ArrayRef(shape) == from.getShape())
+      return source;
+    auto type = RankedTensorType::get(shape, from.getElementType());
+    return tensor::ExpandShapeOp::create(builder, input.getLoc(), type, source, groups);
   }
 
   AffineMap mapApart(AffineMap map) {
@@ -196,7 +272,8 @@ void tilewright::keepBatchDimsApart(func::FuncOp function) {
   for (linalg::LinalgOp op : ops)
     if (std::optional<FoldedBatch> batch = foldedBatch(op)) {
       for (Value input : op.getDpsInputs())
-        reshapes.insert(input.getDefiningOp());
+        if (auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>())
+          reshapes.insert(collapse);
       reshapes.insert(Unfolder(*batch).unfold());
     }
   for (Operation *reshape : reshapes)

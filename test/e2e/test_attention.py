@@ -406,6 +406,38 @@ def _weighted_mean(
     return result
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_heads_laid_apart_in_other_ways_at_either_end(batch: int) -> None:
+    """Batch and heads as one dim, laid apart at the end; groups of heads as a dim of their own, laid together there."""
+    together, apart = (3 * batch * 2, 37, 24), (batch, 6, 37, 24)
+    g = GraphBuilder("attention")
+    query, key, value = (g.input(name, apart) for name in ("query", "key", "value"))
+    query, key, value = (g.op("Reshape", x, g.ints(together)) for x in (query, key, value))
+    weights = g.op("Softmax", g.op("MatMul", query, g.op("Transpose", key, perm=[0, 2, 1])), axis=-1)
+    g.output(g.op("Reshape", g.op("MatMul", weights, value), g.ints(apart)), apart)
+    _check_ways(g.build(), [apart] * 3, group=1)
+
+    groups = (batch, 2, 3, 37, 24)
+    g = GraphBuilder("groups")
+    query, key, value = g.input("query", apart), *(g.input(name, (batch, 2, 53, 24)) for name in ("key", "value"))
+    key, value = (g.op("Unsqueeze", x, g.ints([2])) for x in (key, value))
+    key = g.op("Transpose", key, perm=[0, 1, 2, 4, 3])
+    scores = g.op("MatMul", g.op("Reshape", query, g.ints(groups)), key)
+    result = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
+    g.output(g.op("Reshape", result, g.ints(apart)), apart)
+    _check_ways(g.build(), [apart, (batch, 2, 53, 24), (batch, 2, 53, 24)], group=3)
+
+
+def _check_ways(model: onnx.ModelProto, shapes: list[tuple[int, ...]], *, group: int) -> None:
+    program = tilewright.compile(model, threads=[1])
+    assert len(_kernels(program)) == 1, _kernels(program)
+    rng = np.random.default_rng(11)
+    query, key, value = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    scaled = query * np.float32(math.sqrt(query.shape[-1]))  # what the reference divides by
+    expected = _weighted_mean(scaled, key.repeat(group, 1), value.repeat(group, 1), np.float32(0))
+    np.testing.assert_allclose(program(query, key, value)[0], expected, rtol=1e-5, atol=4e-6)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
     """Its definition chooses zero for rows of which all is masked, between the division and the second matmul."""

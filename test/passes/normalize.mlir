@@ -177,6 +177,51 @@ func.func @groups_of_heads(%a: tensor<2x6x4x5xf32>, %b: tensor<1x2x2x3x1x5x6xf32
   return %y : tensor<12x4x6xf32>
 }
 
+// They are groups where a reader of the result lays them apart so: the other operand's heads are, too.
+// CHECK-LABEL: func.func @groups_behind
+// CHECK-SAME: (%[[A:.+]]: tensor<2x6x4x5xf32>, %[[B:.+]]: tensor<2x2x3x5x6xf32>)
+// CHECK: %[[GROUPS:.+]] = tensor.expand_shape %[[A]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} into tensor<2x2x3x4x5xf32>
+// CHECK: %[[Y:.+]] = linalg.generic {{.*}} ins(%[[GROUPS]], %[[B]] : {{.*}}) outs(%{{.+}} : tensor<2x2x3x4x6xf32>)
+// CHECK-NOT: tensor.expand_shape
+// CHECK: return %[[Y]]
+func.func @groups_behind(%a: tensor<2x6x4x5xf32>, %b: tensor<2x2x3x5x6xf32>) -> tensor<2x2x3x4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<12x4x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<12x4x6xf32>) -> tensor<12x4x6xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x6x4x5xf32> into tensor<12x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1, 2], [3], [4]] : tensor<2x2x3x5x6xf32> into tensor<12x5x6xf32>
+  %y = linalg.batch_matmul ins(%u, %v : tensor<12x4x5xf32>, tensor<12x5x6xf32>) outs(%zeros : tensor<12x4x6xf32>)
+      -> tensor<12x4x6xf32>
+  %z = tensor.expand_shape %y [[0, 1, 2], [3], [4]] output_shape [2, 2, 3, 4, 6] : tensor<12x4x6xf32> into tensor<2x2x3x4x6xf32>
+  return %z : tensor<2x2x3x4x6xf32>
+}
+
+// So are those of an operand that was never laid together, but not if something computes it over the one dim.
+// CHECK-LABEL: func.func @values_of_all_batches
+// CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<5x6x7xf32>, %[[C:.+]]: tensor<6x5x7xf32>)
+// CHECK: %[[V:.+]] = linalg.transpose ins(%[[B]]
+// CHECK: %[[APART:.+]] = tensor.expand_shape %[[V]] {{\[\[}}0, 1], [2], [3]] {{.*}} into tensor<2x3x5x7xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %[[APART]] : {{.*}}) outs(%{{.+}} : tensor<2x3x4x7xf32>)
+// CHECK: linalg.exp
+// CHECK: linalg.batch_matmul
+func.func @values_of_all_batches(%a: tensor<2x3x4x5xf32>, %b: tensor<5x6x7xf32>, %c: tensor<6x5x7xf32>)
+    -> (tensor<2x3x4x7xf32>, tensor<2x3x4x7xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x4x7xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x4x7xf32>) -> tensor<6x4x7xf32>
+  %e = tensor.empty() : tensor<6x5x7xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %v = linalg.transpose ins(%b : tensor<5x6x7xf32>) outs(%e : tensor<6x5x7xf32>) permutation = [1, 0, 2]
+  %y = linalg.batch_matmul ins(%u, %v : tensor<6x4x5xf32>, tensor<6x5x7xf32>) outs(%zeros : tensor<6x4x7xf32>)
+      -> tensor<6x4x7xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 3, 4, 7] : tensor<6x4x7xf32> into tensor<2x3x4x7xf32>
+  %w = linalg.exp ins(%c : tensor<6x5x7xf32>) outs(%e : tensor<6x5x7xf32>) -> tensor<6x5x7xf32>
+  %s = linalg.batch_matmul ins(%u, %w : tensor<6x4x5xf32>, tensor<6x5x7xf32>) outs(%zeros : tensor<6x4x7xf32>)
+      -> tensor<6x4x7xf32>
+  %t = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 3, 4, 7] : tensor<6x4x7xf32> into tensor<2x3x4x7xf32>
+  return %z, %t : tensor<2x3x4x7xf32>, tensor<2x3x4x7xf32>
+}
+
 // Rows that were laid together are one dim of a matrix, dims of one point keep nothing apart, other dims of the two
 // operands are not the same, and a sum in f16 is IREE's.
 // CHECK-LABEL: func.func @leaves_the_rest_together
