@@ -72,8 +72,9 @@ def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"
     is for the planner to fold into whoever reads it. Of quantised bytes the zero
     points are taken off before, for `tile-narrow-products`. A convolution with a filter
     for each channel becomes products and a reduction, and so does a contraction
-    with both factors or none along the innermost dim of its result, or with few
-    columns and rows of many terms in f32; a pool
+    with both factors or none along the innermost dim of its result, if none of its
+    other dims has lanes (then that is innermost, and the result turned behind it),
+    or with few columns and rows of many terms in f32; a pool
     becomes the windows and a reduction.
     See test/passes/unfold-contractions.mlir.
   }];

@@ -6,15 +6,14 @@
 // vector or two), what is done to each element stands apart from the reduction, as in a softmax or a norm.
 #include "passes/Passes.h"
 #include "passes/analysis/Contraction.h"
-#include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
+#include "passes/transforms/FillLanes.h"
 #include "passes/transforms/SumStart.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -25,11 +24,6 @@ namespace tilewright {
 
 namespace {
 constexpr int64_t kLongLine = 24; ///< points of a line of an image that lose few rows of register blocks at its end
-
-/// Columns of a matrix that leave most lanes of a register block empty, and terms that fill them instead. 512 rows of
-/// 768 terms, one core of a Zen 4, in a register block and as a reduction: by 2 columns 115 and 52 us, by 3 116 and 66,
-/// by 4 126 and 105, by 8 115 and 144.
-constexpr int64_t kFewColumns = 3, kManyTerms = 64;
 
 /// A convolution's loops by what they are.
 struct Convolution {
@@ -61,43 +55,6 @@ bool isStatic(linalg::LinalgOp op) {
   return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
          !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
          op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which come in another order
-}
-
-/// Whether few lanes are multiplied with rows that lie along many terms, in f32, of which a step takes one.
-bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum) {
-  if (roles.row < 0 || expr.domain[roles.lane] > kFewColumns || expr.reductions.size() != 1 ||
-      !llvm::all_of(sum.types, [](const std::string &type) { return type == "f32"; }))
-    return false;
-  int64_t terms = expr.reductions[0];
-  AffineMap rows = expr.inputs[roles.rowInput].map;
-  return expr.domain[terms] >= kManyTerms && rows.getResults().back() == getAffineDimExpr(terms, rows.getContext());
-}
-
-enum class AlongLanes { much, few, nothing };
-
-/// Nothing, where the contraction has both factors, or none, along the innermost dim of its result; or multiplies a
-/// vector with a matrix that lies the other way, and that nobody lays out at compile time.
-AlongLanes whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
-  const TensorExpr &expr = graph.exprs()[id];
-  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
-  if (expr.kind != ExprKind::contraction || !op || !linalg::isaContractionOpInterface(op) || atLoad[id] ||
-      !isStatic(op))
-    return AlongLanes::much;
-  Block &body = *op.getBlock();
-  std::optional<SumOfProducts> sum = matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2));
-  if (!sum)
-    return AlongLanes::much;
-  std::optional<ContractionRoles> roles = contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-  if (roles && hasFewLanes(expr, *roles, *sum))
-    return AlongLanes::few;
-  if (!roles || roles->row >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
-    return roles ? AlongLanes::much : AlongLanes::nothing;
-  const TensorAccess &lanes = expr.inputs[roles->laneInput];
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(lanes.tensor.getType()).getShape();
-  for (auto [index, size] : llvm::reverse(llvm::zip_equal(lanes.map.getResults(), shape)))
-    if (size > 1)
-      return index.isFunctionOfDim(roles->lane) ? AlongLanes::much : AlongLanes::nothing;
-  return AlongLanes::much;
 }
 
 std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
@@ -357,38 +314,11 @@ void takeOffZeroPoints(linalg::LinalgOp op) {
   op->erase();
 }
 
-/// The same contraction, whose operands lie along the terms: vectors of them are read as they are.
-linalg::LinalgOp alongTerms(linalg::LinalgOp op) {
-  OpBuilder builder(op);
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  SmallVector<Value> factors = op.getDpsInputs();
-  SmallVector<unsigned> terms;
-  op.getReductionDims(terms);
-  for (unsigned input : {0, 1}) {
-    SmallVector<int64_t> order, last;
-    for (auto [place, index] : llvm::enumerate(maps[input].getResults()))
-      (index.isFunctionOfDim(terms.front()) ? last : order).push_back(place);
-    llvm::append_range(order, last);
-    if (llvm::is_sorted(order))
-      continue;
-    auto type = cast<RankedTensorType>(factors[input].getType());
-    Value turned = emptyTensor(builder, op.getLoc(), applyPermutation(type.getShape(), order), type.getElementType());
-    factors[input] = linalg::TransposeOp::create(builder, op.getLoc(), factors[input], turned, order)->getResult(0);
-    maps[input] = maps[input].getSubMap(SmallVector<unsigned>(order.begin(), order.end()));
-  }
-  auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), factors, op.getDpsInits(), maps,
-                                           op.getIteratorTypesArray());
-  generic.getRegion().takeBody(op->getRegion(0));
-  op->replaceAllUsesWith(generic.getResults());
-  op->erase();
-  return generic;
-}
-
 struct UnfoldContractions : impl::UnfoldContractionsBase<UnfoldContractions> {
   using UnfoldContractionsBase::UnfoldContractionsBase;
 
   void runOnOperation() override {
-    SmallVector<linalg::LinalgOp> found, few, quantized;
+    SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
     getOperation().walk([&](linalg::LinalgOp op) {
       bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();
       if (isKnown && isQuantized(op) && getElementTypeOrSelf(op->getResult(0)).isInteger(32))
@@ -403,10 +333,20 @@ struct UnfoldContractions : impl::UnfoldContractionsBase<UnfoldContractions> {
     if (getOperation().getBody().hasOneBlock()) {
       TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
       std::vector<bool> atLoad = computedAtLoad(graph);
-      for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-        if (AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id); lanes != AlongLanes::much)
-          (lanes == AlongLanes::few ? few : found).push_back(cast<linalg::LinalgOp>(expr.op));
+      for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+        auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+        AlongLanes lanes = op && isStatic(op) ? whatLiesAlongLanes(graph, atLoad, id) : AlongLanes::much;
+        if (lanes != AlongLanes::much)
+          (lanes == AlongLanes::few ? few : nothing).push_back(op);
+      }
     }
+    for (linalg::LinalgOp op : nothing)
+      if (std::optional<unsigned> lane = lanesElsewhere(op)) {
+        turnResult(op, *lane);
+        ++numUnfolded;
+      } else {
+        found.push_back(op);
+      }
     for (linalg::LinalgOp op : few)
       found.push_back(alongTerms(op));
     for (linalg::LinalgOp op : found) {

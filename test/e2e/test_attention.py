@@ -419,7 +419,10 @@ def test_heads_laid_apart_in_other_ways_at_either_end(batch: int) -> None:
 
     groups = (batch, 2, 3, 37, 24)
     g = GraphBuilder("groups")
-    query, key, value = g.input("query", apart), *(g.input(name, (batch, 2, 53, 24)) for name in ("key", "value"))
+    query, key, value = (
+        g.input("query", apart),
+        *(g.input(name, (batch, 2, 53, 24)) for name in ("key", "value")),
+    )
     key, value = (g.op("Unsqueeze", x, g.ints([2])) for x in (key, value))
     key = g.op("Transpose", key, perm=[0, 1, 2, 4, 3])
     scores = g.op("MatMul", g.op("Reshape", query, g.ints(groups)), key)

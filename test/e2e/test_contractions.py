@@ -134,10 +134,42 @@ def test_few_rows_stream_a_given_matrix(rows: int, then: str) -> None:
     assert "fma-6x4x8" in program.explain()
 
 
+_HEADS_INNERMOST = """
+func.func @main(%a: tensor<2x19x3x40xf32>, %b: tensor<2x33x3x40xf32>) -> tensor<2x19x33x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x19x33x3xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x19x33x3xf32>) -> tensor<2x19x33x3xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(b, i, j, h, k) -> (b, i, h, k)>, affine_map<(b, i, j, h, k) -> (b, j, h, k)>,
+                       affine_map<(b, i, j, h, k) -> (b, i, j, h)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<2x19x3x40xf32>, tensor<2x33x3x40xf32>) outs(%start : tensor<2x19x33x3xf32>) {
+  ^bb0(%u: f32, %v: f32, %s: f32):
+    %p = arith.mulf %u, %v : f32
+    %n = arith.addf %s, %p : f32
+    linalg.yield %n : f32
+  } -> tensor<2x19x33x3xf32>
+  return %y : tensor<2x19x33x3xf32>
+}
+"""
+
+
+def test_a_batch_dim_innermost_fills_no_lanes() -> None:
+    program = tilewright.compile(_HEADS_INNERMOST, threads=1)
+    rng = np.random.default_rng(8)
+    a, b = (rng.standard_normal((2, rows, 3, 40)).astype(np.float32) for rows in (19, 33))
+    expected = np.einsum("bihk,bjhk->bijh", a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(program(a, b)[0], expected, rtol=1e-5, atol=1e-5)
+    assert len(program.kernels) == 1
+    assert "micro kernel" in program.explain()
+
+
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (33, 3)])
 def test_few_columns(rows: int, columns: int, *, weight: bool) -> None:
-    program = _check(Product(left=(rows, 131), right=(131, columns), weight=weight), then="softmax", ours=False)
+    program = _check(
+        Product(left=(rows, 131), right=(131, columns), weight=weight), then="softmax", ours=False
+    )
     assert len(program.kernels) == 1
     assert "micro kernel" not in program.explain()
 

@@ -114,6 +114,29 @@ func.func @matrix_by_vector(%a: tensor<40x5xf32>, %b: tensor<5x1xf32>, %c: tenso
   return %y : tensor<40x1xf32>
 }
 
+// A batch dim is innermost: the result is computed with a dim of the right factor there, along which that lies, and
+// turned behind it.
+// CHECK-LABEL: func.func @batch_innermost
+// CHECK: %[[ZEROS:.+]] = linalg.fill {{.*}} outs(%{{.+}} : tensor<9x3x20xf32>)
+// CHECK: %[[SUMS:.+]] = linalg.generic {{.*}}"reduction"]} ins(%{{.+}}, %{{.+}} : tensor<9x3x5xf32>, tensor<5x3x20xf32>) outs(%[[ZEROS]] : tensor<9x3x20xf32>)
+// CHECK: %[[Y:.+]] = linalg.transpose ins(%[[SUMS]] : {{.*}}) outs(%{{.+}} : tensor<9x20x3xf32>) permutation = [0, 2, 1]
+// CHECK: return %[[Y]]
+func.func @batch_innermost(%a: tensor<9x3x5xf32>, %b: tensor<5x3x20xf32>) -> tensor<9x20x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<9x20x3xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<9x20x3xf32>) -> tensor<9x20x3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, h, k) -> (i, h, k)>, affine_map<(i, j, h, k) -> (k, h, j)>,
+                                        affine_map<(i, j, h, k) -> (i, j, h)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<9x3x5xf32>, tensor<5x3x20xf32>) outs(%z : tensor<9x20x3xf32>) {
+  ^bb0(%u: f32, %v: f32, %s: f32):
+    %p = arith.mulf %u, %v : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<9x20x3xf32>
+  return %y : tensor<9x20x3xf32>
+}
+
 // Two columns would leave most lanes empty; the terms of a row fill them.
 // CHECK-LABEL: func.func @two_columns
 // CHECK: %[[TURNED:.+]] = linalg.transpose ins(%{{.+}} : tensor<64x2xf32>) outs(%{{.+}} : tensor<2x64xf32>) permutation = [1, 0]
