@@ -56,6 +56,8 @@ std::string whyNotInBody(Operation &op) {
     return "the body holds " + op.getName().getStringRef().str() + ", which has no code generation";
   if (isa<arith::RemFOp>(op))
     return "the body holds arith.remf, which calls a function";
+  if (auto power = dyn_cast<math::IPowIOp>(op); power && !matchPattern(power.getRhs(), m_Constant()))
+    return "math.ipowi calls a function, unless its exponent is a constant";
   if (isTranscendental(&op) && op.getResult(0).getType().isF64())
     return op.getName().getStringRef().str() + " in f64 has no code generation";
   // Rounded to f32 between, it would be rounded twice.

@@ -479,10 +479,13 @@ void tilewright::joinAtGrid(const TensorGraph &graph, const Target &target, Part
     GridJoiner(graph, target, partition, decisions, allowed).run();
 }
 
-std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target) {
+std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
+                                         bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {
     if (phasesOf(plan, kernel).size() == 1)
       continue;
+    if (!allowed)
+      return "kernel '" + kernel.name + "' has edges at scope grid, which is forbidden";
     if (target.gpu.guaranteedSms == 0)
       return "kernel '" + kernel.name + "' has edges at scope grid, which target '" + target.name + "' does not have";
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);

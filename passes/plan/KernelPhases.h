@@ -28,8 +28,8 @@ bool readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const Pa
 void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
                 bool allowed);
 
-/// Empty, or why the workgroups of a kernel with edges at scope grid cannot all be resident at once.
-std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target);
+/// Empty, or why a kernel has edges at scope grid whose workgroups cannot all be resident at once, or are not allowed.
+std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target, bool allowed);
 
 } // namespace tilewright
 

@@ -4,12 +4,11 @@
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/MicroKernelBody.h"
+#include "passes/target/ProcessorNames.h"
 #include "passes/target/Target.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/TargetParser/X86TargetParser.h"
 #include <mutex>
-#include <set>
 
 using namespace llvm;
 using namespace tilewright;
@@ -58,23 +57,6 @@ std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &ty
   add(registry().kernels);
   return found;
 }
-
-/// The features of x86-64 processors, as LLVM spells them.
-std::set<StringRef> processorFeatures() {
-  SmallVector<StringRef> processors, features;
-  X86::fillValidCPUArchList(processors, /*Only64Bit=*/true);
-  for (StringRef processor : processors)
-    X86::getFeaturesForCPU(processor, features);
-  return {features.begin(), features.end()};
-}
-
-std::string whyNoFeatures(ArrayRef<std::string> features) {
-  std::set<StringRef> known = processorFeatures();
-  for (const std::string &feature : features)
-    if (!known.count(feature))
-      return "features: '" + feature + "' is none of x86-64 processors; known are " + join(known, ", ");
-  return "";
-}
 } // namespace
 
 std::string MicroKernel::verify() const {
@@ -96,8 +78,9 @@ std::string MicroKernel::verify() const {
       (block.vectors & (block.vectors - 1)))
     return "block: expected rows and a power of two of vectors, or neither";
   bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
-  if (std::string wrong = isOfCpu ? whyNoFeatures(features) : ""; !wrong.empty())
-    return wrong;
+  for (const std::string &feature : features)
+    if (std::string wrong = isOfCpu ? whyNoFeature("x86_64", feature) : ""; !wrong.empty())
+      return wrong;
   if (!step && body.empty())
     return "body: missing";
   if (!step && vectorBytes == 0)

@@ -4,11 +4,13 @@
 #include "passes/target/KnownTargets.h"
 #include "passes/target/MicroKernelBody.h"
 #include "passes/target/ParseJson.h"
+#include "passes/target/ProcessorNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include <thread>
 
 using namespace llvm;
@@ -216,6 +218,34 @@ std::string readGpu(const json::Value &value, GpuLimits &gpu) {
   return fields.finish();
 }
 
+/// The first GPU of the table with that capability, or null.
+const Target *gpuOfTable(StringRef capability) {
+  const std::vector<Target> &table = targetTable();
+  auto found =
+      find_if(table, [&](const Target &known) { return known.backend == Backend::cuda && known.cpu == capability; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+/// The version of PTX that features ask for; 0: none.
+int64_t ptxVersion(StringRef features) {
+  int64_t version = 0;
+  for (StringRef feature : split(features, ','))
+    if (int64_t asked = 0; feature.consume_front("+ptx") && !feature.getAsInteger(10, asked))
+      version = std::max(version, asked);
+  return version;
+}
+
+/// Why kernels cannot be made with the features of a GPU, or nothing.
+std::string whyNotItsFeatures(const Target &target, const Target &known) {
+  for (StringRef feature : split(target.features, ','))
+    if (feature.consume_front("+sm_") && !feature.starts_with(StringRef(target.cpu).substr(3)))
+      return ("features: '+sm_" + feature + "' is not of " + target.cpu).str();
+  if (int64_t least = ptxVersion(known.features); ptxVersion(target.features) < least)
+    return "features: kernels of " + target.cpu + " are written in PTX " + std::to_string(least) +
+           " or newer; expected +ptx" + std::to_string(least);
+  return "";
+}
+
 /// Why no kernel can be made for a GPU of such numbers, or nothing. Those of a processor are zero.
 std::string whyNoGpu(const Target &target) {
   const GpuLimits &gpu = target.gpu;
@@ -235,12 +265,37 @@ std::string whyNoGpu(const Target &target) {
       return "gpu." + field.str() + ": expected an integer of at least 1";
   if (gpu.clockHz == 0)
     return "gpu.clockHz: expected a positive number";
+  if (gpu.guaranteedSms > target.cores)
+    return "gpu.guaranteedSms: " + std::to_string(gpu.guaranteedSms) + "; the target has " +
+           std::to_string(target.cores) + " cores";
   if (none_of(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; }))
     return "levels: a GPU needs one of space 'global'";
-  bool isKnown = any_of(targetTable(), [&](const Target &known) {
-    return known.backend == Backend::cuda && known.cpu == target.cpu && known.triple == target.triple;
-  });
-  return isKnown ? "" : "cpu: '" + target.cpu + "' with triple '" + target.triple + "' is no GPU of the table";
+  const Target *known = gpuOfTable(target.cpu);
+  if (!known)
+    return "cpu: '" + target.cpu + "' is no GPU of the table";
+  if (!is_contained({8, 16}, target.vectorBytes))
+    return "vectorBytes: " + std::to_string(target.vectorBytes) + "; a thread of a GPU loads 8 or 16";
+  if (target.maxBindings > known->maxBindings)
+    return "maxBindings: " + std::to_string(target.maxBindings) + "; IREE's CUDA driver passes at most " +
+           std::to_string(known->maxBindings);
+  if (target.blockBytes > known->blockBytes)
+    return "blockBytes: " + std::to_string(target.blockBytes) + "; a block of " + target.cpu + " has at most " +
+           std::to_string(known->blockBytes);
+  return whyNotItsFeatures(target, *known);
+}
+
+/// Why there is no code for a target of such numbers, or nothing.
+std::string whyNoCode(const Target &target) {
+  if (std::string why = whyNoProcessor(target.triple, target.cpu, target.features); !why.empty())
+    return why;
+  bool isX86 = Triple(target.triple).isX86_64();
+  if (isX86 != (target.backend == Backend::cpu))
+    return "triple: '" + target.triple + "' is not of backend " + stringify(target.backend);
+  if (target.backend == Backend::cuda)
+    return whyNoGpu(target);
+  if (!is_contained({16, 32, 64}, target.vectorBytes))
+    return "vectorBytes: " + std::to_string(target.vectorBytes) + "; expected 16, 32 or 64";
+  return "";
 }
 
 /// Fills `kernels`; the list replaces the base's.
@@ -311,6 +366,7 @@ Target tilewright::withCores(Target target, int64_t cores) {
   target.flopsPerSecond *= factor;
   target.specialPerSecond *= factor;
   target.cores = cores;
+  target.gpu.guaranteedSms = std::min(target.gpu.guaranteedSms, cores);
   return target;
 }
 
@@ -383,7 +439,7 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   Target target = *base;
   Fields fields(*object, "");
   if (!fields.has("base"))
-    for (StringRef field : {"name", "levels", "flopsPerSecond", "specialPerSecond", "blockBytes"})
+    for (StringRef field : {"name", "levels", "flopsPerSecond", "specialPerSecond", "blockBytes", "triple", "cpu"})
       if (!fields.has(field))
         fields.error(field + ": missing; give it, or a \"base\" target to take it from");
   std::string baseName;
@@ -398,6 +454,8 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
     target.backend = name == StringRef("cuda") ? Backend::cuda : Backend::cpu;
     return name && *name == stringify(target.backend);
   });
+  if (target.backend == Backend::cuda && base->backend != Backend::cuda && !fields.has("gpu"))
+    fields.error("gpu: missing; give it, or a GPU as \"base\" to take it from");
   fields.string("triple", target.triple);
   fields.string("cpu", target.cpu);
   fields.string("features", target.features);
@@ -431,8 +489,7 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
       return fail(error);
   if (!message.empty())
     return fail(message);
-  if (target.backend == Backend::cuda)
-    if (std::string why = whyNoGpu(target); !why.empty())
-      return fail(why);
+  if (std::string why = whyNoCode(target); !why.empty())
+    return fail(why);
   return target;
 }

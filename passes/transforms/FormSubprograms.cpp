@@ -346,7 +346,7 @@ private:
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
     settle(graph, planned, *plan);
-    if (std::string why = whyNotCoResident(*plan, graph, planned); !why.empty())
+    if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
   }

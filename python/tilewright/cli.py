@@ -13,7 +13,7 @@ import click
 
 from tilewright.commands.examine import doctor, targets
 from tilewright.commands.fuzz import fuzz
-from tilewright.commands.group import Command, Commands, common, duration, tell
+from tilewright.commands.group import Command, Commands, common, duration, refuse_beside, tell
 from tilewright.commands.model import compile_model, open_model
 from tilewright.commands.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.commands.tune import tune, tuning
@@ -207,6 +207,7 @@ def run(
     """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
     sizes = dict(_dim(text) for text in dims)
     if device is not None:
+        refuse_beside("--device", "target", "compare", "seconds", "as_json")
         run_simulated(model, device, options, input_files, output, seed, sizes)
         return
     if compare:

@@ -137,6 +137,20 @@ func.func @keeps_instructions(%x: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
+// Rounded to the nearest, not by adding one half, which rounds itself.
+// CHECK-LABEL: func.func @rounds_halves_away_from_zero
+// CHECK: %[[T:.*]] = math.trunc %arg0
+// CHECK: %[[R:.*]] = arith.subf %arg0, %[[T]]
+// CHECK: %[[A:.*]] = math.absf %[[R]]
+// CHECK: %[[H:.*]] = arith.cmpf oge, %[[A]]
+// CHECK: arith.select %[[H]], %{{.*}}, %[[T]] : vector<8xi1>, vector<8xf64>
+func.func @rounds_halves_away_from_zero(%x: vector<8xf64>) -> vector<8xf64> {
+  %y = math.round %x : vector<8xf64>
+  return %y : vector<8xf64>
+}
+
+// -----
+
 func.func @f64_exp_has_no_expansion(%x: f64) -> f64 {
   // expected-error @+1 {{has no expansion without libm; leave the op that contains it out of the plan}}
   %y = math.exp %x : f64

@@ -114,3 +114,31 @@ def test_doubles_are_narrowed_by_the_compiler_behind_us(to: int) -> None:
     x64 = np.linspace(-3, 3, _COLUMNS)
     (actual,) = tilewright.compile(g.build(), threads=1)(x64)
     np.testing.assert_allclose(actual.astype(np.float64), np.abs(x64), rtol=2.0**-8)
+
+
+_ROUND = """
+#id = affine_map<(i) -> (i)>
+func.func @round(%x: tensor<SIZExTYPE>) -> tensor<SIZExTYPE> {
+  %e = tensor.empty() : tensor<SIZExTYPE>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<SIZExTYPE>) outs(%e : tensor<SIZExTYPE>) {
+  ^bb0(%v: TYPE, %o: TYPE):
+    %r = math.round %v : TYPE
+    linalg.yield %r : TYPE
+  } -> tensor<SIZExTYPE>
+  return %y : tensor<SIZExTYPE>
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("f32", np.float32), ("f64", np.float64)])
+def test_halves_are_rounded_away_from_zero(name: str, dtype: type) -> None:
+    below = np.nextafter(dtype(0.5), dtype(0))
+    odd = 1 / np.finfo(dtype).eps + 1
+    x = np.array([0.0, 0.3, below, 0.5, 1.5, 2.5, 2.7, odd / 2, odd, np.inf], dtype)
+    expected = np.array([0, 0, 0, 1, 2, 3, 3, np.ceil(odd / 2), odd, np.inf], dtype)
+    both = np.concatenate([x, -x, [dtype(np.nan)]])
+    text = _ROUND.replace("SIZE", str(both.size)).replace("TYPE", name)
+    (y,) = tilewright.compile(text, threads=1, strict=True)(both)
+    np.testing.assert_array_equal(y, np.concatenate([expected, -expected, [dtype(np.nan)]]))
+    assert np.array_equal(np.signbit(y[:-1]), np.signbit(both[:-1]))

@@ -231,6 +231,19 @@ def test_a_compiled_program_is_not_simulated(program: tilewright.Program, tmp_pa
     assert missing.stderr == f"error: {tmp_path / 'b.vmfb'}: no such file; check the path of the model\n"
 
 
+@pytest.mark.parametrize("option", [["--target", "cuda:a100"], ["--compare"], ["--seconds", "3"], ["--json"]])
+def test_what_a_simulated_gpu_cannot_heed_is_refused(tmp_path: Path, option: list[str]) -> None:
+    refused = invoke("run", tmp_path / "a.onnx", "--device", "sim:h200", *option)
+    assert refused.exit_code == 2
+    assert f"{option[0]} does not go with --device" in refused.stderr
+
+
+def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
+    refused = invoke("fuzz", "--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100")
+    assert refused.exit_code == 2
+    assert "--target does not go with --device" in refused.stderr
+
+
 def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:
     """Nor a device: /dev/full would be an ordinary file from then on."""
     module = program.save(tmp_path / "a.vmfb")

@@ -89,3 +89,9 @@ def test_a_plan_whose_blocks_cannot_all_be_resident_is_refused() -> None:
         PlanError, match=r"of 1024 threads, 64 registers a thread, that wait .*; target 'cuda:h200'"
     ):
         tilewright.compile(one_long_row(), target=TARGET, plan=plan)
+
+
+def test_a_plan_with_barriers_is_refused_where_they_are_forbidden() -> None:
+    plan = tilewright.compile(batch_statistics(), target=TARGET).plan
+    with pytest.raises(PlanError, match=r"has edges at scope grid, which is forbidden"):
+        tilewright.compile(batch_statistics(), target=TARGET, plan=plan, grid_sync=False)

@@ -336,6 +336,9 @@ def test_refuses_what_is_not_simulated() -> None:
         simulate(kernel("gpu.barrier"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):
         simulate(kernel("%"), arrays=[x])
+    call = "%c = llvm.call @__nv_frob() : () -> f32"
+    with pytest.raises(tilewright.SimulationError, match=r"'__nv_frob' is called, but has no body"):
+        simulate("llvm.func @__nv_frob() -> f32\n" + kernel(call), arrays=[x])
 
 
 # ---- the command

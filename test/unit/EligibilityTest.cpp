@@ -161,4 +161,26 @@ func.func @pool(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
   ASSERT_EQ(graph.exprs().size(), 1u);
   EXPECT_EQ(whyNotEligible(graph.exprs()[0]), "a reduction over windows: IREE's own");
 }
+
+TEST_F(EligibilityTest, powers_of_integers_have_constant_exponents) {
+  auto reason = [&](const std::string &exponent) {
+    TensorGraph graph = parse(R"(
+#id = affine_map<(i) -> (i)>
+func.func @power(%x: tensor<7xi32>) -> tensor<7xi32> {
+  %three = arith.constant 3 : i32
+  %e = tensor.empty() : tensor<7xi32>
+  %p = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<7xi32>) outs(%e : tensor<7xi32>) {
+  ^bb0(%v: i32, %o: i32):
+    %r = math.ipowi %v, )" + exponent +
+                              R"( : i32
+    linalg.yield %r : i32
+  } -> tensor<7xi32>
+  return %p : tensor<7xi32>
+})");
+    return whyNotEligible(graph.exprs()[0]);
+  };
+  EXPECT_EQ(reason("%three"), "");
+  EXPECT_EQ(reason("%v"), "math.ipowi calls a function, unless its exponent is a constant");
+}
 } // namespace

@@ -350,14 +350,16 @@ TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
   plan.kernels = {{"k", {first, second}, {}}};
   plan.edges.push_back({0, 0, 1, 0, tile::Scope::grid, false, false, "", 0, 0, ""});
   Target h200 = *lookupTarget("cuda:h200");
-  EXPECT_EQ(whyNotCoResident(plan, *graph, h200),
+  EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true),
             "kernel 'k' has 4096 workgroups of 256 threads, 64 registers a thread, that wait for each other at scope "
             "grid; target 'cuda:h200' is sure to have 528 resident");
   for (PartPlan &part : plan.kernels[0].parts)
     part.workgroups = 528;
-  EXPECT_EQ(whyNotCoResident(plan, *graph, h200), "");
-  EXPECT_EQ(whyNotCoResident(plan, *graph, target),
+  EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true), "");
+  EXPECT_EQ(whyNotCoResident(plan, *graph, target, /*allowed=*/true),
             "kernel 'k' has edges at scope grid, which target 'x86-64-avx512' does not have");
+  EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/false),
+            "kernel 'k' has edges at scope grid, which is forbidden");
 }
 
 // x + x^T through a buffer: a tile of rows needs elements of other rows' tiles.

@@ -72,6 +72,12 @@ TEST(Target, cores_scale_what_each_core_owns) {
   EXPECT_DOUBLE_EQ(withCores(eight, 64).levels.back().bandwidth, eight.levels.back().bandwidth);
 }
 
+/// Barriers of the grid count on them.
+TEST(Target, no_more_multiprocessors_are_guaranteed_than_there_are) {
+  EXPECT_EQ(read(R"({"base": "cuda:a100", "cores": 54})")->gpu.guaranteedSms, 54);
+  EXPECT_EQ(read(R"({"base": "sm_80", "cores": 108})")->gpu.guaranteedSms, 56);
+}
+
 TEST(Target, cores_of_narrower_units_have_lower_rates) {
   Target wide = *lookupTarget("x86-64-avx512"), narrow = *lookupTarget("x86-64-avx2");
   EXPECT_DOUBLE_EQ(withRatesOf(wide, "znver4").flopsPerSecond * 2, wide.flopsPerSecond);
@@ -115,12 +121,59 @@ TEST(Target, a_gpu_that_no_kernel_can_be_made_for_is_refused) {
             "gpu.registersPerSm: expected an integer of at least 1");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"clockHz": 0}})"), "gpu.clockHz: expected a positive number");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_10"})"),
-            "cpu: 'sm_10' with triple 'nvptx64-nvidia-cuda' is no GPU of the table");
+            "cpu: no processor of nvptx64 is called 'sm_10'; the nearest that there is is 'sm_100'");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_75"})"), "cpu: 'sm_75' is no GPU of the table");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "vectorBytes": 3})"), "vectorBytes: 3; a thread of a GPU loads 8 or 16");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "maxBindings": 17})"),
+            "maxBindings: 17; IREE's CUDA driver passes at most 16");
+  EXPECT_EQ(errorOf(R"({"base": "sm_86", "blockBytes": 101377})"),
+            "blockBytes: 101377; a block of sm_86 has at most 101376");
+  EXPECT_EQ(errorOf(R"({"base": "sm_86", "blockBytes": 101376})"), "no error");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:a100", "gpu": {"guaranteedSms": 109}})"),
+            "gpu.guaranteedSms: 109; the target has 108 cores");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"name": "shared", "space": "block", "bandwidth": 1e13,
                                                      "capacityBytes": 200000}]})"),
             "levels: a GPU needs one of space 'global'");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "gpu": {"warpLanes": 0}})"), "no error");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"reservedSharedBytes": 0}})"), "no error");
+}
+
+/// LLVM would ignore it, or end the process.
+TEST(Target, what_llvm_does_not_know_is_refused_by_name) {
+  EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": "+ptx83,+sm90a"})"),
+            "features: no processor of nvptx64 has 'sm90a'; the nearest that there is is 'sm_90a'");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "features": "+avx2,-fmaa"})"),
+            "features: no processor of x86_64 has 'fmaa'; the nearest that there is is 'fma'");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "features": "avx2"})"),
+            "features: 'avx2' is switched neither on nor off; write +avx2 or -avx2");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "cpu": "znver99"})").substr(0, 47),
+            "cpu: no processor of x86_64 is called 'znver99'");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "triple": "abacus"})"), "triple: no code is made for 'abacus'");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "backend": "cpu"})"),
+            "triple: 'nvptx64-nvidia-cuda' is not of backend cpu");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "vectorBytes": 48})"), "vectorBytes: 48; expected 16, 32 or 64");
+}
+
+TEST(Target, features_of_another_gpu_or_older_ptx_are_refused) {
+  EXPECT_EQ(errorOf(R"({"base": "cuda:a100", "features": "+ptx83,+sm_90a"})"), "features: '+sm_90a' is not of sm_80");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": "+ptx60"})"),
+            "features: kernels of sm_90 are written in PTX 83 or newer; expected +ptx83");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": ""})"),
+            "features: kernels of sm_90 are written in PTX 83 or newer; expected +ptx83");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": "+ptx84"})"), "no error");
+}
+
+TEST(Target, a_file_without_base_says_all_that_code_is_made_for) {
+  auto without = [](llvm::StringRef field) {
+    llvm::json::Value whole = toJson(*lookupTarget("cuda:h200"));
+    whole.getAsObject()->erase(field);
+    llvm::Expected<Target> target = targetFromJson(whole);
+    return target ? "no error" : llvm::toString(target.takeError());
+  };
+  for (const char *field : {"name", "levels", "triple", "cpu", "blockBytes"})
+    EXPECT_EQ(without(field), std::string(field) + ": missing; give it, or a \"base\" target to take it from");
+  EXPECT_EQ(without("gpu"), "gpu: missing; give it, or a GPU as \"base\" to take it from");
+  EXPECT_EQ(without("source"), "no error");
 }
 
 TEST(Target, lookup_says_what_was_wrong_with_a_name_or_file) {

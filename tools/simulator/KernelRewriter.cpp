@@ -93,7 +93,7 @@ void KernelRewriter::clean(LLVM::LLVMFuncOp function) {
 
 LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
   if (function.isExternal())
-    return function.emitError("is called, but has no body");
+    return function.emitError("'") << function.getName() << "' is called, but has no body";
   clean(function);
   for (Block &block : function.getBody())
     visit(block);

@@ -162,6 +162,28 @@ struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
   bool scalef;
 };
 
+/// To the nearest whole number, halves away from zero, in any type: upstream's expansion is of f32 alone.
+struct ExpandRound : OpRewritePattern<math::RoundOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::RoundOp op, PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value x = op.getOperand();
+    auto like = [&](double number) -> Value {
+      TypedAttr scalar = rewriter.getFloatAttr(getElementTypeOrSelf(x), number);
+      auto vector = dyn_cast<VectorType>(x.getType());
+      return arith::ConstantOp::create(rewriter, loc, vector ? DenseElementsAttr::get(vector, scalar) : scalar);
+    };
+    Value whole = math::TruncOp::create(rewriter, loc, x);
+    Value rest = math::AbsFOp::create(rewriter, loc, arith::SubFOp::create(rewriter, loc, x, whole));
+    Value isHalf = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OGE, rest, like(0.5));
+    Value next =
+        arith::AddFOp::create(rewriter, loc, whole, math::CopySignOp::create(rewriter, loc, like(1.0), x).getResult());
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, isHalf, next, whole);
+    return success();
+  }
+};
+
 void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
   patterns.add<
       FuseOnePlusTanh, FuseTimesSigmoid, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
@@ -173,6 +195,7 @@ void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
       Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
       Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
       Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+  patterns.add<ExpandRound>(patterns.getContext());
   patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/3, kSmallArgumentAttr, vecmath::expOfSmall, scalef);
   patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/4, kForBf16Attr, vecmath::expForBf16, scalef);
 }
@@ -192,7 +215,7 @@ struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
     RewritePatternSet patterns(&getContext());
     addOwnFunctions(patterns, StringRef(known->features).contains("+avx512vl"));
     populateMathAlgebraicSimplificationPatterns(patterns);
-    math::populateExpansionPatterns(patterns, {"round", "rsqrt", "fpowi", "ctlz"});
+    math::populateExpansionPatterns(patterns, {"rsqrt", "fpowi", "ctlz"});
     populatePolynomialApproximateErfcPattern(patterns);
     return applyPatternsGreedily(function, std::move(patterns));
   }

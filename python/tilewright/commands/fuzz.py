@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.commands.group import common, duration
+from tilewright.commands.group import common, duration, refuse_beside
 from tilewright.errors import TilewrightError
 
 
@@ -56,6 +56,7 @@ def fuzz(
         ) from None
 
     if device is not None:
+        refuse_beside("--device", "target")
         simulated_target(device)
         target = device
     else:

@@ -73,3 +73,12 @@ def duration(_context: click.Context, _parameter: click.Parameter, value: float 
 def tell(text: str) -> None:
     """For people, not for pipes."""
     click.echo(text, err=True)
+
+
+def refuse_beside(option: str, *names: str) -> None:
+    """Raises a usage error where an option that means nothing beside `option` was given; `names` are parameters'."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[-1]} does not go with {option}")
