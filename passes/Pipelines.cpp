@@ -194,7 +194,7 @@ void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool 
   manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
 }
 
-/// A module's functions to what is planned. On GPUs no weights are packed for kernels of ours.
+/// A module's functions to what is planned. On GPUs weights are packed behind the plan, which says how.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   NarrowProductsOptions narrow;
   narrow.numerics = options.numerics;
@@ -230,7 +230,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
 }
 
 /// Normalized functions to planned graphs with composed expressions.
-void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
+void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
@@ -240,14 +240,16 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options) {
   form.report = options.report;
   form.gridSync = options.gridSync;
   manager.addPass(createFormSubprograms(form));
+  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
+  manager.addNestedPass<func::FuncOp>(createComposeExprs());
+  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
+  if (isGpu)
+    manager.addNestedPass<func::FuncOp>(createPackImages());
   // After the plan: it is the same whether weights are stored packed or packed at load.
   StoreWeightsOptions store;
   store.scopes.append(options.scopes.begin(), options.scopes.end());
   store.recipes = options.recipes;
   manager.addPass(createStoreWeights(store));
-  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
-  manager.addNestedPass<func::FuncOp>(createComposeExprs());
-  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
   manager.addPass(createVerifyPlanned());
 }
 
@@ -257,7 +259,7 @@ void buildNormalized(OpPassManager &manager, const KernelOptions &options) {
 }
 
 void buildPrograms(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
-  buildPlanning(manager, options);
+  buildPlanning(manager, options, isGpu);
   LowerToProgramOptions lower;
   lower.target = options.target;
   if (isGpu)

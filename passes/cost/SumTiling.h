@@ -20,6 +20,8 @@ struct SumTile {
 };
 
 struct SumTiling {
+  static constexpr int64_t kBarrierBytes = 8;
+
   int64_t rows = 0, lanes = 0;                 ///< of the tile, filled up to powers of two
   int64_t rowUnits = 1, laneUnits = 1;         ///< threads, or warps, along them
   int64_t termUnits = 1;                       ///< the same, along the terms of a step
@@ -36,8 +38,11 @@ struct SumTiling {
   int64_t ownTerms() const { return step / termUnits; }
   /// Whose copies are on their way while one is multiplied: the slot of a step that still is cannot be filled anew.
   int64_t stepsAhead() const { return stages - (overlaps ? 2 : 1); }
+  /// Where bulk copies of a warpgroup's operand complete: an mbarrier a stage, behind the slots.
+  int64_t barrierBytes() const { return loadsFactors ? 0 : stages * kBarrierBytes; }
+  int64_t slotBytes() const { return stages * (rowSlotBytes + laneSlotBytes); }
   int64_t sharedBytes() const {
-    return std::max(stages * (rowSlotBytes + laneSlotBytes), (termUnits - 1) * sumThreads * sums * sumBytes);
+    return std::max(slotBytes() + barrierBytes(), (termUnits - 1) * sumThreads * sums * sumBytes);
   }
   /// Of a thread, roughly.
   int64_t registers() const;

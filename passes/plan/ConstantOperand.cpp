@@ -57,13 +57,15 @@ static std::optional<ParameterRecipe> loadedParameter(Value tensor) {
   return recipe;
 }
 
+bool tilewright::isMadeOfParameters(Value tensor) { return recipeOf(tensor, loadedParameter).has_value(); }
+
 std::vector<bool> tilewright::layOutWeights(const TensorGraph &graph) {
   std::vector<bool> layOut(graph.exprs().size());
   for (unsigned id = graph.exprs().size(); id-- > 0;) {
     Operation *op = graph.exprs()[id].op;
     auto isLaidOut = [&](unsigned edge) { return layOut[graph.edges()[edge].consumer]; };
     if (op->hasAttr(kPackedWeightAttr))
-      layOut[id] = recipeOf(op->getResult(0), loadedParameter).has_value();
+      layOut[id] = isMadeOfParameters(op->getResult(0));
     else
       layOut[id] = !graph.outEdges(id).empty() && !graph.escapes(id) && llvm::all_of(graph.outEdges(id), isLaidOut);
   }

@@ -21,6 +21,9 @@ std::optional<ContractionRoles> blockRoles(const TensorGraph &graph, const std::
 bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                       const ContractionRoles &roles);
 
+/// Whether nothing but movement makes the tensor of parameters, so that it can be stored in any layout.
+bool isMadeOfParameters(mlir::Value tensor);
+
 /// For every expression, whether it does nothing but lay parameters out as `tile-store-weights` has them stored.
 std::vector<bool> layOutWeights(const TensorGraph &graph);
 

@@ -23,13 +23,18 @@ int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_
 }
 } // namespace
 
-std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction) {
+int64_t tilewright::copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  const RootAccess &access = contraction.accesses[operand];
+  int64_t bytes = tile::elementBytes(cast<RankedTensorType>(access.tensor.getType()).getElementType());
+  return bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
+}
+
+std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, int64_t but) {
   std::string text;
   for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
     auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t bytes = tile::elementBytes(type.getElementType());
-    int64_t width = bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
-    if (width >= kWidestBytes)
+    int64_t width = copyBytes(graph, contraction, number);
+    if (width >= kWidestBytes || static_cast<int64_t>(number) == but)
       continue;
     if (!text.empty())
       text += ", ";

@@ -6,8 +6,12 @@
 
 namespace tilewright {
 
-/// Why operands are copied by less than 16 bytes at a time, for the reader; empty where they are not.
-std::string narrowCopies(const TensorGraph &graph, const PartRoot &contraction);
+/// Bytes of an operand that are copied at once.
+int64_t copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand);
+
+/// Why operands are copied by less than 16 bytes at a time, for the reader; empty where they are not. `but`: an operand
+/// that is copied in another way.
+std::string narrowCopies(const TensorGraph &graph, const PartRoot &contraction, int64_t but = -1);
 
 } // namespace tilewright
 

@@ -1,5 +1,7 @@
 #include "passes/plan/ParameterRecipe.h"
 
+#include "passes/analysis/TileImage.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -28,6 +30,8 @@ static StringRef nameOf(ParameterRecipe::Kind kind) {
     return "pad";
   case ParameterRecipe::Kind::concat:
     return "concat";
+  case ParameterRecipe::Kind::swizzle:
+    return "swizzle";
   }
   llvm_unreachable("unknown kind");
 }
@@ -61,6 +65,12 @@ static std::string verifyStep(const ParameterRecipe &step) {
       if (to[dim] != from[source])
         return "a transpose keeps sizes";
     return "";
+  }
+  if (step.kind == Kind::swizzle) {
+    if (from != to || to.size() < 2)
+      return "a swizzle keeps sizes, of lines";
+    int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
+    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines are of 1, 2, 4 or 8 atoms";
   }
   if (step.kind == Kind::pad) {
     if (step.low.size() != to.size())
@@ -103,6 +113,8 @@ void ParameterRecipe::print(raw_ostream &os) const {
       printSizes(os << ", low ", low);
     if (kind == Kind::concat)
       os << ", axis " << axis;
+    if (kind == Kind::swizzle)
+      os << ", atom " << atom;
     os << ")";
   }
   printSizes(os << " : ", shape);
@@ -128,6 +140,8 @@ llvm::json::Value ParameterRecipe::toJson() const {
     json["low"] = llvm::json::Array(low);
   if (kind == Kind::concat)
     json["axis"] = axis;
+  if (kind == Kind::swizzle)
+    json["atom"] = atom;
   llvm::json::Array of;
   for (const ParameterRecipe &part : parts)
     of.push_back(part.toJson());
@@ -207,6 +221,17 @@ static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLook
   return transposed(std::move(*source), order);
 }
 
+/// Of an op whose body gathers elements; the attribute says what it comes to.
+static std::optional<ParameterRecipe> ofSwizzle(linalg::GenericOp op, IntegerAttr atom, ParameterLookup parameterOf) {
+  std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
+  if (!source)
+    return std::nullopt;
+  std::vector<int64_t> shape = source->shape;
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::swizzle, shape, std::move(*source));
+  recipe.atom = atom.getInt();
+  return recipe;
+}
+
 static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup parameterOf) {
   Value filling = op.getConstantPaddingValue();
   Attribute zero = filling ? cast<TypedAttr>(Builder(op).getZeroAttr(filling.getType())) : Attribute();
@@ -242,8 +267,10 @@ std::optional<ParameterRecipe> tilewright::recipeOf(Value tensor, ParameterLooku
   Operation *op = tensor.getDefiningOp();
   if (!op || !type || !type.hasStaticShape())
     return std::nullopt;
-  if (auto copy = dyn_cast<linalg::GenericOp>(op))
-    return ofCopy(copy, parameterOf);
+  if (auto copy = dyn_cast<linalg::GenericOp>(op)) {
+    auto atom = op->getAttrOfType<IntegerAttr>(kSwizzleAttr);
+    return atom ? ofSwizzle(copy, atom, parameterOf) : ofCopy(copy, parameterOf);
+  }
   if (auto pad = dyn_cast<tensor::PadOp>(op))
     return ofPad(pad, parameterOf);
   if (auto concat = dyn_cast<tensor::ConcatOp>(op))

@@ -16,9 +16,12 @@ namespace tilewright {
 /// Marks ops whose result is a weight as a micro kernel reads it.
 constexpr llvm::StringLiteral kPackedWeightAttr = "tile.packed_weight";
 
+/// Marks ops that swizzle the lines of their last two dims, by atoms of so many elements.
+constexpr llvm::StringLiteral kSwizzleAttr = "tile.swizzle";
+
 /// One step, and what it is applied to.
 struct ParameterRecipe {
-  enum class Kind { parameter, reshape, transpose, pad, concat };
+  enum class Kind { parameter, reshape, transpose, pad, concat, swizzle };
 
   Kind kind;
   std::vector<int64_t> shape;         ///< of what the step gives
@@ -26,6 +29,7 @@ struct ParameterRecipe {
   std::vector<int64_t> order;         ///< transpose: per dim of the result, the dim it comes from
   std::vector<int64_t> low;           ///< pad: zeros before the first element, by dim; after the last: what is missing
   int64_t axis = 0;                   ///< concat: the dim along which
+  int64_t atom = 1;                   ///< swizzle: elements that stay together (analysis/TileImage.h)
   std::vector<ParameterRecipe> parts; ///< what it is applied to: none for a parameter, several for a concat
 
   /// Why the steps do not fit together; empty if they do.

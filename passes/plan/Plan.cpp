@@ -48,9 +48,13 @@ static void printPart(const PartPlan &part, raw_ostream &os) {
       os << " without " << op.numerics.roundingsRemoved << " roundings";
     os << "\n";
   }
-  for (const TensorPlan &tensor : part.tensors)
+  for (const TensorPlan &tensor : part.tensors) {
     os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
-       << tensor.lifetime << "\n";
+       << tensor.lifetime;
+    for (const LayoutStep &step : tensor.layout)
+      os << ", " << step.kind << " " << list(step.arguments);
+    os << "\n";
+  }
   for (const LevelMovement &level : part.movement)
     os << "    moves " << format("%.6g", level.bytes) << "B past " << level.level << ", least "
        << format("%.6g", level.leastBytes) << "B\n";

@@ -23,7 +23,7 @@ struct LevelTiling {
   std::vector<int64_t> sizes, order;
 };
 
-/// One step of a layout recipe; numpy can evaluate it: pad, split, permute, swizzle (architecture section 1).
+/// One step of a layout recipe; numpy can evaluate it: pad, split, permute, swizzle (TileImages.h).
 struct LayoutStep {
   std::string kind;
   std::vector<int64_t> arguments;
@@ -68,7 +68,7 @@ struct OpPlan {
   std::vector<int64_t> dims; ///< place of each domain dim in the part's index space; roots only
   std::vector<LevelTiling> tilings;
   std::string microKernel; ///< empty: none
-  std::string copies;      ///< on a GPU: why operands come by less than 16 bytes; empty: they do not
+  std::string copies;      ///< on a GPU: which operands come by more or less than 16 bytes, and why; empty: none
 };
 
 /// Ops that share an index space and depend on each other; a kernel has one part, or several packed side by side.

@@ -27,7 +27,7 @@ static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op
   });
 }
 
-static PartChoice choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part) {
+PartChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part) {
   PartChoice choice;
   for (const OpPlan &op : part.ops)
     choice.exprs.push_back(op.id);

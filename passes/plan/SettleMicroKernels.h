@@ -4,10 +4,14 @@
 #ifndef TILEWRIGHT_PLAN_SETTLEMICROKERNELS_H
 #define TILEWRIGHT_PLAN_SETTLEMICROKERNELS_H
 
+#include "passes/plan/IndexSpace.h"
 #include "passes/plan/Plan.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
+
+/// A part's expressions, and the scopes that the plan gives the edges between them.
+PartChoice choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part);
 
 /// A contraction that names another micro kernel now.
 struct SettledKernel {

@@ -8,6 +8,7 @@
 #include "passes/plan/CopyWidths.h"
 #include "passes/plan/KernelPhases.h"
 #include "passes/plan/PlanNumerics.h"
+#include "passes/plan/TileImages.h"
 #include "passes/target/BlockedTerms.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
@@ -321,5 +322,8 @@ private:
 
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
                            const Decisions &decisions) {
-  return PlanWriter(graph, target, numerics, decisions).write(policy);
+  Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
+  if (target.backend == Backend::cuda)
+    chooseImages(plan, graph, target);
+  return plan;
 }

@@ -10,6 +10,7 @@
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/PlanReport.h"
 #include "passes/plan/SettleMicroKernels.h"
+#include "passes/plan/TileImages.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/target/ParseJson.h"
 #include "passes/transforms/ExprRewriter.h"
@@ -192,6 +193,15 @@ private:
     expr.setInOrder(!op.numerics.reassociates && llvm::any_of(combiningKinds(original), isSumOrProduct));
   }
 
+  /// Of the contraction whose input the plan lays out: a kernel that has one has no other.
+  DenseI64ArrayAttr imageOf(OpBuilder &builder, const OpPlan &op) const {
+    for (const TensorPlan &tensor : part.tensors)
+      for (const LayoutStep &step : tensor.layout)
+        if (step.kind == kSplitStep && !op.microKernel.empty())
+          return builder.getDenseI64ArrayAttr({step.arguments.front(), step.arguments.back()});
+    return {};
+  }
+
   LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
     const TensorExpr &expr = graph.exprs()[op.id];
     SmallVector<Value> tensors;
@@ -206,6 +216,8 @@ private:
       applyNumerics(*raised, op, expr);
     if (!op.microKernel.empty())
       raised->setMicroKernel(op.microKernel);
+    if (DenseI64ArrayAttr image = imageOf(builder, op))
+      (*raised)->setAttr(kImageAttr, image);
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
@@ -346,6 +358,8 @@ private:
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
     settle(graph, planned, *plan);
+    if (failed(checkLayouts(function, graph, planned, *plan)))
+      return failure();
     if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
@@ -361,6 +375,20 @@ private:
           << llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}", kernel.op, kernel.after,
                            kernel.before, kernel.reason)
                  .str();
+  }
+
+  /// Images of tiles: plans from files are checked, and what has none says why.
+  LogicalResult checkLayouts(func::FuncOp function, const TensorGraph &graph, const Target &planned, const Plan &plan) {
+    Target machine = forNumerics(planned, plan.numerics);
+    if (std::string why = whyNotLaidOut(plan, graph, machine); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    for (const PlainCopies &copies : plainCopies(plan, graph, machine))
+      remark::missed(graph.exprs()[copies.op].op->getLoc(),
+                     remark::RemarkOpts::name("plain-copies").category("tile-form-subprograms"))
+          << llvm::formatv("tile: op {0} copies no steps in bulk, out of images of its tiles: {1}", copies.op,
+                           copies.reason)
+                 .str();
+    return success();
   }
 
   void explain(const TensorGraph &graph, const Plan &plan) {

@@ -7,6 +7,7 @@
 #include "passes/plan/GraphPass.h"
 #include "passes/plan/ParameterRecipe.h"
 #include "passes/target/MicroKernel.h"
+#include "passes/transforms/PackedCopy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -55,14 +56,7 @@ public:
     from[positions.lane] = from[positions.lane] + walk(width);
     if (depth > 1)
       from[positions.reduced.back()] = from[positions.reduced.back()] + walk(depth);
-    unsigned rank = shape.size();
-    Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
-    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
-    SmallVector<AffineMap> maps = {AffineMap::get(rank, 0, from, builder.getContext()),
-                                   builder.getMultiDimIdentityMap(rank)};
-    auto packed = linalg::GenericOp::create(
-        builder, loc, init.getType(), source, init, maps, loops,
-        [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
+    linalg::GenericOp packed = copyElements(builder, loc, source, shape, from);
     packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
     return packed.getResult(0);
   }
@@ -131,16 +125,9 @@ private:
   Value padded(OpBuilder &builder, Location loc) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     SmallVector<int64_t> shape(type.getShape());
-    SmallVector<OpFoldResult> low(type.getRank(), builder.getIndexAttr(0)), high(low);
-    for (auto [position, size] : llvm::enumerate(shape)) {
-      int64_t whole = llvm::alignTo(size, blockAt(position));
-      high[position] = builder.getIndexAttr(whole - size);
-      size = whole;
-    }
-    if (ArrayRef<int64_t>(shape) == type.getShape())
-      return access.tensor;
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
-    return tensor::PadOp::create(builder, loc, type.clone(shape), access.tensor, low, high, zero);
+    for (auto [position, size] : llvm::enumerate(shape))
+      size = llvm::alignTo(size, blockAt(position));
+    return padBehind(builder, loc, access.tensor, shape);
   }
 
   const TensorExpr &expr;
@@ -172,14 +159,7 @@ Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t
     from[position] = builder.getAffineDimExpr(place);
     shape.push_back(type.getDimSize(position));
   }
-  Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
-  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
-  SmallVector<AffineMap> maps = {AffineMap::get(order.size(), 0, from, builder.getContext()),
-                                 builder.getMultiDimIdentityMap(order.size())};
-  auto copy = linalg::GenericOp::create(
-      builder, loc, init.getType(), source, init, maps, loops,
-      [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
-  return copy.getResult(0);
+  return copyElements(builder, loc, source, shape, from).getResult(0);
 }
 
 /// The order that brings the lanes of an operand innermost, or nothing where they are, or where it has none alone.

@@ -4,6 +4,7 @@
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/analysis/RunningMaximum.h"
+#include "passes/analysis/TileImage.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -197,6 +198,9 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
       ComputeOp::create(builder, subprogram.getLoc(), nestOffsets, accs.slices, nestExtents, sizes, offsetDims,
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
                         builder.getStrArrayAttr(kinds), microKernelOf(nest), RunningAttr());
+  if (!nest.roots.empty())
+    if (Attribute image = ExprOp(nest.roots.front())->getAttr(kImageAttr))
+      compute->setAttr(kImageAttr, image);
   compute.getBody().push_back(body);
   return compute;
 }

@@ -249,10 +249,30 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
-def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
-  let summary = "Have weights stored in the parameter file as tile-pack-weights laid them out";
+def PackImages : Pass<"tile-pack-images", "::mlir::func::FuncOp"> {
+  let summary = "Lay weights of contractions out as images of their tiles in shared memory";
   let description = [{
-    Arrives: functions whose weights `tile-pack-weights` laid out. Leaves: every
+    Arrives: composed subprograms, in which `tile.image` on a contraction names the
+    lines and the terms of a step of its operand along the lanes, as the plan lays
+    it out. Leaves: that operand as steps x lines x terms, filled up with zeros, its
+    atoms of 16 bytes swizzled as shared memory has them, so that one bulk copy
+    brings a step of a tile; and maps that say where its elements are but for the
+    swizzle, which code generation knows by the attribute. An operand that is no
+    input of the subprogram, or no matrix of lanes and terms, stays as it is: the
+    attribute is gone, and a missed remark says why.
+    See test/passes/pack-images.mlir.
+  }];
+  let statistics = [Statistic<"numPacked", "packed", "operands packed">,
+                    Statistic<"numDeclined", "declined", "operands that stay as they are">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
+def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
+  let summary = "Have weights stored in the parameter file as they were laid out for kernels";
+  let description = [{
+    Arrives: functions whose weights `tile-pack-weights` or `tile-pack-images` laid
+    out. Leaves: every
     one that movement alone makes of parameters of `scopes` as a parameter of its
     own, which is loaded, and mapped, as it lies in the file; globals of
     parameters that nothing reads then are gone. Equal ones are one parameter.

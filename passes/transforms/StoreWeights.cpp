@@ -5,6 +5,7 @@
 #include "passes/transforms/JsonFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -189,6 +190,12 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
         if (op->removeAttr(kPackedWeightAttr))
           packed.push_back(op);
       });
+    carryOut(packed);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([](linalg::GenericOp op) { op->removeAttr(kSwizzleAttr); }); // which nobody else knows
+  }
+
+  void carryOut(ArrayRef<Operation *> packed) {
     if (recipes.empty())
       return;
     stored.clear();

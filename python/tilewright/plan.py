@@ -86,7 +86,7 @@ class OpPlan:
     tilings: list[LevelTiling] = field(default_factory=list)
     micro_kernel: str = ""
     copies: str = ""
-    """On a GPU, why operands come by less than 16 bytes; empty: they do not."""
+    """On a GPU, which operands come by more or less than 16 bytes, and why; empty: none."""
 
 
 @dataclass

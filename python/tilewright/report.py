@@ -50,7 +50,7 @@ class OpReport:
     """What computes a contraction: the instruction, rows and vectors of its register block; on a GPU after a "k" how
     many threads or warps share the terms of a sum."""
     copies: str = ""
-    """On a GPU, why its operands come by less than 16 bytes at a time; empty: they do not."""
+    """On a GPU, which operands come by more or less than 16 bytes at a time, and why; empty: none."""
 
     def __str__(self) -> str:
         place = f" ({self.location})" if self.location else ""

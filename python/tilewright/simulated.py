@@ -21,6 +21,7 @@ from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.signature import Array
 from tilewright.simulator import SimulationReport, simulate
+from tilewright.stored import StoredWeights
 from tilewright.targets import Target
 from tilewright.tensors import Invented, LaunchTensors
 
@@ -95,9 +96,17 @@ def describe_launches(dump: Path) -> dict[str, Any]:
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
     plan = dump / "plan.json"
     numerics = json.loads(plan.read_text())["numerics"]
-    read = {"target": str(dump / "target.json"), "plan-in": str(plan), "numerics": numerics}
-    module.run_unrecorded(pipeline(pass_text("tilewright-cuda-kernels", read)))
+    recipes = dump / "recipes.json"
+    stored = StoredWeights.from_json(json.loads(recipes.read_text()) if recipes.exists() else {})
     with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
+        options: dict[str, str | list[str]] = {
+            "target": str(dump / "target.json"),
+            "plan-in": str(plan),
+            "numerics": numerics,
+            "scopes": sorted(stored.sources),
+            "recipes": str(Path(folder) / "recipes.json"),
+        }
+        module.run_unrecorded(pipeline(pass_text("tilewright-cuda-kernels", options)))
         path = Path(folder) / "launches.json"
         module.run_unrecorded(pipeline(pass_text("tile-print-launches", {"output": str(path)})))
         flow: dict[str, Any] = json.loads(path.read_text())

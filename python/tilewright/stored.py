@@ -60,11 +60,15 @@ class StoredWeights:
             frozenset((entry["scope"], entry["name"]) for entry in data.get("unused", ())),
         )
 
+    @property
+    def sources(self) -> frozenset[str]:
+        """Scopes of the files that the weights are made of."""
+        return frozenset(scope for weight in self.weights for scope in _scopes(weight.recipe))
+
     def write(self, archives: Archives, directory: Path) -> dict[str, Path]:
         """Writes a file in `directory` for every scope that changes; gives all of the program's files."""
         changed = {weight.scope for weight in self.weights}
-        read = {scope for weight in self.weights for scope in _scopes(weight.recipe)}
-        sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | read}
+        sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | self.sources}
         written = {scope: self._write_scope(scope, sources, archives, directory) for scope in changed}
         return {**archives, **written}
 
@@ -167,7 +171,7 @@ def _temporary(directory: Path, scope: str) -> Path:
 def _evaluate(
     recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
 ) -> Array:
-    """What a recipe makes; only pads, concatenations and reshapes of what was transposed copy."""
+    """What a recipe makes; only pads, concatenations, swizzles and reshapes of what was transposed copy."""
     step, shape = recipe["step"], recipe["shape"]
     if step == "parameter":
         where = f"{archives[recipe['scope']]}, parameter '{recipe['name']}'"
@@ -181,6 +185,8 @@ def _evaluate(
         low, sizes = recipe["low"], parts[0].shape
         around = [(lo, n - lo - size) for lo, n, size in zip(low, shape, sizes, strict=True)]
         made = np.pad(parts[0], around)
+    elif step == "swizzle":
+        made = _swizzled(parts[0], recipe["atom"])
     elif step == "concat":
         made = np.concatenate(parts, axis=recipe["axis"])
     else:
@@ -188,6 +194,16 @@ def _evaluate(
     if list(made.shape) != list(shape):
         raise CompileError(f"step '{step}' of a weight's recipe gives {made.shape} instead of {shape}")
     return made
+
+
+def _swizzled(lines: Array, atom: int) -> Array:
+    """Lines as shared memory has them: the atoms of a line change places with its number, so that the same place of
+    eight lines is in different banks."""
+    count, length = lines.shape[-2:]
+    atoms = length // atom
+    turns = np.arange(count) * atoms // 8 % atoms
+    places = np.arange(length) ^ (turns * atom)[:, None]
+    return np.take_along_axis(lines, places.reshape((1,) * (lines.ndim - 2) + places.shape), axis=-1)
 
 
 def _parameter(entry: Any, shape: list[int], element_bytes: int, where: str) -> Array:

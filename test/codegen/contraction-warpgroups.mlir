@@ -7,12 +7,13 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Four steps of 64 terms, 8 + 16 KB each, are in shared memory. What a thread copied is fenced before the barrier. One
-// step is still multiplied while the next one begins, so the one before that is where copies go; behind the last one
-// the sums are passed through nothing, so that nobody uses them before they are waited for. The lanes lie innermost in the
-// right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the swizzle of 128 bytes.
+// Four steps of 64 terms, 8 + 16 KB each, are in shared memory, and room for the mbarriers of bulk copies. What a thread
+// copied is fenced before the barrier. One step is still multiplied while the next one begins, so the one before that is
+// where copies go; behind the last one the sums are passed through nothing, so that nobody uses them before they are waited
+// for. The lanes lie innermost in the right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the
+// swizzle of 128 bytes.
 // CHECK-LABEL: func.func @rows_of_lanes
-// CHECK-SAME: memref<98304xi8, 3>
+// CHECK-SAME: memref<98336xi8, 3>
 // CHECK-DAG: %[[LEFT:.*]] = arith.constant 4611686293305360384 : i64
 // CHECK-DAG: %[[RIGHT:.*]] = arith.constant 4611686293338849280 : i64
 // CHECK: scf.for
@@ -93,7 +94,7 @@ tile.program @rows_of_terms outputs 1 {
 
 // Two warpgroups have 64 rows each, and a thread 128 sums: four steps of 48 KB, and the block is alone on its SM.
 // CHECK-LABEL: func.func @full_size
-// CHECK-SAME: memref<196608xi8, 3>
+// CHECK-SAME: memref<196640xi8, 3>
 // CHECK: scf.for {{.*}} iter_args
 // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 256, k = 16>
 // CHECK-NOT: nvvm.wgmma.mma_async

@@ -98,6 +98,14 @@ FOUND = {
     ),
     "no copy": (without("copy"), "barrier: .*256 bytes are expected and copies bring 0"),
     "nobody arrives": (without("arrive"), "barrier: .*0 of 1 have arrived"),
+    "is given up in the middle of a phase": (
+        re.sub(r"nvvm\.cp\.async\.bulk.*// copy", "nvvm.mbarrier.inval %full : !llvm.ptr<3>", TEXT),
+        "unfinished: .*invalidated in the middle of a phase",
+    ),
+    "is used where it was given up": (
+        with_changed("wait", "nvvm", "nvvm.mbarrier.inval %full : !llvm.ptr<3>\n    nvvm"),
+        "never-written: .*no mbarrier was initialised here",
+    ),
     "nobody waits": (without("wait", "read", "write"), "unfinished: .*the block ends"),
     "source not aligned": (
         with_changed(

@@ -81,9 +81,9 @@ def test_a_splat_can_be_packed(source: Path, tmp_path: Path) -> None:
         (parameter("a", 3, 7), "packed", "parameter 'a': has 30 bytes instead of 42"),
         (parameter("a", 3, 5), "b", "parameter 'b': has the name of a packed weight"),
         (
-            {"step": "swizzle", "of": [parameter("a", 3, 5)], "shape": [3, 5]},
+            {"step": "shuffle", "of": [parameter("a", 3, 5)], "shape": [3, 5]},
             "packed",
-            "unknown step 'swizzle'",
+            "unknown step 'shuffle'",
         ),
         (
             {"step": "transpose", "of": [parameter("a", 3, 5)], "order": [1, 0], "shape": [3, 5]},

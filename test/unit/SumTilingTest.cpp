@@ -56,7 +56,8 @@ TEST(SumTiling, warpgroups_have_whole_panels) {
   EXPECT_EQ(tiling.ownLanes, 128);
   EXPECT_EQ(tiling.sums, 64);
   EXPECT_EQ(tiling.step, 64);
-  EXPECT_EQ(tiling.sharedBytes(), 3 * 2 * 128 * 128);
+  EXPECT_EQ(tiling.slotBytes(), 3 * 2 * 128 * 128);
+  EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8);               // an mbarrier a stage
   EXPECT_EQ(tileSums({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows, 64); // a descriptor finds all of them
   std::string reason;
   EXPECT_FALSE(tileSums({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
@@ -72,7 +73,7 @@ TEST(SumTiling, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_EQ(large.sums, 128);
   EXPECT_EQ(large.ownLanes, 256);
   EXPECT_EQ(large.step, 64);
-  EXPECT_EQ(large.sharedBytes(), 4 * (128 + 256) * 64 * 2);
+  EXPECT_EQ(large.slotBytes(), 4 * (128 + 256) * 64 * 2);
   EXPECT_TRUE(large.overlaps);
   EXPECT_EQ(large.stepsAhead(), 2);
   EXPECT_EQ(large.registers(), 256); // what there is: the sums leave no room for another block

@@ -20,7 +20,8 @@ LogicalResult KernelRewriter::reportAccess(Operation *op) {
     return report(copy);
   if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
     return report(multiply);
-  if (isa<NVVM::MBarrierInitOp, NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierTryWaitParityOp>(op))
+  if (isa<NVVM::MBarrierInitOp, NVVM::MBarrierInvalOp, NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierTryWaitParityOp>(
+          op))
     return reportBarrier(op);
   return success();
 }
@@ -113,10 +114,15 @@ LogicalResult KernelRewriter::reportBarrier(Operation *op) {
   FailureOr<Value> id = siteOf(op, {op->getOperand(0), code.builder.getI64Type(), /*alignment=*/8, kind});
   if (failed(id))
     return failure();
+  Value address = plainPointer(op, op->getOperand(0));
+  if (isa<NVVM::MBarrierInvalOp>(op)) {
+    code.call(op->getLoc(), runtime::invalidateBarrier, {}, {*id, address});
+    return success();
+  }
   const char *function = initialises                               ? runtime::initBarrier
                          : isa<NVVM::MBarrierArriveExpectTxOp>(op) ? runtime::arriveExpecting
                                                                    : runtime::waitForPhase;
-  code.call(op->getLoc(), function, {}, {*id, plainPointer(op, op->getOperand(0)), op->getOperand(1)});
+  code.call(op->getLoc(), function, {}, {*id, address, op->getOperand(1)});
   return success();
 }
 

@@ -187,6 +187,8 @@ void waitGroups(uint32_t groups) { waitForCopies(currentThread(), groups); }
 
 void init(uint32_t site, char *address, uint32_t count) { initBarrier(currentThread(), site, address, count); }
 
+void invalidate(uint32_t site, char *address) { invalidateBarrier(currentThread(), site, address); }
+
 void fence() { fenceBarriers(currentThread()); }
 
 void arrive(uint32_t site, char *address, uint32_t bytes) { arriveExpecting(currentThread(), site, address, bytes); }
@@ -349,6 +351,7 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::commitCopies, function(&commit)},
       {runtime::waitForCopies, function(&waitGroups)},
       {runtime::initBarrier, function(&init)},
+      {runtime::invalidateBarrier, function(&invalidate)},
       {runtime::fenceBarriers, function(&fence)},
       {runtime::arriveExpecting, function(&arrive)},
       {runtime::startBulkCopy, function(&copyInBulk)},

@@ -20,6 +20,7 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *commitCopies = "tilewright_simulator_commit_copies",
                      *waitForCopies = "tilewright_simulator_wait_for_copies",
                      *initBarrier = "tilewright_simulator_init_barrier",
+                     *invalidateBarrier = "tilewright_simulator_invalidate_barrier",
                      *fenceBarriers = "tilewright_simulator_fence_barriers",
                      *arriveExpecting = "tilewright_simulator_arrive_expecting",
                      *startBulkCopy = "tilewright_simulator_start_bulk_copy",

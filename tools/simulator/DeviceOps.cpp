@@ -370,6 +370,7 @@ const DeviceOp table[] = {
     {"nvvm.cp.async.shared.global", InstructionClass::global, lowerNothing}, // with the accesses to memory
     {"nvvm.cp.async.bulk.shared.cluster.global", InstructionClass::global, lowerNothing},
     {"nvvm.mbarrier.init", InstructionClass::barrier, lowerNothing},
+    {"nvvm.mbarrier.inval", InstructionClass::barrier, lowerNothing},
     {"nvvm.mbarrier.arrive.expect_tx", InstructionClass::barrier, lowerNothing},
     {"nvvm.mbarrier.try_wait.parity", InstructionClass::barrier, lowerNothing},
     {"nvvm.fence.mbarrier.init", InstructionClass::barrier, lowerFence},

@@ -98,6 +98,14 @@ void tilewright::simulator::initBarrier(Thread &thread, uint32_t site, char *add
   barriers.push_back(std::move(barrier));
 }
 
+void tilewright::simulator::invalidateBarrier(Thread &thread, uint32_t site, char *address) {
+  accessMemory(thread, site, address, barrierBytes);
+  TransactionBarrier &barrier = find(thread, site, address);
+  if (barrier.pending != barrier.count || !barrier.copies.empty())
+    machineOf(thread).fail(thread, "unfinished", "an mbarrier is invalidated in the middle of a phase", site);
+  barrier.address = nullptr;
+}
+
 void tilewright::simulator::fenceBarriers(Thread &thread) {
   for (TransactionBarrier &barrier : thread.block->transactions.barriers)
     barrier.fenced |= isOrdered(barrier.initialised, momentOf(thread));

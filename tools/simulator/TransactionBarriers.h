@@ -21,7 +21,7 @@ struct BulkCopy {
 };
 
 struct TransactionBarrier {
-  const char *address;
+  const char *address;             ///< null: it is none any more
   Moment initialised;              ///< when, and by whom
   uint32_t count = 0, pending = 0; ///< arrivals of a phase, and those that the current one lacks
   uint32_t phase = 0;              ///< how many are complete
@@ -48,6 +48,8 @@ public:
 };
 
 void initBarrier(Thread &thread, uint32_t site, char *address, uint32_t count);
+/// Its memory may be used for something else, another mbarrier too.
+void invalidateBarrier(Thread &thread, uint32_t site, char *address);
 /// What the thread initialised is seen by copies from now on.
 void fenceBarriers(Thread &thread);
 void arriveExpecting(Thread &thread, uint32_t site, char *address, uint32_t bytes);

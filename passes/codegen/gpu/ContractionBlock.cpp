@@ -1,5 +1,6 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 
+#include "passes/analysis/TileImage.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/SharedSums.h"
@@ -61,6 +62,29 @@ bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
   return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
 }
 
+/// Why bulk copies cannot bring what the contraction says lies in images: nobody else could read that. Empty: they can,
+/// or it says nothing.
+static std::string whyNoImage(ComputeOp compute, const ContractionPlan &plan) {
+  if (!compute->hasAttr(kImageAttr))
+    return "";
+  const SumTiling &tiling = plan.tiling;
+  LoadOp lanes = plan.contraction.lanes;
+  SliceType type = lanes.getSlice().getType();
+  std::optional<ImageShape> image = imageShapeOf(compute);
+  if (!image || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != image->lines ||
+      type.getShape()[2] != image->step)
+    return "its operand along the lanes is none of the images that '" + kImageAttr.str() + "' says";
+  if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
+    return "images of tiles are of warpgroups that round nothing, and '" + plan.kernel.name + "' computes it";
+  int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
+  int64_t needed = (llvm::divideCeil(compute.getExtents()[lane], size) - 1) * size + tiling.lanes;
+  bool isCut = size < compute.getExtents()[lane] && size % kSwizzleLines != 0;
+  if (image->step != tiling.step || image->lines < needed || isCut || !hasOneLoop(compute, plan))
+    return "tiles of " + std::to_string(size) + " lanes in steps of " + std::to_string(tiling.step) +
+           " terms are no images of " + std::to_string(image->lines) + " lines of " + std::to_string(image->step);
+  return "";
+}
+
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
                                                            std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
@@ -76,7 +100,8 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   std::string instead;
   StringRef named = *compute.getMicroKernel();
   int64_t terms = chooseTerms(compute, *contraction);
-  bool alongTerms = liesAlong(contraction->rows, terms) && liesAlong(contraction->lanes, terms);
+  bool alongTerms =
+      liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kImageAttr));
   auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
                                  {readsBuffers(*contraction), alongTerms}, &instead);
   if (!kernel)
@@ -94,6 +119,8 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
+  if (std::string wrong = whyNoImage(compute, plan); !wrong.empty())
+    return refuse(wrong);
   if (isResident(compute, contraction->rows, rowShape(plan)))
     plan.tiling.rowSlotBytes = 0;
   if (isResident(compute, contraction->lanes, laneShape(plan)))
@@ -116,6 +143,7 @@ struct StepOperands {
     const SumTiling &tiling = plan.tiling;
     rows.place(0, tiling.rowSlotBytes, tiling.stages);
     lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
+    lanes.placeBarriers(tiling.slotBytes(), tiling.stages);
     for (ContractionOperand *operand : {&rows, &lanes}) {
       if (isOfWarpgroup(plan.kernel))
         operand->cutIntoPanels();
@@ -215,6 +243,7 @@ private:
   /// reads it.
   SmallVector<Value> reduceSteps(ValueRange sums) {
     int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead(), steps = stepsOf(compute, plan);
+    beginBulkCopies();
     for (int64_t step = 0; step < ahead; ++step) {
       if (step < steps)
         copyFirst(frame.constant(step));
@@ -230,13 +259,46 @@ private:
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
       rows.enter(first);
       lanes.enter(first);
+      lanes.await(step);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });
     if (!next) // otherwise no copies are on their way but those for the next one
       wait(0);
     done = share->finish(done);
     NVVM::Barrier0Op::create(builder, loc);
+    endBulkCopies();
     return done;
+  }
+
+  /// Other nests use the memory as threads do, before and behind: bulk copies use it another way, and an mbarrier is
+  /// none where it is written over.
+  bool sharesMemory() {
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    auto program = compute->getParentOfType<ProgramOp>();
+    return program
+        .walk([&](ComputeOp other) {
+          bool isOwn = other == compute || (handover && other == handover->reader);
+          return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+        })
+        .wasInterrupted();
+  }
+
+  void beginBulkCopies() {
+    if (!lanes.isCopiedInBulk())
+      return;
+    if (sharesMemory()) {
+      fenceSharedMemory();
+      NVVM::Barrier0Op::create(builder, loc);
+    }
+    lanes.initBarriers();
+  }
+
+  void endBulkCopies() {
+    if (!lanes.isCopiedInBulk())
+      return;
+    lanes.invalidateBarriers();
+    if (sharesMemory())
+      NVVM::Barrier0Op::create(builder, loc);
   }
 
   /// What of the first steps has not been copied ahead.
@@ -296,6 +358,11 @@ private:
       roundOwnCopies(rows, rowShape(plan), slot);
       roundOwnCopies(lanes, laneShape(plan), slot);
     }
+    fenceSharedMemory();
+  }
+
+  /// Of the thread's own accesses.
+  void fenceSharedMemory() {
     NVVM::FenceProxyOp::create(builder, loc,
                                NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
                                NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));

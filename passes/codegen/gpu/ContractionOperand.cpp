@@ -3,6 +3,7 @@
 // line, so that 8 threads which read one place of 8 lines, or neighbouring places of one, find them in different banks.
 #include "passes/codegen/gpu/ContractionOperand.h"
 
+#include "passes/analysis/TileImage.h"
 #include "passes/codegen/cpu/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +36,11 @@ ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, Ope
   alongTerms = liesByTerms(load, shape);
   granule = tilewright::copyGranule(frame.compute, load, shape);
   resident = isResident(frame.compute, load, shape);
+  image = isImage(frame.compute, load);
+}
+
+bool tilewright::isImage(ComputeOp compute, LoadOp load) {
+  return compute->hasAttr(kImageAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
 bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
@@ -62,7 +68,7 @@ int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape sha
 
 bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
-  return type.getSpace() != Space::block &&
+  return type.getSpace() != Space::block && !isImage(compute, load) &&
          copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes;
 }
 
@@ -73,6 +79,16 @@ void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t st
   auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
   auto memory = MemRefType::get({stages * slotElements}, type, MemRefLayoutAttrInterface(), space);
   shared =
+      memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
+}
+
+void ContractionOperand::placeBarriers(int64_t byteOffset, int64_t count) {
+  if (!image)
+    return;
+  stages = count;
+  auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
+  auto memory = MemRefType::get({stages}, frame.builder.getI64Type(), MemRefLayoutAttrInterface(), space);
+  barriers =
       memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
 }
 
@@ -172,12 +188,78 @@ static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, l
 void ContractionOperand::copy(Value slot, Value first) {
   if (resident)
     return;
+  if (image)
+    return copyImage(slot, first);
   int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
   int64_t perLine = inner / granule;
   shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
     Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
     copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk copies
+//===----------------------------------------------------------------------===//
+
+void ContractionOperand::byOneThread(llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(frame.builder, frame.loc, frame.isBelow(frame.thread, frame.constant(1)),
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(frame.builder);
+  frame.builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void ContractionOperand::initBarriers() {
+  byOneThread([&] {
+    Value one = arith::ConstantIntOp::create(frame.builder, frame.loc, 1, 32);
+    for (int64_t stage = 0; stage < stages; ++stage)
+      NVVM::MBarrierInitOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)), one,
+                                   Value());
+    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // the copies see them another way
+  });
+}
+
+void ContractionOperand::invalidateBarriers() {
+  byOneThread([&] {
+    for (int64_t stage = 0; stage < stages; ++stage)
+      NVVM::MBarrierInvalOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)));
+  });
+}
+
+/// A tile's lines of a step lie together, as in the slot.
+void ContractionOperand::copyImage(Value slot, Value first) {
+  byOneThread([&] {
+    OpBuilder &builder = frame.builder;
+    Location loc = frame.loc;
+    Value memory = frame.values.lookup(load.getSlice()), barrier = frame.pointer(barriers, slot);
+    Value bytesOfStep = arith::ConstantIntOp::create(builder, loc, shape.points * lineBytes(), 32);
+    Value source = frame.linear(memory, {frame.divide(first, shape.step), frame.offsets[shape.dim], frame.constant(0)});
+    NVVM::MBarrierArriveExpectTxOp::create(builder, loc, TypeRange(), barrier, bytesOfStep, NVVM::MemScopeKind::CTA,
+                                           /*relaxed=*/false, Value());
+    // To the block's own shared memory by a name that PTX ISA 8.0 has for it, which is that of a cluster's.
+    auto cluster =
+        LLVM::LLVMPointerType::get(builder.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+    Value target =
+        LLVM::AddrSpaceCastOp::create(builder, loc, cluster, frame.pointer(shared, frame.multiply(slot, slotElements)));
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(builder, loc, target, frame.pointer(memory, source), barrier,
+                                                     bytesOfStep, Value(), Value());
+  });
+}
+
+/// A slot is filled once in so many steps as there are stages; its phases have the parity of those turns.
+void ContractionOperand::await(Value step) {
+  if (!image)
+    return;
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  constexpr int64_t kTicks = 10000000; // of one try
+  auto word = [&](Value value) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), value);
+  };
+  Value parity = word(frame.modulo(frame.divide(step, stages), 2));
+  NVVM::MBarrierTryWaitParityOp::create(builder, loc, frame.pointer(barriers, frame.modulo(step, stages)), parity,
+                                        arith::ConstantIntOp::create(builder, loc, kTicks, 32));
 }
 
 void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {

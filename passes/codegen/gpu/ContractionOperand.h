@@ -22,6 +22,8 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 /// Elements that are copied at once on the way to shared memory: as many as lie together and are aligned wherever the
 /// block is, and 1 where those are fewer than cp.async takes.
 int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+/// Whether it lies in global memory as images of its tiles (analysis/TileImage.h), which bulk copies bring.
+bool isImage(tile::ComputeOp compute, tile::LoadOp load);
 /// Whether it comes from global memory by cp.async.
 bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
@@ -43,6 +45,14 @@ public:
 
   /// Where its slots are in the scratch.
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
+  bool isCopiedInBulk() const { return image; }
+  /// Of an image: an mbarrier for each slot, on which its copies complete, at this place of the scratch. One thread
+  /// makes them and takes them away; others may wait behind a barrier of the block.
+  void placeBarriers(int64_t byteOffset, int64_t stages);
+  void initBarriers();
+  void invalidateBarriers();
+  /// Until the copy of a step is in its slot; nothing where threads copied it.
+  void await(mlir::Value step);
   /// The step that is multiplied next begins at this term.
   void enter(mlir::Value first) { current = first; }
   /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
@@ -75,14 +85,18 @@ private:
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
+  void copyImage(mlir::Value slot, mlir::Value first);
+  void byOneThread(llvm::function_ref<void()> body);
 
   ContractionFrame &frame;
   tile::LoadOp load;
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms, resident, pairs = false, panels = false;
-  mlir::Value shared;  ///< all slots, as elements
+  bool alongTerms, resident, image, pairs = false, panels = false;
+  mlir::Value shared;   ///< all slots, as elements
+  mlir::Value barriers; ///< of an image: one for each slot
+  int64_t stages = 1;
   mlir::Value current; ///< the first term of the step that is multiplied
   int64_t slotElements = 0;
 };

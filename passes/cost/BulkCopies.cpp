@@ -1,0 +1,34 @@
+#include "passes/cost/BulkCopies.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace tilewright;
+
+namespace {
+constexpr double kSchedulers = 4, kMemoryCycles = 4; ///< as BlockLatency counts an access to memory
+constexpr int64_t kLeastAsyncBytes = 4;              ///< what is narrower is loaded, and then stored
+} // namespace
+
+/// What all blocks read comes from the innermost cache that they share.
+static double bandwidthOf(const Target &target) {
+  for (const MemoryLevel &level : target.levels)
+    if (level.space == tile::Space::global)
+      return level.bandwidth;
+  return target.levels.back().bandwidth;
+}
+
+BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const SumTiling &tiling, int64_t threads,
+                                      const Target &target) {
+  int64_t steps = operand.tiles * operand.steps, perCopy = operand.copyBytes < kLeastAsyncBytes ? 2 : 1;
+  BulkCopyGain gain;
+  gain.copies = steps * perCopy * llvm::divideCeil(tiling.laneSlotBytes, operand.copyBytes * target.gpu.warpLanes);
+  gain.waits = steps * llvm::divideCeil(threads, target.gpu.warpLanes);
+  gain.addedBytes = static_cast<double>(steps * tiling.laneSlotBytes) - operand.plainBytes;
+  // The tiles of the last wave have their SMs for themselves, and count as a whole one.
+  double tiles = static_cast<double>(operand.tiles), sms = static_cast<double>(target.cores);
+  double share = static_cast<double>(llvm::divideCeil(operand.tiles, target.cores)) / tiles;
+  gain.savedSeconds =
+      static_cast<double>(gain.copies - gain.waits) * share * kMemoryCycles / kSchedulers / target.gpu.clockHz;
+  gain.addedSeconds = gain.addedBytes * share * sms / bandwidthOf(target);
+  return gain;
+}

@@ -1,0 +1,269 @@
+"""Weights that lie as images of tiles in shared memory, brought by bulk copies, on the simulated device."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from iree import runtime
+from onnx import TensorProto
+from tilewright.errors import PlanError
+from tilewright.oracle import float64_reference
+from tilewright.plan import LayoutStep, Plan
+from tilewright.ptxas import find_ptxas
+from tilewright.signature import Array
+from tilewright.simulated import describe_launches, simulate_program
+from tilewright.simulator import SimulationReport
+from tilewright.tensors import LaunchTensors
+
+from benchmarks.workloads.builder import GraphBuilder, gelu_erf
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+_TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
+    "f16": (TensorProto.FLOAT16, np.dtype(np.float16)),
+    "bf16": (TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16)),
+}
+# One rounding of the result; sums are in f32, regrouped, of about a hundred terms around one.
+_TOLERANCE = {"f16": 1e-3, "bf16": 8e-3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dense:
+    """x @ weight, with a bias and a GELU behind it where `then` says so; the weight may come transposed."""
+
+    shape: tuple[int, int, int]
+    """Rows, terms and columns."""
+    element: str = "f16"
+    transposed: bool = False
+    then: str = ""
+
+    def build(self) -> onnx.ModelProto:
+        rows, terms, columns = self.shape
+        g, rng, (kind, dtype) = GraphBuilder("dense"), np.random.default_rng(5), _TYPES[self.element]
+        size = (columns, terms) if self.transposed else (terms, columns)
+        weight = g.constant(rng.standard_normal(size).astype(dtype), "weight")
+        if self.transposed:
+            weight = g.op("Transpose", weight, perm=[1, 0])
+        result = g.op("MatMul", g.input("x", (rows, terms), kind), weight)
+        if self.then:
+            result = gelu_erf(g, g.op("Add", result, g.input("bias", (columns,), kind)))
+        g.output(result, (rows, columns), kind)
+        return g.build()
+
+    def inputs(self) -> list[Array]:
+        rng, dtype = np.random.default_rng(7), _TYPES[self.element][1]
+        shapes: list[tuple[int, ...]] = [self.shape[:2]]
+        if self.then:
+            shapes.append(self.shape[2:])
+        return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def in_images(
+    plan: Plan, *, tile: tuple[int, int], weight_is_first: bool = False, element_bytes: int = 2
+) -> None:
+    """Makes the only contraction of a plan one of a warpgroup with such tiles, its weight stored as their images."""
+    (part,) = (part for kernel in plan.kernels for part in kernel.parts)
+    part.threads = 128
+    for dim, size in zip(part.grid, tile, strict=True):
+        part.tiles[dim] = min(size, part.extents[dim])
+    part.workgroups = math.prod(-(-part.extents[dim] // part.tiles[dim]) for dim in part.grid)
+    (contraction,) = (op for op in part.ops if op.micro_kernel)
+    contraction.micro_kernel = "wgmma-64x8"
+    contraction.tilings[0].sizes = [part.tiles[dim] if dim >= 0 else 1 for dim in contraction.dims]
+    _, columns, terms = (part.extents[dim] for dim in contraction.dims)
+    size = part.tiles[part.grid[1]]
+    lines = (-(-columns // size) - 1) * size + _power_of_two(size)
+    step = min(128 // element_bytes, _power_of_two(terms))
+    steps = -(-terms // step)
+    padded = [lines, steps * step] if weight_is_first else [steps * step, lines]
+    (weight,) = (tensor for tensor in part.tensors if tensor.tensor == "in1")
+    weight.layout = [
+        LayoutStep("pad", padded),
+        LayoutStep("permute", [0, 1] if weight_is_first else [1, 0]),
+        LayoutStep("split", [lines, steps, step]),
+        LayoutStep("permute", [1, 0, 2]),
+        LayoutStep("swizzle", [16 // element_bytes]),
+    ]
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def planned(model: onnx.ModelProto) -> Plan:
+    plan = tilewright.compile(model, "cuda:h200").plan
+    assert plan is not None
+    return plan
+
+
+def run(dense: Dense, plan: Plan | None, folder: Path) -> SimulationReport:
+    """Runs the program's kernel, and checks its numbers."""
+    model, inputs = dense.build(), dense.inputs()
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=folder)
+    ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
+    assert ran.invented == ()
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    tolerance = _TOLERANCE[dense.element]
+    np.testing.assert_allclose(
+        ran.outputs[0].astype(np.float64).reshape(expected.shape),
+        expected,
+        rtol=tolerance,
+        atol=tolerance * np.abs(expected).mean(),
+    )
+    (report,) = ran.kernels
+    return report
+
+
+_CASES = {
+    "whole tiles": Dense(shape=(128, 128, 256)),
+    "a weight that lies along its terms": Dense(shape=(128, 128, 256), transposed=True, then="gelu"),
+    "tails": Dense(shape=(192, 72, 136), then="gelu"),
+    "rows that are not aligned": Dense(shape=(100, 77, 190)),
+    "more steps than stages": Dense(shape=(64, 584, 128), transposed=True),
+    "lines of 64 bytes": Dense(shape=(64, 24, 72)),
+    "lines of 32 bytes": Dense(shape=(64, 16, 40), transposed=True),
+}
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("case", _CASES)
+def test_products(case: str, element: str, tmp_path: Path) -> None:
+    dense = replace(_CASES[case], element=element)
+    plan = planned(dense.build())
+    in_images(plan, tile=(64, 128))
+    run(dense, plan, tmp_path)
+    assert "cp.async.bulk.shared::cluster.global.mbarrier" in (tmp_path / "kernels.ptx").read_text()
+
+
+_BYTES = """
+util.global private @w = #stream.parameter.named<"model"::"w"> : tensor<72x140xi8>
+func.func @product(%x: tensor<100x140xi8>) -> tensor<100x72xi32> {
+  %w = util.global.load @w : tensor<72x140xi8>
+  %zero = arith.constant 0 : i32
+  %empty = tensor.empty() : tensor<100x72xi32>
+  %init = linalg.fill ins(%zero : i32) outs(%empty : tensor<100x72xi32>) -> tensor<100x72xi32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<100x140xi8>, tensor<72x140xi8>) outs(%init : tensor<100x72xi32>) {
+  ^bb0(%u: i8, %v: i8, %s: i32):
+    %ue = arith.extsi %u : i8 to i32
+    %ve = arith.extsi %v : i8 to i32
+    %p = arith.muli %ue, %ve : i32
+    %n = arith.addi %s, %p : i32
+    linalg.yield %n : i32
+  } -> tensor<100x72xi32>
+  return %y : tensor<100x72xi32>
+}
+"""
+
+
+def test_bytes_are_multiplied_exactly(tmp_path: Path) -> None:
+    """By a weight that lies along its terms, in lines of 128 terms."""
+    rng = np.random.default_rng(3)
+    x, weight = (rng.integers(-128, 128, size).astype(np.int8) for size in ((100, 140), (72, 140)))
+    index = runtime.ParameterIndex()
+    index.add_buffer("w", weight)
+    index.create_archive_file(str(tmp_path / "model.irpa"))
+    parameters = {"model": tmp_path / "model.irpa"}
+    plan = tilewright.compile(_BYTES, "cuda:h200", parameters=parameters).plan
+    assert plan is not None
+    in_images(plan, tile=(64, 64), weight_is_first=True, element_bytes=1)
+    program = tilewright.compile(_BYTES, "cuda:h200", plan=plan, parameters=parameters, dump_dir=tmp_path)
+    ran = simulate_program(program, tmp_path, [x])
+    assert ran.outputs is not None
+    np.testing.assert_array_equal(ran.outputs[0], x.astype(np.int64) @ weight.T.astype(np.int64))
+
+
+def test_blocks_walk_several_tiles(tmp_path: Path) -> None:
+    """The mbarriers of a tile are made anew for the next one."""
+    dense = Dense(shape=(256, 320, 256))
+    plan = planned(dense.build())
+    in_images(plan, tile=(64, 128))
+    plan.kernels[0].parts[0].workgroups = 4
+    run(dense, plan, tmp_path)
+
+
+def test_copies_are_of_one_thread(tmp_path: Path) -> None:
+    """The same bytes and products, by fewer instructions."""
+    dense = Dense(shape=(128, 128, 256))
+    plan = planned(dense.build())
+    in_images(plan, tile=(64, 128))
+    images = run(dense, plan, tmp_path / "images")
+    for tensor in plan.kernels[0].parts[0].tensors:
+        tensor.layout = []
+    plain = run(dense, plan, tmp_path / "plain")
+    steps, of_step = 4 * 2, 128 * 128 // 512  # of all blocks; copies of warps of 16 bytes a thread
+    assert plain.instructions.global_memory - images.instructions.global_memory == steps * (of_step - 1)
+    assert images.instructions.integer < plain.instructions.integer
+    assert images.instructions.tensor == plain.instructions.tensor
+    assert images.global_reads.bytes == plain.global_reads.bytes
+
+
+def test_the_planner_stores_images_by_itself(tmp_path: Path) -> None:
+    model = Dense(shape=(2048, 512, 2048)).build()
+    text = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path).explain()
+    assert re.search(r"operand 1 copied \d+ bytes at a time, from images of its tiles", text)
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(tmp_path / "kernels.ptx"), "-o", "/dev/null"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert " 0 bytes spill stores, 0 bytes spill loads" in said
+    assert "serialized" not in said
+
+
+def test_a_layout_of_other_tiles_is_an_illegal_plan() -> None:
+    dense = Dense(shape=(128, 128, 256))
+    plan = planned(dense.build())
+    in_images(plan, tile=(64, 128))
+    (weight,) = (tensor for tensor in plan.kernels[0].parts[0].tensors if tensor.layout)
+    weight.layout[-1].arguments = [4]
+    with pytest.raises(
+        PlanError, match="in1 in the layout that is given: it is not that of its tiles' images"
+    ):
+        tilewright.compile(dense.build(), "cuda:h200", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("missing", "fault"),
+    [
+        ("nvvm.mbarrier.try_wait.parity", "unfinished: .*reads byte"),
+        ("nvvm.mbarrier.arrive.expect_tx", "barrier: .*0 of 1 have arrived"),
+        ("nvvm.fence.mbarrier.init", "unfenced: .*no fence lies between"),
+        ("nvvm.cp.async.bulk", "barrier: .*16384 bytes are expected and copies bring 0"),
+    ],
+    ids=["wait", "expect_tx", "fence", "copy"],
+)
+def test_what_is_missing_is_found(missing: str, fault: str, tmp_path: Path) -> None:
+    dense = Dense(shape=(64, 584, 128))
+    plan = planned(dense.build())
+    in_images(plan, tile=(64, 128))
+    program = tilewright.compile(dense.build(), "cuda:h200", plan=plan, dump_dir=tmp_path)
+    flow = describe_launches(tmp_path)
+    text, count = re.subn(rf"\n.*{re.escape(missing)}.*(?=\n)", "", flow["kernels"])
+    assert count >= 1
+    (launch,) = flow["launches"]
+    tensors = LaunchTensors(flow["tensors"], dense.inputs(), program.parameter_paths)
+    arrays = [tensors.get(number) for number in launch["inputs"]]
+    report = tilewright.simulate(
+        text,
+        launch["kernel"],
+        (launch["workgroups"],),
+        [*arrays, *(tensors.new(number) for number in launch["outputs"])],
+        target="cuda:h200",
+        empty=[len(arrays)],
+        dynamic_shared_bytes=launch["dynamic_shared_bytes"],
+    )
+    assert re.match(fault, str(report.faults[0])), str(report.faults[0])
