@@ -110,10 +110,18 @@ private:
     const TensorExpr &expr = exprs[id];
     bool computes =
         expr.kind == ExprKind::elementwise || (expr.kind == ExprKind::contraction && whyNoSumOfProducts(expr).empty());
-    return computes && isa<linalg::LinalgOp>(expr.op) && expr.op->getNumResults() == 1 && !graph.escapes(id) &&
-           llvm::all_of(graph.outEdges(id),
-                        [&](unsigned edge) { return included.contains(graph.edges()[edge].consumer); });
+    return computes && isa<linalg::LinalgOp>(expr.op) && expr.op->getNumResults() == 1 && groupAloneReads(id);
   }
+
+  /// Also behind views.
+  bool groupAloneReads(unsigned id) const {
+    return !graph.escapes(id) && llvm::all_of(graph.outEdges(id), [&](unsigned edge) {
+      unsigned reader = graph.edges()[edge].consumer;
+      return included.contains(reader) || (isView(exprs[reader]) && groupAloneReads(reader));
+    });
+  }
+
+  static bool isView(const TensorExpr &expr) { return expr.kind == ExprKind::movement && expr.inputs.size() == 1; }
 
   void addMember(unsigned id) {
     const TensorExpr &expr = exprs[id];
@@ -193,8 +201,7 @@ private:
     if (included.contains(user))
       return;
     const TensorExpr &expr = exprs[user];
-    bool isView = expr.kind == ExprKind::movement && expr.inputs.size() == 1;
-    if (isView && expr.op->isBeforeInBlock(last)) {
+    if (isView(expr) && expr.op->isBeforeInBlock(last)) {
       for (unsigned edge : graph.outEdges(user))
         checkUser(member, graph.edges()[edge].consumer, isResult, last);
       if (graph.escapes(user))

@@ -171,34 +171,45 @@ def test_chimeras_attention_does_not_spill(sequence: int, head_size: int, target
     assert program.metadata.resources[kernel.name].spill_bytes == 0
 
 
-def _few_queries(element: int, queries: int, keys: int, *, masked: bool) -> onnx.ModelProto:
+def _few_queries(
+    element: int, queries: int, keys: int, *, masked: bool, batch: tuple[int, ...] = (2,)
+) -> onnx.ModelProto:
     g = GraphBuilder("decode")
     q, k, v = (
-        g.input(name, (2, rows, 64), element) for name, rows in (("q", queries), ("k", keys), ("v", keys))
+        g.input(name, (*batch, rows, 64), element)
+        for name, rows in (("q", queries), ("k", keys), ("v", keys))
     )
-    scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1]))
+    last, before = len(batch) + 1, len(batch)
+    scores = g.op("MatMul", q, g.op("Transpose", k, perm=[*range(len(batch)), last, before]))
     if masked:
         scores = g.op("Add", scores, g.input("mask", (1, 1, keys), element))
-    g.output(g.op("MatMul", g.op("Softmax", scores, axis=-1), v), (2, queries, 64), element)
+    g.output(g.op("MatMul", g.op("Softmax", scores, axis=-1), v), (*batch, queries, 64), element)
     return g.build()
 
 
 @pytest.mark.parametrize(
-    ("element", "queries", "counted", "steps"),
-    [(_F32, 1, 2048, 1e-5), (_F32, 3, 500, 1e-5), (_F16, 1, 8192, 4e-2)],
-    ids=["f32", "f32, three queries, parts without a key", "f16"],
+    ("element", "queries", "counted", "batch", "steps"),
+    [
+        (_F32, 1, 2048, (2,), 1e-5),
+        (_F32, 3, 500, (2,), 1e-5),
+        (_F32, 1, 2048, (1, 2), 1e-5),
+        (_F16, 1, 8192, (2,), 4e-2),
+    ],
+    ids=["f32", "f32, three queries, parts without a key", "f32, scores behind a reshape", "f16"],
 )
 def test_few_queries_share_long_keys(
-    element: int, queries: int, counted: int, steps: float, tmp_path: Path
+    element: int, queries: int, counted: int, batch: tuple[int, ...], steps: float, tmp_path: Path
 ) -> None:
     """Flash decoding. In f16 the model itself rounds scores and weights, which sums over many keys show."""
     keys, dtype = (2048, np.float32) if element == _F32 else (8192, np.float16)
     masked = counted < keys
     rng = np.random.default_rng(5)
-    inputs: list[Array] = [rng.standard_normal((2, rows, 64)).astype(dtype) for rows in (queries, keys, keys)]
+    inputs: list[Array] = [
+        rng.standard_normal((*batch, rows, 64)).astype(dtype) for rows in (queries, keys, keys)
+    ]
     if masked:
         inputs.append(np.where(np.arange(keys) < counted, 0, -np.inf).astype(dtype)[None, None])
-    model = _few_queries(element, queries, keys, masked=masked)
+    model = _few_queries(element, queries, keys, masked=masked, batch=batch)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     assert program.kernels[0].workgroups >= 32
     assert "sums relative to maxima of parts" in program.explain()
@@ -209,8 +220,9 @@ def test_few_queries_share_long_keys(
     (expected,) = float64_reference(model, inputs)
     error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
     assert np.abs(error).max() <= steps * np.abs(expected).mean()
-    # Keys and values are read once.
-    assert ran.kernels[0].dram_bytes_read <= 1.05 * sum(array.nbytes for array in inputs)
+    # Keys and values are read once, by the kernel of the parts.
+    total = sum(array.nbytes for array in inputs)
+    assert 0.95 * total <= ran.kernels[0].dram_bytes_read <= 1.05 * total
 
 
 def test_strict_numerics_keep_long_keys_whole() -> None:

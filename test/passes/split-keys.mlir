@@ -159,3 +159,43 @@ func.func @many_rows(%s: tensor<1024x4096xf32>) -> tensor<1024xf32> {
   } -> tensor<1024xf32>
   return %l : tensor<1024xf32>
 }
+
+// -----
+
+#all = affine_map<(b, q, k) -> (b, q, k)>
+#row = affine_map<(b, q, k) -> (b, q)>
+
+// Scores that a reshape hands on belong to the keys as well: every part computes its own.
+// CHECK-LABEL: func @scores_behind_a_reshape
+// CHECK-NOT: tensor<12x1x2048xf32>
+// CHECK: linalg.generic {{.*}}"reduction"]} {{.*}} outs(%{{.*}} : tensor<[[P:[0-9]+]]x12x1x{{[0-9]+}}xf32>)
+// CHECK: arith.maximumf
+// CHECK: tile.form = "sums relative to maxima of parts
+func.func @scores_behind_a_reshape(%q: tensor<12x1x64xf32>, %k: tensor<12x64x2048xf32>, %v: tensor<12x2048x64xf32>) -> tensor<12x1x64xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %eb = tensor.empty() : tensor<12x1x2048xf32>
+  %zb = linalg.fill ins(%c0 : f32) outs(%eb : tensor<12x1x2048xf32>) -> tensor<12x1x2048xf32>
+  %b = linalg.batch_matmul ins(%q, %k : tensor<12x1x64xf32>, tensor<12x64x2048xf32>) outs(%zb : tensor<12x1x2048xf32>) -> tensor<12x1x2048xf32>
+  %s = tensor.expand_shape %b [[0, 1], [2], [3]] output_shape [1, 12, 1, 2048] : tensor<12x1x2048xf32> into tensor<1x12x1x2048xf32>
+  %c = tensor.collapse_shape %s [[0, 1], [2], [3]] : tensor<1x12x1x2048xf32> into tensor<12x1x2048xf32>
+  %er = tensor.empty() : tensor<12x1xf32>
+  %zm = linalg.fill ins(%low : f32) outs(%er : tensor<12x1xf32>) -> tensor<12x1xf32>
+  %m = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%c : tensor<12x1x2048xf32>) outs(%zm : tensor<12x1xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.maximumf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<12x1xf32>
+  %e = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%c, %m : tensor<12x1x2048xf32>, tensor<12x1xf32>) outs(%eb : tensor<12x1x2048xf32>) {
+  ^bb0(%a: f32, %x: f32, %out: f32):
+    %d = arith.subf %a, %x : f32
+    %n = math.exp %d : f32
+    linalg.yield %n : f32
+  } -> tensor<12x1x2048xf32>
+  %eo = tensor.empty() : tensor<12x1x64xf32>
+  %zo = linalg.fill ins(%c0 : f32) outs(%eo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
+  %o = linalg.batch_matmul ins(%e, %v : tensor<12x1x2048xf32>, tensor<12x2048x64xf32>) outs(%zo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
+  return %o : tensor<12x1x64xf32>
+}
