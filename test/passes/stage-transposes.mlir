@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-stage-transposes))' --split-input-file | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-stage-transposes{target=x86-64-avx512bf16}))' --split-input-file | FileCheck %s
 
 // Lanes are along i, x's neighbours along j: a copy turns the tile of x, and the nest reads that.
 // CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
