@@ -8,16 +8,21 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kWidestBytes = 16, kLeastBytes = 4; ///< of an asynchronous copy
 
-/// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart.
+/// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart. An index
+/// may cut a dim into rows.
 int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_t bytes) {
   auto type = cast<RankedTensorType>(access.tensor.getType());
   if (type.getRank() == 0)
     return 1;
-  int64_t inner = unitStrideDim(access.map.getResult(type.getRank() - 1));
+  AffineExpr index = access.map.getResult(type.getRank() - 1);
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  auto piece = cut ? dyn_cast<AffineConstantExpr>(cut.getRHS()) : AffineConstantExpr();
+  bool isCut = piece && index.getKind() == AffineExprKind::Mod;
+  int64_t inner = isCut ? pureDim(cut.getLHS()) : unitStrideDim(index);
   if (inner < 0)
     return 1;
   int64_t most = kWidestBytes / bytes, row = type.getShape().back();
-  while (row % most != 0 || expr.domain[inner] % most != 0)
+  while (row % most != 0 || expr.domain[inner] % most != 0 || (isCut && piece.getValue() % most != 0))
     most /= 2;
   return most;
 }

@@ -326,3 +326,59 @@ tile.program @odd_rows outputs 1 {
   }
   }
 }
+
+// -----
+
+#heads = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 32, m, k mod 32)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// The terms of a row are pieces of several heads: within a piece they lie together, and are copied so.
+// CHECK-LABEL: func.func @pieces
+// CHECK-NOT: memref.load
+// CHECK: nvvm.cp.async.shared.global {{.*}} 16, cache = cg
+// CHECK-NOT: nvvm.cp.async.shared.global {{.*}} 4, cache = ca
+tile.program @pieces outputs 1 {
+^bb0(%a: !tile.slice<2x64x32xf32, global>, %b: !tile.slice<64x64xf32, global>, %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64, 64] tiles [64, 64] workgroups 1 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [64, 64, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #heads : !tile.slice<2x64x32xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<64x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#apart = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 6, m, k mod 6)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Pieces of 6 elements are aligned to 8 bytes.
+// CHECK-LABEL: func.func @short_pieces
+// CHECK: nvvm.cp.async.shared.global {{.*}} 8, cache = ca
+tile.program @short_pieces outputs 1 {
+^bb0(%a: !tile.slice<8x64x6xf32, global>, %b: !tile.slice<48x64xf32, global>, %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64, 64] tiles [64, 64] workgroups 1 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [64, 64, 48] sizes [64, 64, 48] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #apart : !tile.slice<8x64x6xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<48x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

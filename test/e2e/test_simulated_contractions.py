@@ -479,6 +479,42 @@ def test_copies_that_alignment_makes_narrow_are_explained() -> None:
     assert "operand 1" not in text
 
 
+@pytest.mark.parametrize(
+    ("size", "element", "copied"),
+    [(64, "f16", "cp.async.cg"), (32, "f32", "cp.async.cg"), (12, "f16", "cp.async.ca")],
+    ids=["f16", "f32", "8 bytes"],
+)
+def test_heads_that_lie_apart_are_copied_together(
+    size: int, element: str, copied: str, tmp_path: Path
+) -> None:
+    """What follows an attention: a row of the operand is a piece of each head, as long as that is aligned."""
+    heads, rows, columns, kind = 4, 37, 64, _TYPES[element]
+    g = GraphBuilder("projection")
+    x = g.op("Transpose", g.input("heads", (heads, rows, size), kind), perm=[1, 0, 2])
+    x = g.op("Reshape", x, g.constant(np.array([rows, heads * size], dtype=np.int64)))
+    g.output(g.op("MatMul", x, g.input("weight", (heads * size, columns), kind)), (rows, columns), kind)
+    model = g.build()
+    rng = np.random.default_rng(3)
+    inputs: list[Array] = [
+        rng.standard_normal(shape).astype(_DTYPES[element])
+        for shape in ((heads, rows, size), (heads * size, columns))
+    ]
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    assert ("operand 0 copied 8 bytes at a time" in program.explain()) == (copied == "cp.async.ca")
+    assert "element by element" not in program.explain()
+    assert copied in (tmp_path / "kernels.ptx").read_text()
+    ran = simulate_program(program, tmp_path, inputs)  # raises if a kernel has a bug
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    tolerance = _TOLERANCE[element]
+    np.testing.assert_allclose(
+        ran.outputs[0].astype(np.float64).reshape(expected.shape),
+        expected,
+        rtol=tolerance,
+        atol=tolerance * np.abs(expected).mean(),
+    )
+
+
 def test_batches(tmp_path: Path) -> None:
     run(Product(left=(3, 2, 20, 24), right=(3, 2, 24, 40), element="f16"), tmp_path)
 

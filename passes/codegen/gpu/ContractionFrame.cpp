@@ -50,11 +50,34 @@ bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
   return compute.getExtents()[dim] % size == 0 && size % count == 0;
 }
 
+/// Where indices cut the dim into pieces (the heads of an attention), its neighbours lie together within a piece: the
+/// sizes of pieces, and the distances between them. Nothing if neighbours lie apart.
+static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
+  SmallVector<int64_t> pieces;
+  int64_t within = 0;
+  for (auto [place, index] : llvm::enumerate(map.getResults())) {
+    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+    auto size = cut ? dyn_cast<AffineConstantExpr>(cut.getRHS()) : AffineConstantExpr();
+    bool isPlace = index.getKind() == AffineExprKind::Mod, isPiece = index.getKind() == AffineExprKind::FloorDiv;
+    if (size && (isPlace || isPiece) && cut.getLHS() == getAffineDimExpr(dim, map.getContext())) {
+      pieces.append({size.getValue(), isPiece ? strides[place] : size.getValue()});
+      within += isPlace ? strides[place] : 0;
+    } else if (std::optional<int64_t> step = strideAlong(map.getSubMap(place), strides.slice(place, 1), dim)) {
+      within += *step;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return within == 1 ? std::optional(pieces) : std::nullopt;
+}
+
 int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
   SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
-  if (strideAlong(map, strides, dim) != 1)
+  std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
+  if (!pieces)
     return 1;
   SmallVector<int64_t> wholes = {compute.getSizes()[dim], compute.getExtents()[dim]};
+  wholes.append(*pieces);
   for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
     wholes.push_back(index * stride);
   for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other)

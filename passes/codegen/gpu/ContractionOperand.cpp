@@ -59,7 +59,7 @@ int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape sha
   int64_t bytes = elementBytes(type.getElementType());
   bool alongTerms = liesByTerms(load, shape);
   int64_t inner = alongTerms ? shape.terms : shape.dim;
-  if (!liesAlong(load, inner) || type.getSpace() == Space::block)
+  if (type.getSpace() == Space::block)
     return 1;
   int64_t most = std::min(ContractionOperand::kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
   most = alignedRun(compute, type, load.getMap(), inner, most);
