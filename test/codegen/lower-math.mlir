@@ -156,3 +156,15 @@ func.func @f64_exp_has_no_expansion(%x: f64) -> f64 {
   %y = math.exp %x : f64
   return %y : f64
 }
+
+// -----
+
+// Bytes of 128 and more are poison to the signed conversion, by which front ends mean unsigned ones, too.
+// CHECK-LABEL: func @unsigned_by_the_signed_conversion
+// CHECK: %[[WORD:.*]] = arith.fptosi %{{.*}} : vector<8xf32> to vector<8xi32>
+// CHECK: %[[BYTE:.*]] = arith.trunci %[[WORD]] : vector<8xi32> to vector<8xi8>
+// CHECK: return %[[BYTE]]
+func.func @unsigned_by_the_signed_conversion(%x: vector<8xf32>) -> vector<8xi8> {
+  %y = arith.fptosi %x : vector<8xf32> to vector<8xi8>
+  return %y : vector<8xi8>
+}

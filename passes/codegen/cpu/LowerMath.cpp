@@ -162,6 +162,25 @@ struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
   bool scalef;
 };
 
+/// Front ends convert to unsigned bytes by the signed conversion, to which 128 and more are poison. By way of words
+/// they are the bytes that are meant, on every processor.
+struct WidenConversion : OpRewritePattern<arith::FPToSIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::FPToSIOp op, PatternRewriter &rewriter) const override {
+    constexpr unsigned kWord = 32;
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    if (element.getIntOrFloatBitWidth() >= kWord)
+      return failure();
+    Type word = rewriter.getIntegerType(kWord);
+    if (auto vector = dyn_cast<VectorType>(type))
+      word = vector.clone(word);
+    Value wide = arith::FPToSIOp::create(rewriter, op.getLoc(), word, op.getIn());
+    rewriter.replaceOpWithNewOp<arith::TruncIOp>(op, type, wide);
+    return success();
+  }
+};
+
 /// To the nearest whole number, halves away from zero, in any type: upstream's expansion is of f32 alone.
 struct ExpandRound : OpRewritePattern<math::RoundOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -195,7 +214,7 @@ void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
       Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
       Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
       Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
-  patterns.add<ExpandRound>(patterns.getContext());
+  patterns.add<ExpandRound, WidenConversion>(patterns.getContext());
   patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/3, kSmallArgumentAttr, vecmath::expOfSmall, scalef);
   patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/4, kForBf16Attr, vecmath::expForBf16, scalef);
 }
