@@ -22,6 +22,8 @@ import tilewright
 from onnx import ModelProto
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.process import Worker
+from tilewright.runtime import missing_features
+from tilewright.targets import resolve_targets
 from tilewright.traffic import KernelTraffic, measure_traffic
 
 # As many as the tests' machine may have; fixed, because plans depend on it.
@@ -148,3 +150,9 @@ def _iree() -> IreeCompiler:
 def _close_workers() -> None:
     while _workers:
         _workers.pop().close()
+
+
+def runs_here(target: str) -> bool:
+    """Whether this machine has the instructions of a target for CPUs."""
+    (known,) = resolve_targets(target, threads=1)
+    return not missing_features(known.features)
