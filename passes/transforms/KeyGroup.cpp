@@ -117,11 +117,12 @@ private:
   bool groupAloneReads(unsigned id) const {
     return !graph.escapes(id) && llvm::all_of(graph.outEdges(id), [&](unsigned edge) {
       unsigned reader = graph.edges()[edge].consumer;
-      return included.contains(reader) || (isView(exprs[reader]) && groupAloneReads(reader));
+      return included.contains(reader) || (movesOne(exprs[reader]) && groupAloneReads(reader));
     });
   }
 
-  static bool isView(const TensorExpr &expr) { return expr.kind == ExprKind::movement && expr.inputs.size() == 1; }
+  /// What `behindViews` may look through.
+  static bool movesOne(const TensorExpr &expr) { return expr.kind == ExprKind::movement && expr.inputs.size() == 1; }
 
   void addMember(unsigned id) {
     const TensorExpr &expr = exprs[id];
@@ -201,7 +202,7 @@ private:
     if (included.contains(user))
       return;
     const TensorExpr &expr = exprs[user];
-    if (isView(expr) && expr.op->isBeforeInBlock(last)) {
+    if (movesOne(expr) && expr.op->isBeforeInBlock(last)) {
       for (unsigned edge : graph.outEdges(user))
         checkUser(member, graph.edges()[edge].consumer, isResult, last);
       if (graph.escapes(user))

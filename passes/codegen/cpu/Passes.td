@@ -121,6 +121,8 @@ def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
     arguments of sine and cosine need; and, where the target has AVX-512 VL, its
     scaling by a power of two as an `llvm.call_intrinsic`. Anything else that
     remains is an error at the op. docs/math.md has the error of each function.
+    Conversions to integers of less than 32 bits go by way of words, so that
+    unsigned bytes by the signed conversion are the same on every processor.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
