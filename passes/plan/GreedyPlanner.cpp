@@ -24,6 +24,10 @@ constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 /// What contractions take is known better.
 constexpr double kRoughnessOfContractions = 1.1;
 
+/// What a dispatch of IREE's takes on a CPU in the time of a kernel of ours for the same ops: the geometric mean of the 41
+/// patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
+constexpr double kTimesOfIreeOnCpu = 1.9;
+
 /// Instructions that a merged kernel may have, about. LLVM allocates registers in a time that grows with their square:
 /// 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
 constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
@@ -393,7 +397,7 @@ private:
     std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, part.choice.exprs);
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
-    // Each of its dispatches is charged what a kernel of ours would be for the same ops.
+    // Each of its dispatches is charged what a kernel of ours would be for the same ops, as far as is measured.
     std::vector<PlannedPart> dispatches;
     double bytes = 0;
     for (ArrayRef<unsigned> dispatch : alone) {
@@ -406,6 +410,7 @@ private:
     double ours = part.predicted.seconds, theirs = 0;
     for (const PlannedPart &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
+    theirs *= target.backend == Backend::cpu ? kTimesOfIreeOnCpu : 1;
     if (ours > theirs * roughness(part.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
