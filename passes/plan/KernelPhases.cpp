@@ -2,6 +2,7 @@
 
 #include "passes/cost/GridPartition.h"
 #include "passes/plan/ContractionBlocks.h"
+#include "passes/plan/Eligibility.h"
 #include "passes/plan/KeptTiles.h"
 #include "passes/plan/SettleMicroKernels.h"
 #include "passes/plan/TileSizes.h"
@@ -87,10 +88,89 @@ private:
 
   bool joinOneTo(size_t kernel) {
     for (size_t reader = kernel + 1; reader < decisions.kernels.size(); ++reader)
-      if (reads(decisions.kernels[reader], decisions.kernels[kernel]) && tryJoin(kernel, reader))
+      if (tryJoinThroughViews(kernel, reader))
         return true;
     return false;
   }
+
+  //===--------------------------------------------------------------------===//
+  // Reshapes between kernels
+  //===--------------------------------------------------------------------===//
+
+  /// Two kernels with the reshapes between them taken into the parts that read these. Apart, they are the border.
+  bool tryJoinThroughViews(size_t kernel, size_t reader) {
+    std::map<unsigned, SmallVector<unsigned>> views;
+    for (unsigned own : decisions.kernels[reader])
+      if (SmallVector<unsigned> between = viewsBetween(decisions.kernels[kernel], own); !between.empty())
+        views[own] = between;
+    if (views.empty())
+      return reads(decisions.kernels[reader], decisions.kernels[kernel]) && tryJoin(kernel, reader);
+    Partition apart = partition;
+    std::map<unsigned, PlannedPart> without;
+    bool isJoined = llvm::all_of(views, [&](auto &own) { return takeViews(own.first, own.second, without); }) &&
+                    tryJoin(kernel, reader);
+    if (isJoined)
+      return true;
+    partition = std::move(apart);
+    for (auto &[own, planned] : without) {
+      decisions.parts[own] = std::move(planned);
+      forget(own);
+      for (unsigned view : views[own])
+        decisions.partOf[view] = -1;
+    }
+    return false;
+  }
+
+  /// Reshapes left to IREE that the part alone reads, of what the producers make.
+  SmallVector<unsigned> viewsBetween(ArrayRef<unsigned> producers, unsigned reader) const {
+    llvm::SmallSetVector<unsigned, 4> views;
+    for (unsigned expr : part(reader).choice.exprs)
+      for (unsigned edge : graph.inEdges(expr)) {
+        SmallVector<unsigned> chain;
+        unsigned from = graph.edges()[edge].producer;
+        while (isLeftView(from) && isReadOnlyIn(from, reader, chain) && !graph.inEdges(from).empty()) {
+          chain.push_back(from);
+          from = graph.edges()[graph.inEdges(from).front()].producer;
+        }
+        if (llvm::any_of(producers, [&](unsigned own) { return part(own).choice.contains(from); }))
+          views.insert(chain.begin(), chain.end());
+      }
+    return views.takeVector();
+  }
+
+  bool isLeftView(unsigned expr) const { return decisions.partOf[expr] < 0 && isView(graph.exprs()[expr]); }
+
+  bool isReadOnlyIn(unsigned expr, unsigned reader, ArrayRef<unsigned> chain) const {
+    return !graph.escapes(expr) && llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      return part(reader).choice.contains(consumer) || llvm::is_contained(chain, consumer);
+    });
+  }
+
+  /// Keeps the part without them in `without`; false if there is none with them.
+  bool takeViews(unsigned own, ArrayRef<unsigned> views, std::map<unsigned, PlannedPart> &without) {
+    SmallVector<unsigned> exprs(part(own).choice.exprs);
+    llvm::append_range(exprs, views);
+    llvm::sort(exprs);
+    std::optional<PlannedPart> with = planPart(graph, exprs, target);
+    if (!with)
+      return false;
+    with->apartSeconds = part(own).apartSeconds;
+    for (unsigned view : views) {
+      partition.merge(groupOf({own}), partition.groupOf(view));
+      decisions.partOf[view] = own;
+    }
+    without.insert({own, std::move(*decisions.parts[own])});
+    decisions.parts[own] = std::move(*with);
+    forget(own);
+    return true;
+  }
+
+  void forget(unsigned own) { ofSize.erase(ofSize.lower_bound({own, 0, 0}), ofSize.lower_bound({own + 1, 0, 0})); }
+
+  //===--------------------------------------------------------------------===//
+  // Two kernels in one
+  //===--------------------------------------------------------------------===//
 
   bool contracts(const PlannedPart &own) const {
     return llvm::any_of(own.choice.exprs,
@@ -118,27 +198,24 @@ private:
       return decline(producers, decisions.kernels[reader], why);
     }
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
-    if (!stages) {
-      why = {
-          llvm::formatv("scope launch and not grid: a contraction cannot be computed by blocks of {0} threads, which "
-                        "the kernel would have",
-                        threadsOf(both)),
-          "blocks of one size"};
-      return decline(producers, decisions.kernels[reader], why);
-    }
-    GridPartition cut = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true});
-    double most = cut.kernels.size() > 1 ? aloneSeconds(producers) + aloneSeconds(decisions.kernels[reader])
-                                         : kClearly * cut.kernels.front().seconds;
-    if (std::optional<Joining> alike = allowed ? inBlocksAlike(both, most) : std::nullopt) {
+    GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
+    bool joins = stages && cut.kernels.size() == 1;
+    double most = joins ? kClearly * cut.kernels.front().seconds
+                        : aloneSeconds(producers) + aloneSeconds(decisions.kernels[reader]);
+    bool mayResize = !stages || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
+    if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
       for (auto [own, planned] : llvm::zip(both, alike->parts))
         decisions.parts[own] = std::move(planned);
       carryOut(both, alike->stages, alike->kernel, kernel, reader);
       return true;
     }
-    if (cut.kernels.size() > 1) {
+    if (!joins) {
       if (allowed)
-        why.wouldChange = "a launch that costs more, or blocks that take less";
-      why.reason = "scope launch and not grid: " + cut.cuts.front().reason;
+        why.wouldChange = stages ? "a launch that costs more, or blocks that take less" : "blocks of one size";
+      why.reason = stages ? "scope launch and not grid: " + cut.cuts.front().reason
+                          : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they "
+                                          "are predicted slower than the {0:f2} us of two kernels",
+                                          most * 1e6);
       return decline(producers, decisions.kernels[reader], why);
     }
     carryOut(both, *stages, cut.kernels.front(), kernel, reader);
@@ -160,8 +237,6 @@ private:
   /// Each part was planned for blocks of its own size, and the kernel has those of the largest. The size for which all
   /// together take the least time; nothing if that is not less than `most`.
   std::optional<Joining> inBlocksAlike(ArrayRef<unsigned> both, double most) {
-    if (llvm::any_of(both, [&](unsigned own) { return contracts(part(own)); }))
-      return std::nullopt;
     std::optional<Joining> best;
     for (int64_t threads : {128, 256, 512, 1024}) {
       std::optional<Joining> joining = inBlocksOf(both, threads);
@@ -188,7 +263,9 @@ private:
       if (!planned)
         return std::nullopt;
       joining.parts.push_back(*planned);
-      joining.stages.push_back(stageOf(own, both, planned->space.blockWork));
+      GridStage &stage = joining.stages.emplace_back(stageOf(own, both, planned->space.blockWork));
+      if (contracts(*planned) && !describeContraction(planned->space, threads, stage))
+        return std::nullopt;
     }
     GridPartition cut = partitionAtGridSync(joining.stages, target, {allowed, /*byCost=*/false});
     if (cut.kernels.size() > 1)
@@ -207,6 +284,12 @@ private:
     llvm::erase_if(blocks, [&](const BlockCandidate &block) {
       return block.threads != threads || block.latency.residentBlocks < resident;
     });
+    if (contracts(part(own))) {
+      auto quickest = llvm::min_element(blocks, [](const BlockCandidate &a, const BlockCandidate &b) {
+        return a.latency.seconds < b.latency.seconds;
+      });
+      return planned = quickest == blocks.end() ? std::nullopt : inBlocks(own, *quickest);
+    }
     for (BlockCandidate &block : blocks) {
       block.work.mostResident = resident;
       block.latency = blockLatency(block.work, target);

@@ -299,16 +299,24 @@ private:
                                                     : "scope warp, which this target does not have";
   }
 
+  /// The part that alone reads what reshapes from here on hand it; -1 if there is none.
+  int64_t partBehind(unsigned expr) const {
+    while (decisions.partOf[expr] < 0 && decisions.reasons[expr] == kBorderView && graph.outEdges(expr).size() == 1)
+      expr = graph.edges()[graph.outEdges(expr).front()].consumer;
+    return decisions.partOf[expr];
+  }
+
   Declined whyLaunch(const TensorEdge &edge, int64_t from, int64_t to) const {
+    int64_t reader = to < 0 ? partBehind(edge.consumer) : to;
+    auto known = decisions.declined.find({static_cast<unsigned>(from), static_cast<unsigned>(reader)});
+    if (from >= 0 && reader >= 0 && known != decisions.declined.end())
+      return known->second;
     if (to < 0)
       return {"op " + std::to_string(edge.consumer) + " stays with IREE: " + decisions.reasons[edge.consumer],
               "op " + std::to_string(edge.consumer) + " in a kernel of ours"};
     if (from < 0)
       return {"op " + std::to_string(edge.producer) + " stays with IREE: " + decisions.reasons[edge.producer],
               "op " + std::to_string(edge.producer) + " in a kernel of ours"};
-    auto known = decisions.declined.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
-    if (known != decisions.declined.end())
-      return known->second;
     return {"the two kernels were planned apart", "another order of merging"};
   }
 

@@ -16,7 +16,7 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kLeastKeys = 64; ///< of a part
-constexpr double kClearly = 0.8;   ///< of the time of one part
+constexpr double kClearly = 0.9;   ///< of the time of one part
 
 /// The group alone, in a function of its own.
 class GroupTrial {

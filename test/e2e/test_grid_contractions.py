@@ -101,3 +101,71 @@ def test_activations_may_come_in_another_order(order: tuple[int, int], tmp_path:
     assert ran.outputs is not None
     (expected,) = float64_reference(model, [given])
     np.testing.assert_allclose(ran.outputs[0].astype(np.float64), expected, rtol=2e-2, atol=2e-2)
+
+
+def layer_of_a_token(batch: int, heads: int, keys: int, dtype: int) -> onnx.ModelProto:
+    """A decoder's layer as exporters write it: norms of batch x 1 x width, matmuls of batch x width between them."""
+    g, size = GraphBuilder("token"), 32
+    width = heads * size
+    numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+
+    def constant(*shape: int, mean: float = 0.0) -> str:
+        values = mean + g.rng.standard_normal(shape) / np.sqrt(shape[0])
+        return g.constant(values.astype(numpy_type))
+
+    def project(value: str, fan_in: int, fan_out: int) -> str:
+        rows = g.op("Reshape", value, g.ints([batch, fan_in]))
+        return g.op("Gemm", rows, constant(fan_in, fan_out), constant(fan_out))
+
+    def norm(value: str) -> str:
+        return g.op("LayerNormalization", value, constant(width, mean=1.0), constant(width), axis=-1)
+
+    def added(value: str, projected: str) -> str:
+        return g.op("Add", value, g.op("Reshape", projected, g.ints([batch, 1, width])))
+
+    x, k, v = (
+        g.input(name, shape, dtype)
+        for name, shape in (
+            ("x", (batch, 1, width)),
+            ("k", (batch, heads, size, keys)),
+            ("v", (batch, heads, keys, size)),
+        )
+    )
+    query = g.op("Reshape", project(norm(x), width, width), g.ints([batch, heads, 1, size]))
+    attended = g.op("MatMul", g.op("Softmax", g.op("MatMul", query, k), axis=-1), v)
+    x = added(x, project(attended, width, width))
+    hidden = g.op("Relu", project(norm(x), width, 2 * width))
+    x = added(x, project(hidden, 2 * width, width))
+    g.output(x, (batch, 1, width), dtype)
+    return g.build()
+
+
+@pytest.mark.parametrize(
+    ("batch", "heads", "keys", "dtype", "steps"),
+    [
+        (1, 12, 200, TensorProto.FLOAT, 2e-5),
+        (5, 9, 77, TensorProto.FLOAT, 2e-5),
+        (1, 12, 2048, TensorProto.FLOAT16, 4e-2),
+        (16, 12, 64, TensorProto.FLOAT16, 4e-2),
+    ],
+    ids=["f32", "f32, rows of an odd number", "f16, keys in parts", "f16, a tile of rows"],
+)
+def test_phases_read_through_reshapes(
+    batch: int, heads: int, keys: int, dtype: int, steps: float, tmp_path: Path
+) -> None:
+    model = layer_of_a_token(batch, heads, keys, dtype)
+    rng = np.random.default_rng(7)
+    shapes = [tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in model.graph.input]
+    given = [
+        rng.standard_normal(shape).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype)) for shape in shapes
+    ]
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    views = {op.id for kernel in program.kernels for op in kernel.ops if op.op.startswith("tensor.")}
+    assert any(
+        edge.scope == "grid" and edge.consumer in views for kernel in program.kernels for edge in kernel.edges
+    )
+    ran = simulate_program(program, tmp_path, given)  # raises if a kernel has a bug
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, given)
+    error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
+    assert np.abs(error).max() <= steps * np.abs(expected).mean()

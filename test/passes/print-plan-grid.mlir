@@ -1,0 +1,53 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s
+
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
+
+#id = affine_map<(i, j, k) -> (i, j, k)>
+
+// A reshape between two kernels does not keep them apart: the part that reads it has it inside.
+// CHECK: remark: kernel contract_maximumf_0: extents [768, 3072]
+// CHECK: remark: kernel contract_maximumf_0: extents [3072, 768]
+// CHECK: remark: input 0 from op 2 at scope grid
+func.func @through(%x: tensor<1x768xf32>, %w: tensor<768x3072xf32>, %v: tensor<3072x768xf32>) -> tensor<1x768xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x3072xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x3072xf32>) -> tensor<1x3072xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<1x768xf32>, tensor<768x3072xf32>) outs(%f : tensor<1x3072xf32>) -> tensor<1x3072xf32>
+  %m3 = tensor.expand_shape %m [[0, 1], [2]] output_shape [1, 1, 3072] : tensor<1x3072xf32> into tensor<1x1x3072xf32>
+  %e3 = tensor.empty() : tensor<1x1x3072xf32>
+  %r3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%m3 : tensor<1x1x3072xf32>) outs(%e3 : tensor<1x1x3072xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<1x1x3072xf32>
+  %r = tensor.collapse_shape %r3 [[0, 1], [2]] : tensor<1x1x3072xf32> into tensor<1x3072xf32>
+  %e2 = tensor.empty() : tensor<1x768xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<1x768xf32>) -> tensor<1x768xf32>
+  %y = linalg.matmul ins(%r, %v : tensor<1x3072xf32>, tensor<3072x768xf32>) outs(%f2 : tensor<1x768xf32>) -> tensor<1x768xf32>
+  return %y : tensor<1x768xf32>
+}
+
+// One that somebody else reads stays outside, and what is read of it comes from another kernel.
+// ELSEWHERE-LABEL: print-plan-grid.mlir:35:1: remark: kernel contract_maximumf_0: extents [768, 3072]
+// ELSEWHERE: remark: kernel contract_0: extents [3072, 768]
+// ELSEWHERE: op 3 left: a reshape at the border of a kernel: a view, nothing to compute
+func.func @read_elsewhere(%x: tensor<1x768xf32>, %w: tensor<768x3072xf32>, %v: tensor<3072x768xf32>) -> (tensor<1x3072xf32>, tensor<1x768xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x3072xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x3072xf32>) -> tensor<1x3072xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<1x768xf32>, tensor<768x3072xf32>) outs(%f : tensor<1x3072xf32>) -> tensor<1x3072xf32>
+  %m3 = tensor.expand_shape %m [[0, 1], [2]] output_shape [1, 1, 3072] : tensor<1x3072xf32> into tensor<1x1x3072xf32>
+  %e3 = tensor.empty() : tensor<1x1x3072xf32>
+  %r3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%m3 : tensor<1x1x3072xf32>) outs(%e3 : tensor<1x1x3072xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<1x1x3072xf32>
+  %r = tensor.collapse_shape %r3 [[0, 1], [2]] : tensor<1x1x3072xf32> into tensor<1x3072xf32>
+  %e2 = tensor.empty() : tensor<1x768xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<1x768xf32>) -> tensor<1x768xf32>
+  %y = linalg.matmul ins(%r, %v : tensor<1x3072xf32>, tensor<3072x768xf32>) outs(%f2 : tensor<1x768xf32>) -> tensor<1x768xf32>
+  return %r, %y : tensor<1x3072xf32>, tensor<1x768xf32>
+}
