@@ -62,12 +62,15 @@ private:
     for (unsigned own : decisions.kernels[reader])
       if (SmallVector<unsigned> between = viewsBetween(decisions.kernels[kernel], own); !between.empty())
         views[own] = between;
+    if (views.empty() && !reads(decisions.kernels[reader], decisions.kernels[kernel]))
+      return false;
+    double seconds = aloneSeconds(decisions.kernels[kernel]) + aloneSeconds(decisions.kernels[reader]);
     if (views.empty())
-      return reads(decisions.kernels[reader], decisions.kernels[kernel]) && tryJoin(kernel, reader);
+      return tryJoin(kernel, reader, seconds);
     Partition apart = partition;
     std::map<unsigned, PlannedPart> without;
     bool isJoined = llvm::all_of(views, [&](auto &own) { return takeViews(own.first, own.second, without); }) &&
-                    tryJoin(kernel, reader);
+                    tryJoin(kernel, reader, seconds);
     if (isJoined)
       return true;
     partition = std::move(apart);
@@ -144,7 +147,8 @@ private:
     return false;
   }
 
-  bool tryJoin(size_t kernel, size_t reader) {
+  /// Apart, the two take so many seconds.
+  bool tryJoin(size_t kernel, size_t reader, double apart) {
     SmallVector<unsigned> producers = decisions.kernels[kernel], both = producers;
     llvm::append_range(both, decisions.kernels[reader]);
     Declined why = {"", "scope grid allowed"};
@@ -158,9 +162,8 @@ private:
     }
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
     GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
-    bool joins = stages && cut.kernels.size() == 1;
-    double most = joins ? kClearly * cut.kernels.front().seconds
-                        : aloneSeconds(producers) + aloneSeconds(decisions.kernels[reader]);
+    bool joins = stages && cut.kernels.size() == 1 && cut.seconds() <= apart;
+    double most = joins ? kClearly * cut.seconds() : apart;
     bool mayResize = !stages || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
     if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
       for (auto [own, planned] : llvm::zip(both, alike->parts))
@@ -171,10 +174,11 @@ private:
     if (!joins) {
       if (allowed)
         why.wouldChange = stages ? "a launch that costs more, or blocks that take less" : "blocks of one size";
-      why.reason = stages ? "scope launch and not grid: " + cut.cuts.front().reason
-                          : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they "
-                                          "are predicted slower than the {0:f2} us of two kernels",
-                                          most * 1e6);
+      why.reason = stages && !cut.cuts.empty()
+                       ? "scope launch and not grid: " + cut.cuts.front().reason
+                       : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "
+                                       "predicted slower than the {0:f2} us of two kernels",
+                                       apart * 1e6);
       return decline(producers, decisions.kernels[reader], why);
     }
     carryOut(both, *stages, cut.kernels.front(), kernel, reader);
