@@ -164,7 +164,7 @@ private:
     GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
     bool joins = stages && cut.kernels.size() == 1 && cut.seconds() <= apart;
     double most = joins ? kClearly * cut.seconds() : apart;
-    bool mayResize = !stages || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
+    bool mayResize = !joins || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
     if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
       for (auto [own, planned] : llvm::zip(both, alike->parts))
         decisions.parts[own] = std::move(planned);
