@@ -1,5 +1,6 @@
 #include "passes/plan/GreedyPlanner.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/KernelPhases.h"
@@ -14,6 +15,8 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
 
+constexpr llvm::StringLiteral kLoneMovement = "movement that no kernel of ours computes with";
+
 constexpr double kLaunchesOfSmall = 8; ///< the same for contractions on a GPU, in the time of a launch
 
 /// Predictions are no closer than this. Within it fewer bytes and fewer launches decide.
@@ -24,8 +27,8 @@ constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 /// What contractions take is known better.
 constexpr double kRoughnessOfContractions = 1.1;
 
-/// What a dispatch of IREE's takes on a CPU in the time of a kernel of ours for the same ops: the geometric mean of the 41
-/// patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
+/// What a dispatch of IREE's takes on a CPU in the time of a kernel of ours for the same ops: the geometric mean of the
+/// 41 patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
 constexpr double kTimesOfIreeOnCpu = 1.9;
 
 /// Instructions that a merged kernel may have, about. LLVM allocates registers in a time that grows with their square:
@@ -63,6 +66,7 @@ public:
     regroup();
     pack();
     joinAtGrid(graph, target, partition, decisions, options.gridSync);
+    leaveLoneSlices();
     leaveLoneDispatches();
     orderKernels();
     return writePlan(graph, target, options.policy, options.numerics, decisions);
@@ -371,6 +375,30 @@ private:
     });
   }
 
+  /// On a GPU, what a kernel of ours computes is sliced by strides: alone, a launch that copies, and with that kernel
+  /// at scope grid one of its phases.
+  bool slicesOurs(const PlannedPart &part) const {
+    return target.backend == Backend::cuda && movesUnguarded(part) &&
+           llvm::any_of(part.choice.exprs, [&](unsigned expr) {
+             return isStridedSlice(expr) && llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
+                      return decisions.partOf[graph.edges()[edge].producer] >= 0;
+                    });
+           });
+  }
+
+  bool isStridedSlice(unsigned expr) const {
+    auto slice = dyn_cast<tensor::ExtractSliceOp>(graph.exprs()[expr].op);
+    return slice && !isContiguous(slice);
+  }
+
+  /// Behind the outermost dim that has more than one element in the slice, all dims are whole.
+  static bool isContiguous(tensor::ExtractSliceOp slice) {
+    ArrayRef<int64_t> sizes = slice.getStaticSizes(), whole = slice.getSourceType().getShape();
+    const int64_t *longer = llvm::find_if(sizes, [](int64_t size) { return size != 1; });
+    size_t behind = longer == sizes.end() ? sizes.size() : longer - sizes.begin() + 1;
+    return slice.hasUnitStride() && sizes.drop_front(behind) == whole.drop_front(behind);
+  }
+
   bool feedsContractionsOnly(unsigned expr) const {
     return !graph.escapes(expr) && llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
       unsigned consumer = graph.edges()[edge].consumer;
@@ -390,8 +418,10 @@ private:
       return ""; // measured: register blocks run at 95% of the machine's peak, IREE's contractions at 70%
     bool computes =
         llvm::any_of(part.choice.exprs, [&](unsigned expr) { return graph.exprs()[expr].kind != ExprKind::movement; });
+    if (slicesOurs(part))
+      return ""; // until it is known whether it shares a kernel
     if (!computes && llvm::none_of(part.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
-      return "movement that no kernel of ours computes with";
+      return kLoneMovement.str();
     if (!computes && llvm::all_of(part.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
       return "movement for a contraction alone: IREE's own";
     std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, part.choice.exprs);
@@ -493,6 +523,20 @@ private:
       return false;
     double bytes = bytesOf(both);
     return secondsOf(both, bytes) < secondsOf(a, bytes) + secondsOf(b, bytes);
+  }
+
+  /// Slices that share no kernel: IREE copies as well.
+  void leaveLoneSlices() {
+    llvm::erase_if(decisions.kernels, [&](ArrayRef<unsigned> kernel) {
+      if (!llvm::all_of(kernel, [&](unsigned part) { return movesUnguarded(*decisions.parts[part]); }))
+        return false;
+      for (unsigned part : kernel) {
+        for (unsigned expr : decisions.parts[part]->choice.exprs)
+          leave(expr, kLoneMovement);
+        decisions.parts[part].reset();
+      }
+      return true;
+    });
   }
 
   /// Where none of our kernels fuses what IREE would not, ours are as good but stand between contractions and the

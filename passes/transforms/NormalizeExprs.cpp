@@ -3,7 +3,7 @@
 // them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
 // length zero, gives what its results begin with: IREE's compiler divides by the length.
 // Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h), and reductions that it takes dim
-// by dim are one (MergeReductions.h).
+// by dim are one (MergeReductions.h). Slices of a reshaped tensor are reshaped slices of the tensor.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/transforms/BatchDims.h"
@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -60,6 +61,52 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     });
   }
 
+  /// In front of a reshape, a slice reads what was computed: a kernel that computes it can write the slices, too.
+  void sliceBeforeReshapes() {
+    SmallVector<tensor::ExtractSliceOp> slices;
+    getOperation()->walk([&](tensor::ExtractSliceOp op) { slices.push_back(op); });
+    for (tensor::ExtractSliceOp slice : slices) {
+      auto expand = slice.getSource().getDefiningOp<tensor::ExpandShapeOp>();
+      if (!expand || slice.getType().getRank() != slice.getSourceType().getRank())
+        continue;
+      if (std::optional<SmallVector<Range>> ranges = rangesBefore(expand, slice)) {
+        OpBuilder builder(slice);
+        auto before = tensor::ExtractSliceOp::create(builder, slice.getLoc(), expand.getSrc(), *ranges);
+        slice.replaceAllUsesWith(tensor::ExpandShapeOp::create(builder, expand.getLoc(), slice.getType(), before,
+                                                               expand.getReassociationIndices())
+                                     .getResult());
+        slice.erase();
+      }
+    }
+  }
+
+  /// What the slice takes of the tensor before it is expanded. Nothing unless it takes all of every dim that is cut
+  /// into several, dims of length one aside.
+  static std::optional<SmallVector<Range>> rangesBefore(tensor::ExpandShapeOp expand, tensor::ExtractSliceOp slice) {
+    ArrayRef<int64_t> offsets = slice.getStaticOffsets(), sizes = slice.getStaticSizes();
+    ArrayRef<int64_t> shape = expand.getType().getShape();
+    if (!slice.hasUnitStride() || llvm::any_of(offsets, ShapedType::isDynamic) || !slice.getType().hasStaticShape() ||
+        !expand.getType().hasStaticShape())
+      return std::nullopt;
+    Builder builder(expand.getContext());
+    auto attr = [&](int64_t value) { return builder.getIndexAttr(value); };
+    SmallVector<Range> ranges;
+    for (const ReassociationIndices &dims : expand.getReassociationIndices()) {
+      int64_t offset = 0, size = 1, longer = 0;
+      bool isWhole = true;
+      for (int64_t dim : dims) {
+        size *= sizes[dim];
+        isWhole &= sizes[dim] == shape[dim];
+        longer += shape[dim] != 1;
+        offset = shape[dim] != 1 ? offsets[dim] : offset;
+      }
+      if (!isWhole && longer > 1)
+        return std::nullopt;
+      ranges.push_back({attr(isWhole ? 0 : offset), attr(size), attr(1)});
+    }
+    return ranges;
+  }
+
   void runOnOperation() override {
     dropAssertions();
     foldScalars();
@@ -83,6 +130,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
       return;
     if (failed(applyOpPatternsGreedily(generics, std::move(patterns), config)))
       return signalPassFailure();
+    sliceBeforeReshapes();
     mergeReductions(getOperation());
   }
 };

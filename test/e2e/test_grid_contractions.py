@@ -169,3 +169,40 @@ def test_phases_read_through_reshapes(
     (expected,) = float64_reference(model, given)
     error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
     assert np.abs(error).max() <= steps * np.abs(expected).mean()
+
+
+def slices_of_a_projection(rows: int, width: int, dtype: int) -> onnx.ModelProto:
+    """Query, key and value in one matmul, results as they are: what a cache appends."""
+    g = GraphBuilder("slices")
+    numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    weight = g.constant((g.rng.standard_normal((width, 3 * width)) / np.sqrt(width)).astype(numpy_type))
+    projected = g.op("MatMul", g.input("x", (rows, width), dtype), weight)
+    projected = g.op("Reshape", projected, g.ints([rows, 1, 3 * width]))
+    for part in range(3):
+        bounds = g.ints([part * width]), g.ints([(part + 1) * width]), g.ints([2])
+        g.output(g.op("Slice", projected, *bounds), (rows, 1, width), dtype)
+    return g.build()
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "dtype", "steps", "scope"),
+    [
+        (33, 96, TensorProto.FLOAT, 2e-5, "block"),
+        (67, 256, TensorProto.FLOAT, 2e-5, "grid"),
+        (128, 256, TensorProto.FLOAT16, 4e-2, "grid"),
+    ],
+    ids=["rows that a block has whole", "rows of an odd number", "f16"],
+)
+def test_slices_are_written_where_they_are_computed(
+    rows: int, width: int, dtype: int, steps: float, scope: str, tmp_path: Path
+) -> None:
+    model, x = slices_of_a_projection(rows, width, dtype), _input(rows, width, dtype)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    (kernel,) = program.kernels
+    slices = [op.id for op in kernel.ops if op.op == "tensor.extract_slice"]
+    assert [edge.scope for edge in kernel.edges if edge.consumer in slices] == 3 * [scope]
+    ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
+    assert ran.outputs is not None
+    for output, expected in zip(ran.outputs, float64_reference(model, [x]), strict=True):
+        error = output.astype(np.float64).reshape(expected.shape) - expected
+        assert np.abs(error).max() <= steps * np.abs(expected).mean()
