@@ -76,6 +76,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
                                                                expand.getReassociationIndices())
                                      .getResult());
         slice.erase();
+        if (expand->use_empty())
+          expand.erase();
       }
     }
   }

@@ -420,7 +420,7 @@ func.func @sums_and_read_maxima_stay(%a: tensor<3x5x7xf32>) -> (tensor<3xf32>, t
 
 // A slice of an expanded tensor is a slice of the tensor: its reader may be of the kernel that computes this.
 // CHECK-LABEL: func @slice_before_reshape
-// CHECK: %[[S:.+]] = tensor.extract_slice %arg0[0, 768] [128, 768] [1, 1] : tensor<128x2304xf32> to tensor<128x768xf32>
+// CHECK-NEXT: %[[S:.+]] = tensor.extract_slice %arg0[0, 768] [128, 768] [1, 1] : tensor<128x2304xf32> to tensor<128x768xf32>
 // CHECK: %[[R:.+]] = tensor.expand_shape %[[S]] {{\[}}[0, 1], [2]] output_shape [128, 1, 768]
 // CHECK: return %[[R]]
 func.func @slice_before_reshape(%a: tensor<128x2304xf32>) -> tensor<128x1x768xf32> {
