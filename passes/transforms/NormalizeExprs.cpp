@@ -61,13 +61,16 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     });
   }
 
-  /// In front of a reshape, a slice reads what was computed: a kernel that computes it can write the slices, too.
+  /// In front of a reshape, a slice reads what was computed: a kernel that computes it can write the slices, too. Where
+  /// movement is reshaped, readers compose indices in either order.
   void sliceBeforeReshapes() {
     SmallVector<tensor::ExtractSliceOp> slices;
     getOperation()->walk([&](tensor::ExtractSliceOp op) { slices.push_back(op); });
     for (tensor::ExtractSliceOp slice : slices) {
       auto expand = slice.getSource().getDefiningOp<tensor::ExpandShapeOp>();
-      if (!expand || slice.getType().getRank() != slice.getSourceType().getRank())
+      if (!expand || slice.getType().getRank() != slice.getSourceType().getRank() ||
+          !isa_and_nonnull<linalg::LinalgOp>(expand.getSrc().getDefiningOp()) ||
+          expand.getSrc().getDefiningOp<linalg::TransposeOp>())
         continue;
       if (std::optional<SmallVector<Range>> ranges = rangesBefore(expand, slice)) {
         OpBuilder builder(slice);

@@ -420,37 +420,56 @@ func.func @sums_and_read_maxima_stay(%a: tensor<3x5x7xf32>) -> (tensor<3xf32>, t
 
 // A slice of an expanded tensor is a slice of the tensor: its reader may be of the kernel that computes this.
 // CHECK-LABEL: func @slice_before_reshape
-// CHECK-NEXT: %[[S:.+]] = tensor.extract_slice %arg0[0, 768] [128, 768] [1, 1] : tensor<128x2304xf32> to tensor<128x768xf32>
-// CHECK: %[[R:.+]] = tensor.expand_shape %[[S]] {{\[}}[0, 1], [2]] output_shape [128, 1, 768]
-// CHECK: return %[[R]]
+// CHECK: %[[E:.+]] = linalg.exp
+// CHECK-NEXT: %[[S:.+]] = tensor.extract_slice %[[E]][0, 768] [128, 768] [1, 1] : tensor<128x2304xf32> to tensor<128x768xf32>
+// CHECK-NEXT: %[[R:.+]] = tensor.expand_shape %[[S]] {{\[}}[0, 1], [2]] output_shape [128, 1, 768]
+// CHECK-NEXT: return %[[R]]
 func.func @slice_before_reshape(%a: tensor<128x2304xf32>) -> tensor<128x1x768xf32> {
-  %r = tensor.expand_shape %a [[0, 1], [2]] output_shape [128, 1, 2304] : tensor<128x2304xf32> into tensor<128x1x2304xf32>
+  %e = tensor.empty() : tensor<128x2304xf32>
+  %b = linalg.exp ins(%a : tensor<128x2304xf32>) outs(%e : tensor<128x2304xf32>) -> tensor<128x2304xf32>
+  %r = tensor.expand_shape %b [[0, 1], [2]] output_shape [128, 1, 2304] : tensor<128x2304xf32> into tensor<128x1x2304xf32>
   %s = tensor.extract_slice %r[0, 0, 768] [128, 1, 768] [1, 1, 1] : tensor<128x1x2304xf32> to tensor<128x1x768xf32>
   return %s : tensor<128x1x768xf32>
 }
 
 // Whole dims may have been one before; of a dim that was cut, a part is no range of it.
 // CHECK-LABEL: func @slice_of_cut_dim
-// CHECK: tensor.extract_slice %arg0[64, 0] [32, 35] [1, 1] : tensor<128x35xf32> to tensor<32x35xf32>
+// CHECK: %[[E:.+]] = linalg.exp
+// CHECK: tensor.extract_slice %[[E]][64, 0] [32, 35] [1, 1] : tensor<128x35xf32> to tensor<32x35xf32>
 // CHECK: tensor.extract_slice %{{.+}}[0, 0, 2] [128, 5, 3] [1, 1, 1]
-// CHECK-NOT: tensor.extract_slice
-// CHECK-LABEL: func @slice_by_strides
-// CHECK: tensor.expand_shape
-// CHECK-NEXT: tensor.extract_slice
-// CHECK-NEXT: tensor.extract_slice
-// CHECK-NEXT: tensor.extract_slice
 func.func @slice_of_cut_dim(%a: tensor<128x35xf32>) -> (tensor<32x5x7xf32>, tensor<128x5x3xf32>) {
-  %r = tensor.expand_shape %a [[0], [1, 2]] output_shape [128, 5, 7] : tensor<128x35xf32> into tensor<128x5x7xf32>
+  %e = tensor.empty() : tensor<128x35xf32>
+  %b = linalg.exp ins(%a : tensor<128x35xf32>) outs(%e : tensor<128x35xf32>) -> tensor<128x35xf32>
+  %r = tensor.expand_shape %b [[0], [1, 2]] output_shape [128, 5, 7] : tensor<128x35xf32> into tensor<128x5x7xf32>
   %s = tensor.extract_slice %r[64, 0, 0] [32, 5, 7] [1, 1, 1] : tensor<128x5x7xf32> to tensor<32x5x7xf32>
   %t = tensor.extract_slice %r[0, 0, 2] [128, 5, 3] [1, 1, 1] : tensor<128x5x7xf32> to tensor<128x5x3xf32>
   return %s, %t : tensor<32x5x7xf32>, tensor<128x5x3xf32>
 }
 
-// Neither strides, nor offsets and sizes that are not known, nor slices of fewer dims.
+// Neither strides, nor offsets that are not known, nor slices of fewer dims.
+// CHECK-LABEL: func @slice_by_strides
+// CHECK: tensor.expand_shape
+// CHECK-NEXT: tensor.extract_slice
+// CHECK-NEXT: tensor.extract_slice
+// CHECK-NEXT: tensor.extract_slice
 func.func @slice_by_strides(%a: tensor<128x64xf32>, %n: index) -> (tensor<128x1x32xf32>, tensor<128x1x8xf32>, tensor<128x8xf32>) {
-  %r = tensor.expand_shape %a [[0, 1], [2]] output_shape [128, 1, 64] : tensor<128x64xf32> into tensor<128x1x64xf32>
+  %e = tensor.empty() : tensor<128x64xf32>
+  %b = linalg.exp ins(%a : tensor<128x64xf32>) outs(%e : tensor<128x64xf32>) -> tensor<128x64xf32>
+  %r = tensor.expand_shape %b [[0, 1], [2]] output_shape [128, 1, 64] : tensor<128x64xf32> into tensor<128x1x64xf32>
   %s = tensor.extract_slice %r[0, 0, 0] [128, 1, 32] [1, 1, 2] : tensor<128x1x64xf32> to tensor<128x1x32xf32>
   %t = tensor.extract_slice %r[0, 0, %n] [128, 1, 8] [1, 1, 1] : tensor<128x1x64xf32> to tensor<128x1x8xf32>
   %u = tensor.extract_slice %r[0, 0, 3] [128, 1, 8] [1, 1, 1] : tensor<128x1x64xf32> to tensor<128x8xf32>
   return %s, %t, %u : tensor<128x1x32xf32>, tensor<128x1x8xf32>, tensor<128x8xf32>
+}
+
+// What only moves stays as it is.
+// CHECK-LABEL: func @slice_of_movement
+// CHECK: tensor.expand_shape
+// CHECK-NEXT: tensor.extract_slice
+func.func @slice_of_movement(%a: tensor<64x128xf32>) -> tensor<128x1x32xf32> {
+  %e = tensor.empty() : tensor<128x64xf32>
+  %b = linalg.transpose ins(%a : tensor<64x128xf32>) outs(%e : tensor<128x64xf32>) permutation = [1, 0]
+  %r = tensor.expand_shape %b [[0, 1], [2]] output_shape [128, 1, 64] : tensor<128x64xf32> into tensor<128x1x64xf32>
+  %s = tensor.extract_slice %r[0, 0, 0] [128, 1, 32] [1, 1, 1] : tensor<128x1x64xf32> to tensor<128x1x32xf32>
+  return %s : tensor<128x1x32xf32>
 }
