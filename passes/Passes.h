@@ -26,6 +26,8 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "tile.in_place";
 /// grid cuts the vector dim).
 inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";
 inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
+/// The same, where workgroups share tiles: in how many steps a tile adds up its terms.
+inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
 
 /// On a part of a kernel with phases: what blocks keep of its bindings for a later phase, or find kept, as pairs of a
 /// number and a binding.

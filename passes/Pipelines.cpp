@@ -151,6 +151,9 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   partition.gridSync = options.gridSync;
   partition.byCost = false; // the plan has decided that; what is left is to prove
   manager.addPass(createPartitionAtGridSync(partition));
+  PlacePartialsOptions partials;
+  partials.target = options.target;
+  manager.addPass(createPlacePartials(partials));
   auto &kernels = manager.nest<ModuleOp>();
   PipelineLoadsOptions pipeline;
   pipeline.target = options.target;

@@ -20,3 +20,8 @@ int64_t tilewright::tile::workgroupsOf(ArrayRef<ParallelOp> phase) {
     workgroups += part.getWorkgroups();
   return workgroups;
 }
+
+bool tilewright::tile::meetsAtGrid(ProgramOp program) {
+  auto sharesTiles = [](ParallelOp part) { return part.getSteps().has_value(); };
+  return hasGridSync(program) || llvm::any_of(program.getBody().getOps<ParallelOp>(), sharesTiles);
+}

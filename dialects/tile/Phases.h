@@ -15,6 +15,8 @@ int64_t workgroupsOf(llvm::ArrayRef<ParallelOp> phase);
 /// The barriers between the phases.
 inline auto gridSyncsOf(ProgramOp program) { return program.getBody().getOps<SyncOp>(); }
 inline bool hasGridSync(ProgramOp program) { return !gridSyncsOf(program).empty(); }
+/// Whether its workgroups wait for each other, between phases or because they share tiles.
+bool meetsAtGrid(ProgramOp program);
 
 } // namespace tilewright::tile
 

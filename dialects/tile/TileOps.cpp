@@ -379,10 +379,22 @@ LogicalResult ParallelOp::verify() {
   for (auto [extent, tile] : llvm::zip(getExtents(), getTiles()))
     if (extent <= 0 || tile <= 0 || tile > extent)
       return emitOpError("L1: tile ") << tile << " does not fit extent " << extent;
-  int64_t workgroups = getWorkgroups();
-  if (workgroups < 1 || workgroups > getNumTiles())
-    return emitOpError("L2: ") << workgroups << " workgroups for " << getNumTiles() << " tiles";
+  int64_t workgroups = getWorkgroups(), steps = getSteps().value_or(1);
+  if (steps < 1 || workgroups < 1 || workgroups > getNumUnits())
+    return emitOpError("L2: ") << workgroups << " workgroups for " << getNumTiles() << " tiles"
+                               << (getSteps() ? " of " + std::to_string(steps) + " steps" : "");
+  if (!getPartials())
+    return success();
+  SliceType partials = getPartials().getType();
+  if (!getSteps() || partials.getSpace() != Space::global || partials.getRank() < 1 ||
+      partials.getShape()[0] != workgroups)
+    return emitOpError("L4: partials are of steps, in global space, with a row for each workgroup, not ") << partials;
   return success();
+}
+
+void ParallelOp::build(OpBuilder &builder, OperationState &state, ArrayRef<int64_t> extents, ArrayRef<int64_t> tiles,
+                       int64_t workgroups) {
+  build(builder, state, extents, tiles, workgroups, /*steps=*/IntegerAttr(), /*partials=*/Value());
 }
 
 LogicalResult ParallelOp::verifyRegions() {

@@ -202,17 +202,31 @@ def Tile_ParallelOp : Tile_Op<"parallel", [NoTerminator, SingleBlock]> {
     The grid has one dim per entry of `extents`, cut into tiles of `tiles`
     elements. The body runs once per workgroup: what stands before its
     `tile.walk` serves all tiles of the workgroup.
+    With `steps`, a tile is the sum of so many steps of a contraction's terms, and
+    what is shared out are the steps of all tiles, one tile after another
+    (stream-K): a workgroup may begin or end within a tile. What it adds to a tile
+    that it does not begin is its row of `partials`, which who begins the tile adds
+    up behind a barrier of the grid.
     Constraints: (L1) extents and tiles are of one length and positive, tiles no
-    larger than extents; (L2) at least one workgroup, no more than tiles; (L3)
-    the body ends in its only `tile.walk`.
+    larger than extents; (L2) at least one workgroup, no more than tiles, or steps
+    of all tiles; (L3) the body ends in its only `tile.walk`; (L4) `partials` has a
+    row for each workgroup, and there are `steps`.
   }];
-  let arguments = (ins DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, I64Attr:$workgroups);
+  let arguments = (ins DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$tiles, I64Attr:$workgroups,
+    OptionalAttr<I64Attr>:$steps, Optional<Tile_SliceType>:$partials);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$extents `tiles` $tiles `workgroups` $workgroups attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $extents `tiles` $tiles `workgroups` $workgroups (`steps` $steps^)? (`partials` $partials^ `:` type($partials))?
+    attr-dict-with-keyword $body
+  }];
+  let builders = [OpBuilder<(ins "llvm::ArrayRef<int64_t>":$extents, "llvm::ArrayRef<int64_t>":$tiles,
+    "int64_t":$workgroups)>];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getNumTiles();
+    /// What workgroups share: tiles, or the steps of all of them.
+    int64_t getNumUnits() { return getNumTiles() * getSteps().value_or(1); }
     WalkOp getWalk();
   }];
 }

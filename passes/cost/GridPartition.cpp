@@ -20,6 +20,8 @@ bool tilewright::hasRoomAhead(const Target &target, const BlockWork &block, int6
 }
 
 namespace {
+constexpr double kClearly = 0.9; ///< of the time in whole tiles, for blocks to share them
+
 class Partitioner {
 public:
   Partitioner(ArrayRef<GridStage> stages, const Target &target, GridRules rules)
@@ -72,8 +74,30 @@ private:
       return kernel; // no GPU: nothing is predicted
     kernel.residentBlocks = residentBlocks(target.gpu, work.threads, work.sharedBytes, work.registers);
     int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
-    kernel.seconds = target.launchSeconds + secondsOf(stages[stage], target, blocks, blocks, 0);
+    double least = secondsOf(stages[stage], target, blocks, blocks, 0);
+    kernel.seconds = target.launchSeconds + least;
+    least *= kClearly;
+    for (int64_t resident = 1; resident <= kernel.residentBlocks; ++resident) {
+      int64_t sharing = coResidentBlocks(target, resident);
+      double seconds = sharedSecondsOf(stage, sharing, target);
+      if (seconds >= least)
+        continue;
+      least = seconds;
+      kernel.phases = {{{stage, sharing, /*sharesTiles=*/true}}};
+      kernel.blocks = sharing;
+      kernel.seconds = target.launchSeconds + seconds;
+    }
     return kernel;
+  }
+
+  /// Of a stage whose tiles so many blocks share, with their barrier. Infinite: they cannot, or have whole tiles
+  /// anyway.
+  double sharedSecondsOf(unsigned stage, int64_t blocks, const Target &device) const {
+    const GridStage &own = stages[stage];
+    int64_t tiles = own.work.blocks;
+    if (!rules.allowed || own.steps == 0 || !own.sharedSeconds || tiles % blocks == 0 || blocks > tiles * own.steps)
+      return std::numeric_limits<double>::infinity();
+    return target.gpu.gridBarrierSeconds + own.sharedSeconds(blocks, llvm::divideCeil(blocks, device.cores));
   }
 
   /// Of a stage with so many of the `all` blocks of a phase, `resident` on an SM at most (0: nothing else bounds them).
@@ -153,7 +177,7 @@ private:
       int64_t turns = turnsOf(phase, slots);
       for (GridShare &share : phase) {
         const GridStage &stage = stages[share.stage];
-        share.blocks = stage.work.blocks;
+        share = {share.stage, stage.work.blocks};
         if (wanted > slots && stage.walks && phase.size() == 1)
           share.blocks = std::max<int64_t>(1, static_cast<double>(share.blocks) * slots / wanted);
         else if (wanted > slots && stage.walks)
@@ -167,10 +191,12 @@ private:
     return "";
   }
 
-  /// The stages of a phase run side by side, and every phase waits for its slowest.
+  /// The stages of a phase run side by side, and every phase waits for its slowest. A stage that has its phase for
+  /// itself may have its tiles shared: by all blocks of the kernel, since all have to meet.
   void predict(GridKernel &kernel) const {
+    int64_t sharing = std::max(kernel.blocks, target.gpu.guaranteedSms);
     kernel.seconds = target.launchSeconds + (kernel.phases.size() - 1) * target.gpu.gridBarrierSeconds;
-    for (const std::vector<GridShare> &phase : kernel.phases) {
+    for (std::vector<GridShare> &phase : kernel.phases) {
       double slowest = 0, all = 0;
       int64_t wanted = 0, given = 0;
       for (const GridShare &share : phase)
@@ -181,7 +207,14 @@ private:
         all += stages[share.stage].seconds ? 0 : seconds; // the others know how many blocks they get
         wanted += stages[share.stage].work.blocks;
       }
-      kernel.seconds += wanted > coResidentBlocks(target, kernel.residentBlocks) ? std::max(all, slowest) : slowest;
+      double seconds = wanted > coResidentBlocks(target, kernel.residentBlocks) ? std::max(all, slowest) : slowest;
+      double shared = sharedSecondsOf(phase.front().stage, sharing, guaranteed);
+      if (phase.size() == 1 && shared < kClearly * seconds) {
+        phase.front() = {phase.front().stage, sharing, /*sharesTiles=*/true};
+        kernel.blocks = sharing;
+        seconds = shared;
+      }
+      kernel.seconds += seconds;
     }
   }
 
@@ -219,7 +252,9 @@ std::string GridPartition::verify(ArrayRef<GridStage> stages, const Target &targ
       }
       ++next;
     }
-    if (kernel.phases.size() > 1 && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
+    bool meets = kernel.phases.size() > 1 ||
+                 llvm::any_of(kernel.phases.front(), [](const GridShare &share) { return share.sharesTiles; });
+    if (meets && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
       return formatv("{0} blocks wait for each other, {1} are sure to be resident", kernel.blocks,
                      coResidentBlocks(target, kernel.residentBlocks));
   }
@@ -235,7 +270,8 @@ void GridPartition::print(ArrayRef<GridStage> stages, raw_ostream &os) const {
     for (auto [i, phase] : enumerate(kernel.phases)) {
       os << (i > 0 ? "  barrier\n" : "");
       for (const GridShare &share : phase)
-        os << "  " << stages[share.stage].name << " on " << share.blocks << "\n";
+        os << "  " << stages[share.stage].name << " on " << share.blocks
+           << (share.sharesTiles ? ", which share its tiles" : "") << "\n";
     }
   }
   for (const GridCut &cut : cuts)

@@ -26,12 +26,16 @@ struct GridStage {
   /// In which so many of its blocks, `together` of them and others on an SM, compute all its tiles; null: blockLatency
   /// of its work says it.
   std::function<double(double blocks, double together)> seconds = nullptr;
+  int64_t steps = 0; ///< of a tile, if blocks can share tiles (stream-K); 0: they cannot
+  /// As `seconds`, of blocks that share all tiles evenly; without the barrier at which they wait for each other.
+  std::function<double(double blocks, double together)> sharedSeconds = nullptr;
 };
 
 /// The blocks that a stage gets in a kernel.
 struct GridShare {
   unsigned stage;
   int64_t blocks;
+  bool sharesTiles = false; ///< they share the steps of all tiles, with a barrier of their own
 };
 
 struct GridKernel {

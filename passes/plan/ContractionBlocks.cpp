@@ -77,7 +77,46 @@ public:
     return block ? secondsOf(*block, blocks, together) : std::numeric_limits<double>::infinity();
   }
 
+  SharedTiles sharedWith(int64_t threads) {
+    std::optional<Candidate> block = chosen(threads);
+    if (!block || !isOneLoop())
+      return {};
+    const SumTiling &tiling = block->tilings.front();
+    return {stepsOf(products.front(), tiling), tiling.sums * tiling.sumThreads * tiling.sumBytes};
+  }
+
+  /// Each workgroup begins with the rest of a tile, leaves its sums, and ends with a part of one, to which it adds what
+  /// those behind it have left.
+  double sharedSecondsWith(int64_t threads, double blocks, double together) {
+    std::optional<Candidate> block = chosen(threads);
+    if (!block || !isOneLoop())
+      return std::numeric_limits<double>::infinity();
+    const SumTiling &tiling = block->tilings.front();
+    double tiles = static_cast<double>(block->work.blocks), steps = stepsOf(products.front(), tiling);
+    double own = std::ceil(tiles * steps / blocks), begun = std::ceil(own / steps) + 1;
+    Product share = products.front();
+    share.terms = own * static_cast<double>(tiling.step);
+    double row = static_cast<double>(tiling.sums * tiling.sumThreads * tiling.sumBytes);
+    double found = target.gpu.l2Cycles / target.gpu.clockHz;
+    double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth();
+    double exchange = (1 + std::ceil(steps / own)) * passed;
+    double seconds = begun * (kStartSeconds + found) + together * exchange +
+                     productSeconds(share, tiling, together, block->work.threads, /*ahead=*/false);
+    return std::max(seconds, streamSeconds(products.front(), tiles, blocks));
+  }
+
 private:
+  /// Whether a tile is one contraction in one loop of steps, of sums that nothing else in the block waits for.
+  bool isOneLoop() const {
+    const Product &product = products.front();
+    return products.size() == 1 && !handsOver && walked < 0 && !product.inOrder && timesOf(product) == 1 &&
+           product.terms == static_cast<double>(product.longest);
+  }
+
+  static int64_t stepsOf(const Product &product, const SumTiling &tiling) {
+    return llvm::divideCeil(product.longest, tiling.step);
+  }
+
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   /// Whether all contractions can be theirs: they read no buffers, whose lines lie otherwise.
@@ -268,14 +307,14 @@ private:
     return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
   }
 
-  /// In which DRAM gives the lane operands that blocks stream, each by as many SMs as there are blocks.
-  double streamSeconds(const Product &product, double blocks) const {
+  /// In which DRAM gives the lane operands that tiles stream, each by as many SMs as there are blocks.
+  double streamSeconds(const Product &product, double tiles, double blocks) const {
     if (!streams(product))
       return 0;
     double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
     double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
     double share = std::min(1.0, blocks / static_cast<double>(target.cores));
-    return blocks * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
+    return tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
            (target.levels.back().bandwidth * share);
   }
 
@@ -367,7 +406,7 @@ private:
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
       bool ahead = block.ahead && beginsAhead(product);
       seconds += productSeconds(product, tiling, together, block.work.threads, ahead);
-      stream += streamSeconds(product, tiles);
+      stream += streamSeconds(product, tiles, tiles);
     }
     if (handsOver)
       seconds += together * betweenSeconds();
@@ -488,4 +527,16 @@ double tilewright::contractionSeconds(const TensorGraph &graph, const Target &ta
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; })
       .secondsWith(threads, blocks, together);
+}
+
+SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads) {
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; }).sharedWith(threads);
+}
+
+double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+                                 double blocks, double together) {
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; })
+      .sharedSecondsWith(threads, blocks, together);
 }

@@ -29,6 +29,18 @@ std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Ta
 double contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
                           double blocks, double together);
 
+/// Tiles of a part that workgroups can share (stream-K).
+struct SharedTiles {
+  int64_t steps = 0;    ///< of a tile's terms; 0: a workgroup cannot compute a part of a tile
+  int64_t rowBytes = 0; ///< that a workgroup leaves of a tile which another one begins
+};
+SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads);
+
+/// The seconds in which so many workgroups, `together` of them on an SM, share all tiles evenly, without the barrier at
+/// which they wait for each other.
+double sharedSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads, double blocks,
+                     double together);
+
 } // namespace tilewright
 
 #endif

@@ -65,6 +65,7 @@ struct IndexSpace {
   int64_t lanes = 1;        ///< of a vector register, on processors
   bool rowsInLanes = false; ///< elements side by side in a register are not neighbours in memory
   int64_t workgroups = 1;
+  int64_t steps = 0;              ///< of a tile, where workgroups share tiles (see PartPlan)
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
   int64_t termUnits = 1;          ///< on a GPU: threads or warps that share the terms of a contraction's sums
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least

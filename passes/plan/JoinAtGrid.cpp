@@ -38,6 +38,8 @@ public:
         ;
     for (size_t kernel = 0; allowed && kernel < decisions.kernels.size(); ++kernel)
       keepTiles(kernel);
+    shareTilesOfLone();
+    countPartials();
   }
 
 private:
@@ -50,6 +52,37 @@ private:
       if (tryJoinThroughViews(kernel, reader))
         return true;
     return false;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles that blocks share
+  //===--------------------------------------------------------------------===//
+
+  /// In kernels that have been joined with nothing.
+  void shareTilesOfLone() {
+    for (SmallVector<unsigned> &parts : decisions.kernels) {
+      std::optional<std::vector<GridStage>> stages = parts.size() == 1 ? stagesOf(parts) : std::nullopt;
+      if (!stages)
+        continue;
+      GridPartition own = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/false});
+      if (own.kernels.front().phases.front().front().sharesTiles)
+        shareBlocks(parts, *stages, own.kernels.front());
+    }
+  }
+
+  /// What blocks leave to each other is written and read once.
+  void countPartials() {
+    for (std::optional<PlannedPart> &planned : decisions.parts) {
+      if (!planned || planned->space.steps == 0)
+        continue;
+      const IndexSpace &space = planned->space;
+      int64_t units = space.numTiles() * space.steps, left = 0;
+      for (int64_t block = 0; block < space.workgroups; ++block)
+        left += block * units / space.workgroups % space.steps != 0;
+      double bytes = static_cast<double>(left * sharedTiles(graph, target, space, space.threads).rowBytes);
+      planned->work.inputBytes += bytes;
+      planned->work.outputBytes += bytes;
+    }
   }
 
   //===--------------------------------------------------------------------===//
@@ -470,6 +503,10 @@ private:
     stage.seconds = [this, &space, threads](double blocks, double together) {
       return contractionSeconds(graph, target, space, threads, blocks, together);
     };
+    stage.steps = sharedTiles(graph, target, space, threads).steps;
+    stage.sharedSeconds = [this, &space, threads](double blocks, double together) {
+      return sharedSeconds(graph, target, space, threads, blocks, together);
+    };
     return true;
   }
 
@@ -490,10 +527,13 @@ private:
         const GridStage &stage = stages[share.stage];
         order.push_back(parts[share.stage]);
         own.space.workgroups = own.work.workgroups = share.blocks;
+        own.space.steps = share.sharesTiles ? stage.steps : 0;
         BlockWork work = own.space.blockWork;
         work.mostResident = joined.residentBlocks;
-        own.work.latencySeconds =
-            stage.seconds ? stage.seconds(share.blocks, together) : blockLatency(work, target).seconds;
+        own.work.latencySeconds = share.sharesTiles
+                                      ? target.gpu.gridBarrierSeconds + stage.sharedSeconds(share.blocks, together)
+                                  : stage.seconds ? stage.seconds(share.blocks, together)
+                                                  : blockLatency(work, target).seconds;
       }
     }
     for (unsigned own : parts)

@@ -49,12 +49,15 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &read
 std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
                                          bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {
-    if (phasesOf(plan, kernel).size() == 1)
+    bool shares = llvm::any_of(kernel.parts, [](const PartPlan &part) { return part.steps > 0; });
+    if (phasesOf(plan, kernel).size() == 1 && !shares)
       continue;
+    std::string meets = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
     if (!allowed)
-      return "kernel '" + kernel.name + "' has edges at scope grid, which is forbidden";
+      return meets + ", which " + (shares ? "takes a barrier of the grid: that " : "") + "is forbidden";
     if (target.gpu.guaranteedSms == 0)
-      return "kernel '" + kernel.name + "' has edges at scope grid, which target '" + target.name + "' does not have";
+      return meets + ", which target '" + target.name +
+             (shares ? "' cannot: it has no barrier of the grid" : "' does not have");
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
     for (const PartPlan &part : kernel.parts)
       threads = std::max(threads, part.threads);

@@ -37,6 +37,8 @@ static void printPart(const PartPlan &part, raw_ostream &os) {
      << " vector " << part.vector << " workgroups " << part.workgroups;
   if (part.threads > 0)
     os << " threads " << part.threads << " group " << part.group;
+  if (part.steps > 0)
+    os << " share tiles of " << part.steps << " steps";
   os << "\n";
   for (const OpPlan &op : part.ops) {
     os << "    op" << op.id << " " << op.op << " " << op.form;

@@ -80,6 +80,9 @@ struct PartPlan {
   /// On a GPU, of a block; and how many neighbours of them share a point of the grid dims (FusionStitching's schemes: 1
   /// is thread, up to 32 warp, more block composition), 0 where the grid cuts the vector dim.
   int64_t threads = 0, group = 0;
+  /// On a GPU, in which a tile's contraction adds up its terms, if workgroups share the steps of all tiles, and so
+  /// tiles (stream-K: Osama et al., "Stream-K", PPoPP 2023); 0: each tile is of one workgroup.
+  int64_t steps = 0;
   std::vector<TensorPlan> tensors;
   std::vector<LevelMovement> movement; ///< by cache, innermost first; empty where contractions form no chain
 };

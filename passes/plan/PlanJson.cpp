@@ -76,6 +76,7 @@ json::Value write(const PartPlan &part) {
                       {"workgroups", part.workgroups},
                       {"threads", part.threads},
                       {"group", part.group},
+                      {"steps", part.steps},
                       {"tensors", list(part.tensors, [](const TensorPlan &tensor) { return write(tensor); })},
                       {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
 }
@@ -279,6 +280,7 @@ static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
       .required("workgroups", out.workgroups)
       .optional("threads", out.threads)
       .optional("group", out.group)
+      .optional("steps", out.steps)
       .optional("tensors", out.tensors)
       .optional("movement", out.movement)
       .finish();

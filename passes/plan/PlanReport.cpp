@@ -177,6 +177,7 @@ private:
                                    {"workgroups", part.workgroups},
                                    {"threads", part.threads},
                                    {"group", part.group},
+                                   {"steps", part.steps},
                                    {"phase", llvm::find_if(phases, holds) - phases.begin()},
                                    {"kept_bytes", kept},
                                    {"order", orderOf(part)},

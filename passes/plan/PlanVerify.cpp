@@ -213,7 +213,7 @@ private:
     if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
       return "there is no such input";
     for (const IndexSpace *space : {&writer, &reader})
-      if (space->workgroups != space->numTiles())
+      if (space->workgroups != space->numTiles() || space->steps > 0)
         return "blocks have several tiles";
     return whyNotAlike(graph, writer, reader, {kept.writerInput, kept.readerInput});
   }
@@ -228,6 +228,7 @@ private:
     space.tiles = part.tiles;
     space.grid = part.grid;
     space.workgroups = part.workgroups;
+    space.steps = part.steps;
     space.inputs = partInputs(graph, choice);
     return space;
   }
@@ -289,8 +290,11 @@ private:
       if (grid.contains(dim))
         tiles *= llvm::divideCeil(extent, tile);
     }
-    if (part.workgroups < 1 || part.workgroups > tiles)
-      return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles";
+    if (part.steps < 0)
+      return "a tile has " + std::to_string(part.steps) + " steps";
+    if (part.workgroups < 1 || part.workgroups > tiles * std::max<int64_t>(1, part.steps))
+      return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles" +
+             (part.steps > 0 ? " of " + std::to_string(part.steps) + " steps" : "");
     if (part.threads < 0 || part.group < 0 || part.group > part.threads)
       return "groups of " + std::to_string(part.group) + " in a block of " + std::to_string(part.threads) + " threads";
     return "";

@@ -135,6 +135,7 @@ private:
     plan.workgroups = part.space.workgroups;
     plan.threads = part.space.threads;
     plan.group = part.space.group;
+    plan.steps = part.space.steps;
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);

@@ -116,6 +116,8 @@ public:
       subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
       subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
     }
+    if (part.steps > 0)
+      subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
     if (SmallVector<int64_t> keeps = keptInputs(); !keeps.empty())
       subprogram->setAttr(kKeepsAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())

@@ -19,7 +19,8 @@ void PartBuilder::build(OpBuilder &builder) {
     gridExtents.push_back(extents[dim]);
     gridTiles.push_back(tiles[dim]);
   }
-  auto parallel = ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups());
+  auto parallel = ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups(),
+                                     subprogram->getAttrOfType<IntegerAttr>(kStepsAttr), /*partials=*/Value());
   for (StringRef attr : {kThreadsAttr, kGroupAttr})
     if (Attribute value = subprogram->getAttr(attr))
       parallel->setAttr(attr, value);

@@ -375,6 +375,8 @@ public:
 
   double oneSeconds() {
     TensorGraph graph = TensorGraph::build(function.front());
+    if (multiplies(reduction)) // whose tiles blocks may share
+      return plannedSeconds(graph, target, options()).value_or(0);
     std::optional<PlannedPart> part = planPart(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
     return part ? part->predicted.seconds : 0;
   }
@@ -391,9 +393,7 @@ public:
     split.dims.assign(dims.begin(), dims.end());
     func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, split, views).results);
     whole.erase();
-    PlanOptions options;
-    options.gridSync = gridSync;
-    std::optional<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options);
+    std::optional<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options());
     trial.erase();
     return seconds;
   }
@@ -401,6 +401,12 @@ public:
   linalg::GenericOp reduction;
 
 private:
+  PlanOptions options() const {
+    PlanOptions options;
+    options.gridSync = gridSync;
+    return options;
+  }
+
   const Target &target;
   bool gridSync;
   OwningOpRef<ModuleOp> module;

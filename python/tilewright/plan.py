@@ -114,6 +114,8 @@ class PartPlan:
     """On a GPU: of a block."""
     group: int = 0
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
+    steps: int = 0
+    """Of a tile, where workgroups share the steps of all tiles (stream-K); 0: each tile is of one workgroup."""
     tensors: list[TensorPlan] = field(default_factory=list)
     movement: list[LevelMovement] = field(default_factory=list)
     """By cache, innermost first; empty where contractions form no chain."""

@@ -104,6 +104,8 @@ class PartReport:
     """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
     kept_bytes: int = 0
     """Of inputs, which a block read in an earlier phase and finds in its shared memory."""
+    steps: int = 0
+    """Of a tile, where workgroups share the steps of all tiles (stream-K); 0: each tile is of one workgroup."""
     order: tuple[int, ...] = ()
     """Of the dims, outermost loop first."""
     movement: tuple[MovementReport, ...] = ()
@@ -113,7 +115,10 @@ class PartReport:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
         behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
         kept = f", finds {self.kept_bytes} bytes a block kept" if self.kept_bytes else ""
-        return f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{behind}{kept}"
+        shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
+        return (
+            f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
+        )
 
 
 @dataclass(frozen=True)
@@ -272,6 +277,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p.get("group", 0),
                 p.get("phase", 0),
                 p.get("kept_bytes", 0),
+                p.get("steps", 0),
                 tuple(p.get("order", ())),
                 tuple(MovementReport(**level) for level in p.get("movement", ())),
             )

@@ -128,11 +128,11 @@ static void mapOffsets(OpBuilder &builder, ParallelOp part, Value tile, IRMappin
   }
 }
 
-/// The first of the workgroup's tiles of a part.
-static Value firstTile(OpBuilder &builder, ParallelOp part, Value workgroup) {
+/// The first of the workgroup's tiles of a part, or of its steps of all tiles.
+static Value firstUnit(OpBuilder &builder, ParallelOp part, Value workgroup) {
   Location loc = part.getLoc();
   auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
-  Value scaled = arith::MulIOp::create(builder, loc, workgroup, constant(part.getNumTiles()));
+  Value scaled = arith::MulIOp::create(builder, loc, workgroup, constant(part.getNumUnits()));
   return arith::DivUIOp::create(builder, loc, scaled, constant(part.getWorkgroups()));
 }
 
@@ -150,7 +150,7 @@ void ProgramConverter::convertEarly(OpBuilder &builder, ParallelOp part, Value w
     auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/false);
     body = OpBuilder::atBlockTerminator(branch.thenBlock());
   }
-  mapOffsets(body, part, firstTile(body, part, workgroup), values);
+  mapOffsets(body, part, firstUnit(body, part, workgroup), values);
   isConverted &= succeeded(emitEarly(body, part, values));
 }
 
@@ -167,10 +167,14 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
     convertOp(builder, op, values);
   int64_t tiles = part.getNumTiles(), workgroups = part.getWorkgroups();
   auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
-  Value low = constant(0), high = constant(tiles);
+  Value low = constant(0), high = constant(part.getNumUnits());
   if (workgroups > 1) {
-    low = firstTile(builder, part, workgroup);
-    high = firstTile(builder, part, arith::AddIOp::create(builder, loc, workgroup, constant(1)));
+    low = firstUnit(builder, part, workgroup);
+    high = firstUnit(builder, part, arith::AddIOp::create(builder, loc, workgroup, constant(1)));
+  }
+  if (part.getSteps()) {
+    isConverted &= succeeded(convertSteps(builder, part, workgroup, low, high, values));
+    return;
   }
   OpBuilder body = builder;
   Value tile = low;

@@ -41,6 +41,11 @@ protected:
                             const mlir::IRMapping &) {
     return false;
   }
+  /// The tiles of a part whose steps are shared out, of which the workgroup has those from `low` to `high`.
+  virtual llvm::LogicalResult convertSteps(mlir::OpBuilder &, tile::ParallelOp part, mlir::Value workgroup,
+                                           mlir::Value low, mlir::Value high, mlir::IRMapping) {
+    return part.emitError("workgroups of the target do not share tiles");
+  }
   /// Maps the offsets of a tile of the part; `first` is the workgroup's.
   void enterTile(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value first, mlir::Value tile,
                  mlir::IRMapping &values);

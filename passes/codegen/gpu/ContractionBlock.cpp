@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -144,6 +145,10 @@ struct StepOperands {
     rows.place(0, tiling.rowSlotBytes, tiling.stages);
     lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
     lanes.placeBarriers(tiling.slotBytes(), tiling.stages);
+    steps = contraction.share ? contraction.share->count : frame.constant(stepsOf(contraction.compute, plan));
+    if (contraction.share)
+      frame.offsets[plan.terms] =
+          frame.add(frame.offsets[plan.terms], frame.multiply(contraction.share->first, tiling.step));
     for (ContractionOperand *operand : {&rows, &lanes}) {
       if (isOfWarpgroup(plan.kernel))
         operand->cutIntoPanels();
@@ -162,6 +167,7 @@ struct StepOperands {
   ContractionFrame frame;
   ContractionOperand rows, lanes;
   LoadsAhead ahead;
+  Value steps; ///< how many the workgroup multiplies
 
 private:
   void copy(Value slot, Value step, bool ofRows, bool ofLanes) {
@@ -177,9 +183,10 @@ class BlockEmitter {
 public:
   BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
                const IRMapping &values, Value thread, int64_t threads)
-      : operands(builder, contraction, values, thread, threads), again(contraction.again), frame(operands.frame),
-        builder(builder), compute(contraction.compute), plan(contraction.plan), loc(compute.getLoc()),
-        sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows), lanes(operands.lanes) {
+      : operands(builder, contraction, values, thread, threads), again(contraction.again), tileShare(contraction.share),
+        frame(operands.frame), builder(builder), compute(contraction.compute), plan(contraction.plan),
+        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows),
+        lanes(operands.lanes) {
     if (next)
       this->next.emplace(builder, *next, values, thread, threads);
   }
@@ -197,7 +204,12 @@ public:
       epilogue.emplace(frame, *handover, plan.contraction.lane);
     forEach(plan.contraction.batch, [&] {
       Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
-      store(addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init))));
+      SmallVector<Value> sums =
+          addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init)));
+      if (tileShare)
+        completeTile(frame, *tileShare, sums, [&](ArrayRef<Value> whole) { store(whole); });
+      else
+        store(sums);
     });
   }
 
@@ -242,20 +254,19 @@ private:
   /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
   /// reads it.
   SmallVector<Value> reduceSteps(ValueRange sums) {
-    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead(), steps = stepsOf(compute, plan);
+    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead();
     beginBulkCopies();
     for (int64_t step = 0; step < ahead; ++step) {
-      if (step < steps)
-        copyFirst(frame.constant(step));
+      ifThere(frame.constant(step), [&] { copyFirst(frame.constant(step)); });
       if (operands.restIsAsync() || again)
         commit();
     }
-    SmallVector<Value> done = carry(frame.constant(0), frame.constant(steps), sums, [&](Value step, ValueRange now) {
+    SmallVector<Value> done = carry(frame.constant(0), operands.steps, sums, [&](Value step, ValueRange now) {
       wait(ahead - 1);
       if (isOfWarpgroup(plan.kernel))
         handToWarpgroup(frame.modulo(step, stages));
       NVVM::Barrier0Op::create(builder, loc);
-      copyBehind(frame.add(step, ahead), steps);
+      copyBehind(frame.add(step, ahead));
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
       rows.enter(first);
       lanes.enter(first);
@@ -301,6 +312,19 @@ private:
       NVVM::Barrier0Op::create(builder, loc);
   }
 
+  /// Where the contraction has the step, and known ahead if it can be.
+  void ifThere(Value step, llvm::function_ref<void()> body) {
+    Value condition = frame.isBelow(step, operands.steps);
+    if (matchPattern(condition, m_Zero()))
+      return;
+    if (matchPattern(condition, m_One()))
+      return body();
+    auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(isThere.thenBlock());
+    body();
+  }
+
   /// What of the first steps has not been copied ahead.
   void copyFirst(Value step) {
     operands.copyRest(step, step);
@@ -313,9 +337,9 @@ private:
   }
 
   /// Step `step` of this contraction, or if there are no more the next one's that takes its turn.
-  void copyBehind(Value step, int64_t steps) {
+  void copyBehind(Value step) {
     int64_t stages = plan.tiling.stages;
-    auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(steps)),
+    auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, operands.steps),
                                      /*withElseRegion=*/next.has_value());
     {
       OpBuilder::InsertionGuard guard(builder);
@@ -323,7 +347,7 @@ private:
       operands.copy(frame.modulo(step, stages), step);
       if (next) {
         builder.setInsertionPointToStart(isThere.elseBlock());
-        copyAhead(arith::SubIOp::create(builder, loc, step, frame.constant(steps)));
+        copyAhead(arith::SubIOp::create(builder, loc, step, operands.steps));
       }
     }
     commit();
@@ -461,6 +485,7 @@ private:
   StepOperands operands;
   std::optional<StepOperands> next; ///< whose first steps are copied ahead
   Value again;
+  const std::optional<StepShare> &tileShare;
   ContractionFrame &frame;
   OpBuilder &builder;
   ComputeOp compute;

@@ -6,6 +6,7 @@
 
 #include "passes/codegen/cpu/MatchContraction.h"
 #include "passes/codegen/gpu/ContractionOperand.h"
+#include "passes/codegen/gpu/SharedTile.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/target/Target.h"
 
@@ -39,6 +40,7 @@ struct PlacedContraction {
   ContractionPlan plan;
   mlir::Value scratch;    ///< the tiling's shared bytes
   mlir::Value again = {}; ///< whether nobody copied ahead for this tile; null: somebody did, if its attribute says so
+  std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
 };
 
 /// `thread` is the index of the thread in its block, an i32. While the last steps are multiplied, the first of `next`

@@ -85,7 +85,9 @@ private:
     std::optional<ContractionPlan> plan = planContraction(compute, threads, target, why);
     if (!plan)
       return std::nullopt;
-    return PlacedContraction{compute, *plan, scratchOf(builder, compute)};
+    PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
+    placed.share = share;
+    return placed;
   }
 
   LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
@@ -189,6 +191,53 @@ private:
     return success();
   }
 
+  /// Which steps of the tile are among those from `low` to `high`, and who has those behind them.
+  StepShare shareOf(OpBuilder &builder, ParallelOp part, Value tile, Value low, Value high) {
+    Location loc = part.getLoc();
+    auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+    Value steps = constant(*part.getSteps()), begin = arith::MulIOp::create(builder, loc, tile, steps);
+    Value end = arith::AddIOp::create(builder, loc, begin, steps);
+    Value from = arith::MaxUIOp::create(builder, loc, low, begin), to = arith::MinUIOp::create(builder, loc, high, end);
+    StepShare share;
+    share.first = arith::SubIOp::create(builder, loc, from, begin);
+    share.count = arith::SubIOp::create(builder, loc, to, from);
+    share.begins = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, from, begin);
+    // Workgroup w begins at step w * units / workgroups, rounded down.
+    Value scaled = arith::MulIOp::create(builder, loc, end, constant(part.getWorkgroups()));
+    share.endRow = arith::CeilDivUIOp::create(builder, loc, scaled, constant(part.getNumUnits()));
+    share.meet = [this, loc](OpBuilder &at) {
+      callGridBarrier(at, loc, program->getParentOfType<ModuleOp>(), program.getWorkgroups());
+    };
+    return share;
+  }
+
+  /// The tiles of which the workgroup has some of the steps, from `low` to `high` of all of them.
+  LogicalResult convertSteps(OpBuilder &builder, ParallelOp part, Value workgroup, Value low, Value high,
+                             IRMapping values) override {
+    if (!part.getPartials())
+      return part.emitError("shared tiles have no partial sums: run tile-place-partials before");
+    Location loc = part.getLoc();
+    Value steps = arith::ConstantIndexOp::create(builder, loc, *part.getSteps());
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value first = arith::DivUIOp::create(builder, loc, low, steps);
+    Value end = arith::CeilDivUIOp::create(builder, loc, high, steps);
+    auto loop = scf::ForOp::create(builder, loc, first, end, one);
+    OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
+    Value tile = loop.getInductionVar();
+    enterTile(body, part, first, tile, values);
+    share = shareOf(body, part, tile, low, high);
+    share->isLast =
+        arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, arith::AddIOp::create(body, loc, tile, one), end);
+    share->partials = values.lookup(part.getPartials());
+    share->own = workgroup;
+    share->nextRow = arith::AddIOp::create(body, loc, workgroup, one);
+    for (Operation &op : part.getWalk().getBody().front())
+      convertOp(body, op, values);
+    share.reset();
+    endTile(body, part);
+    return success();
+  }
+
   /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
   void endTile(OpBuilder &builder, ParallelOp part) override {
     Block &tile = part.getWalk().getBody().front();
@@ -202,7 +251,8 @@ private:
   MLIRContext *context;
   const Target &target;
   int64_t threads;
-  BlockShape shape; ///< of the current part
+  std::optional<StepShare> share; ///< of the current tile, if workgroups share it
+  BlockShape shape;               ///< of the current part
   Value thread;
   ScratchPlaces places;     ///< of the current part
   int64_t firstScratch = 0; ///< behind its buffers
@@ -317,20 +367,20 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
   /// All blocks of a kernel with a barrier of the grid are resident at once on the smallest device of the target: so
   /// many on each SM as launch bounds will force the registers to allow.
   static LogicalResult provePresence(ProgramOp program, func::FuncOp function, const Target &target) {
-    if (!hasGridSync(program))
+    if (!meetsAtGrid(program))
       return success();
     int64_t blocks = integer(function, kWorkgroupsAttr), threads = integer(function, kThreadsAttr),
             bytes = integer(function, kBlockBytesAttr);
     int64_t registers = registersOf(program, threads, target);
     int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
     int64_t most = coResidentBlocks(target, resident);
-    SyncOp sync = *gridSyncsOf(program).begin();
+    Operation *meeting = hasGridSync(program) ? (*gridSyncsOf(program).begin()).getOperation() : program;
     if (blocks > most)
-      return sync.emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                    << " threads, " << registers << " registers a thread and " << bytes
-                                    << " bytes of shared memory wait for each other; target '" << target.name
-                                    << "' is sure to have " << most
-                                    << " resident: plan fewer workgroups, or scope launch";
+      return meeting->emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
+                                        << " threads, " << registers << " registers a thread and " << bytes
+                                        << " bytes of shared memory wait for each other; target '" << target.name
+                                        << "' is sure to have " << most
+                                        << " resident: plan fewer workgroups, or scope launch";
     int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
     function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
     function->setAttr(kMeetsAttr, UnitAttr::get(function.getContext()));

@@ -78,8 +78,9 @@ static bool standsBehindBarrier(ComputeOp contraction) {
     return false;
   auto phases = phasesOf(contraction->getParentOfType<ProgramOp>());
   auto part = contraction->getParentOfType<ParallelOp>();
-  return llvm::any_of(llvm::drop_begin(phases),
-                      [&](ArrayRef<ParallelOp> phase) { return phase.size() == 1 && phase.front() == part; });
+  return !part.getSteps() && llvm::any_of(llvm::drop_begin(phases), [&](ArrayRef<ParallelOp> phase) {
+    return phase.size() == 1 && phase.front() == part;
+  });
 }
 
 ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {

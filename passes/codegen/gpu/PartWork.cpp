@@ -68,7 +68,7 @@ int64_t tilewright::boundBufferBytes(ParallelOp part) {
 }
 
 bool tilewright::staysResident(ProgramOp program, int64_t sharedBytes, const Target &target) {
-  if (!hasGridSync(program))
+  if (!meetsAtGrid(program))
     return true;
   int64_t threads = threadsOf(program), registers = 0;
   for (auto part : program.getBody().getOps<ParallelOp>())
@@ -111,7 +111,7 @@ static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
 BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
   BlockShape shape = blockShapeOf(part);
   BlockWork work;
-  work.blocks = part.getNumTiles();
+  work.blocks = part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles();
   work.threads = shape.threads;
   work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
   auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);

@@ -4,6 +4,23 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PlacePartials : Pass<"tile-place-partials", "::mlir::ModuleOp"> {
+  let summary = "Give tiles whose steps are shared out a buffer for what workgroups add to each other's";
+  let description = [{
+    Arrives: `tile.program`s with allocated buffers next to their launches, in
+    which a part may say in how many `steps` its tiles are. Leaves: there the steps
+    that the contraction takes as it is emitted, no more workgroups than are sure
+    to be resident, and `partials`: one more output of the program, and result of
+    its launches, which nobody reads. Where a tile is not one contraction in one
+    loop of steps, alone in its phase, its tiles stay whole, with a missed remark.
+    See test/codegen/place-partials.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">,
+                    Statistic<"numDeclined", "declined", "the same, whose tiles stay whole">];
+  let dependentDialects = ["::tilewright::tile::TileDialect"];
+}
+
 def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp"> {
   let summary = "Begin the copies for a contraction while the one before it is multiplied";
   let description = [{

@@ -39,7 +39,7 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     BlockWork without = blockOf(program, machine);
     setLoadsAhead(contraction, loads);
     BlockWork with = blockOf(program, machine);
-    int64_t sms = hasGridSync(program) ? machine.gpu.guaranteedSms : machine.cores;
+    int64_t sms = meetsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
     if (hasRoomAhead(machine, without, with.sharedBytes, sms)) {
       ++numPipelined;
       return;

@@ -16,7 +16,7 @@ Value tilewright::firstTermOf(ContractionFrame &frame, const SumTiling &tiling) 
   return frame.multiply(frame.divide(frame.thread, tiling.sumThreads), tiling.ownTerms());
 }
 
-static Value plus(OpBuilder &builder, Location loc, Value a, Value b) {
+Value tilewright::plus(OpBuilder &builder, Location loc, Value a, Value b) {
   if (isa<FloatType>(a.getType()))
     return arith::AddFOp::create(builder, loc, a, b);
   return arith::AddIOp::create(builder, loc, a, b);

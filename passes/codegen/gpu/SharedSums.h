@@ -9,6 +9,7 @@
 namespace tilewright {
 
 /// The whole sums, for the threads that store them: the first `sumThreads`. All threads have come past the last step.
+mlir::Value plus(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
 llvm::SmallVector<mlir::Value> addUp(ContractionFrame &frame, const SumTiling &tiling, mlir::ValueRange sums);
 
 } // namespace tilewright
