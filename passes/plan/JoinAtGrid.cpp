@@ -58,31 +58,39 @@ private:
   // Tiles that blocks share
   //===--------------------------------------------------------------------===//
 
-  /// In kernels that have been joined with nothing.
+  /// In kernels that have been joined with nothing: where that pays for what blocks leave to each other, too.
   void shareTilesOfLone() {
     for (SmallVector<unsigned> &parts : decisions.kernels) {
       std::optional<std::vector<GridStage>> stages = parts.size() == 1 ? stagesOf(parts) : std::nullopt;
       if (!stages)
         continue;
       GridPartition own = partitionAtGridSync(*stages, target, {allowed, /*byCost=*/false});
-      if (own.kernels.front().phases.front().front().sharesTiles)
-        shareBlocks(parts, *stages, own.kernels.front());
+      if (!own.kernels.front().phases.front().front().sharesTiles)
+        continue;
+      PlannedPart whole = part(parts.front());
+      shareBlocks(parts, *stages, own.kernels.front());
+      if (predictKernel(withPartials(part(parts.front())), target).seconds > kClearly * whole.predicted.seconds)
+        decisions.parts[parts.front()] = std::move(whole);
     }
   }
 
   /// What blocks leave to each other is written and read once.
+  PartWork withPartials(const PlannedPart &planned) const {
+    const IndexSpace &space = planned.space;
+    int64_t units = space.numTiles() * space.steps, left = 0;
+    for (int64_t block = 0; block < space.workgroups; ++block)
+      left += block * units / space.workgroups % space.steps != 0;
+    double bytes = static_cast<double>(left * sharedTiles(graph, target, space, space.threads).rowBytes);
+    PartWork work = planned.work;
+    work.inputBytes += bytes;
+    work.outputBytes += bytes;
+    return work;
+  }
+
   void countPartials() {
-    for (std::optional<PlannedPart> &planned : decisions.parts) {
-      if (!planned || planned->space.steps == 0)
-        continue;
-      const IndexSpace &space = planned->space;
-      int64_t units = space.numTiles() * space.steps, left = 0;
-      for (int64_t block = 0; block < space.workgroups; ++block)
-        left += block * units / space.workgroups % space.steps != 0;
-      double bytes = static_cast<double>(left * sharedTiles(graph, target, space, space.threads).rowBytes);
-      planned->work.inputBytes += bytes;
-      planned->work.outputBytes += bytes;
-    }
+    for (std::optional<PlannedPart> &planned : decisions.parts)
+      if (planned && planned->space.steps > 0)
+        planned->work = withPartials(*planned);
   }
 
   //===--------------------------------------------------------------------===//

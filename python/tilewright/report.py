@@ -116,9 +116,8 @@ class PartReport:
         behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
         kept = f", finds {self.kept_bytes} bytes a block kept" if self.kept_bytes else ""
         shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
-        return (
-            f"dims {_by(self.dims)}, tiles {_by(self.tiles)}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
-        )
+        space = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}"
+        return f"{space}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
 
 
 @dataclass(frozen=True)

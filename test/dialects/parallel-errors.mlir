@@ -43,3 +43,39 @@ tile.program @l3_walk outputs 0 {
     tile.sync <block>
   }
 }
+
+// -----
+
+tile.program @l2_steps outputs 0 {
+^bb0:
+  // expected-error @+1 {{L2: 9 workgroups for 4 tiles of 2 steps}}
+  tile.parallel [4] tiles [1] workgroups 9 steps 2 {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
+}
+
+// -----
+
+tile.program @l4_rows outputs 1 {
+^bb0(%sums: !tile.slice<4x32xf32, global>):
+  // expected-error @+1 {{L4: partials are of steps, in global space, with a row for each workgroup}}
+  tile.parallel [4] tiles [1] workgroups 5 steps 2 partials %sums : !tile.slice<4x32xf32, global> {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
+}
+
+// -----
+
+tile.program @l4_no_steps outputs 1 {
+^bb0(%sums: !tile.slice<4x32xf32, global>):
+  // expected-error @+1 {{L4: partials are of steps}}
+  tile.parallel [4] tiles [1] workgroups 4 partials %sums : !tile.slice<4x32xf32, global> {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
+}

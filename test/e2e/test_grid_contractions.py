@@ -72,6 +72,26 @@ def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
     assert np.abs(error).max() <= steps * np.abs(expected).mean()
 
 
+def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
+    """All of the kernel's do, since all have to meet; of the phases behind, those that have enough steps."""
+    model, x = (
+        layers_behind_attention(48, 256, 512, TensorProto.FLOAT16),
+        _input(48, 256, TensorProto.FLOAT16),
+    )
+    plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
+    assert plan is not None
+    (kernel,) = plan.kernels
+    for part in kernel.parts:
+        part.steps = 8 if any(op.micro_kernel for op in part.ops) else 0
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path, tuning=False)
+    ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
+    assert ran.kernels[0].grid_barriers > max(part.phase for part in program.kernels[0].parts)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, [x])
+    error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
+    assert np.abs(error).max() <= 2e-2 * np.abs(expected).mean()
+
+
 def test_forbidding_barriers_takes_more_kernels_and_more_time() -> None:
     model = layers_behind_attention(48, 256, 512, TensorProto.FLOAT16)
     joined = tilewright.compile(model, "cuda:h200", tuning=False)

@@ -41,7 +41,7 @@ TEST_F(SplitReductionTest, phases_of_contractions_are_predicted_with_the_barrier
   ReductionSplit barrier = decideSplit(product, h200, /*gridSync=*/true);
   ASSERT_FALSE(launches.dims.empty());
   ASSERT_FALSE(barrier.dims.empty());
-  EXPECT_EQ(launches.oneSeconds, barrier.oneSeconds);
+  EXPECT_LE(barrier.oneSeconds, launches.oneSeconds); // in one phase, blocks may share tiles
   EXPECT_LT(barrier.twoSeconds, launches.twoSeconds);
 }
 
