@@ -106,10 +106,11 @@ public:
   }
 
 private:
-  /// Whether a tile is one contraction in one loop of steps, of sums that nothing else in the block waits for.
+  /// Whether a tile is one contraction in one loop of steps, of sums that nothing else in the block waits for and that
+  /// may be added up in parts.
   bool isOneLoop() const {
     const Product &product = products.front();
-    return products.size() == 1 && !handsOver && walked < 0 && !product.inOrder && timesOf(product) == 1 &&
+    return products.size() == 1 && !handsOver && walked < 0 && !target.has(kStrictFeature) && timesOf(product) == 1 &&
            product.terms == static_cast<double>(product.longest);
   }
 

@@ -254,6 +254,8 @@ private:
   std::string checkPart(const PartPlan &part) const {
     if (std::string why = checkSpace(part); !why.empty())
       return why;
+    if (part.steps > 0 && plan.numerics == NumericsMode::strict)
+      return "workgroups that share tiles add up in another order than the graph, and numerics are strict";
     for (const TensorPlan &tensor : part.tensors)
       if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
         return "tensor " + tensor.tensor + " is streamed, so it must be global";

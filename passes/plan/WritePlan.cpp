@@ -159,7 +159,8 @@ private:
     plan.root = root != part.space.roots.end();
     std::optional<MicroKernel> kernel = plan.root ? kernelOf(part, *root) : std::nullopt;
     bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
-    plan.numerics = decideNumerics(expr, numerics, regrouped || (kernel && part.space.termUnits > 1));
+    plan.numerics =
+        decideNumerics(expr, numerics, regrouped || (kernel && (part.space.termUnits > 1 || part.space.steps > 0)));
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());

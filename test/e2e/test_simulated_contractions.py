@@ -228,6 +228,18 @@ def test_blocks_share_long_sums(
     assert float(said[1]) < float(said[2])
 
 
+def test_strict_numerics_leave_tiles_whole() -> None:
+    model = Product(left=(1, 8209), right=(8209, 768)).build()
+    assert "which share" in tilewright.compile(model, "cuda:h200").explain()
+    strict = tilewright.compile(model, "cuda:h200", numerics="strict")
+    assert "which share" not in strict.explain()
+    plan = strict.plan
+    assert plan is not None
+    plan.kernels[0].parts[0].steps = 65
+    with pytest.raises(tilewright.PlanError, match="numerics are strict"):
+        tilewright.compile(model, "cuda:h200", numerics="strict", plan=plan)
+
+
 def test_strict_numerics_leave_long_sums_whole() -> None:
     program = tilewright.compile(
         Product(left=(1, 16384), right=(16384, 24)).build(), "cuda:h200", numerics="strict"
