@@ -1,6 +1,7 @@
 #include "passes/analysis/RegisterHandover.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/MatchContraction.h"
 
 #include "mlir/IR/OpDefinition.h"
 
@@ -30,16 +31,16 @@ static bool isOnGpu(ComputeOp compute) {
   return part && part->hasAttr(kThreadsAttr);
 }
 
-/// What a thread can do with an element of its own: no places in the domain are asked for, nothing is guarded.
+/// What a thread can do with an element of its own: nothing is guarded.
 static bool isPointwise(ComputeOp compute) {
-  return compute.getAccs().empty() && llvm::all_of(compute.getBodyBlock(), [](Operation &op) {
-           if (auto load = dyn_cast<LoadOp>(op))
-             return !load.getGuard() && !load.getSlice().getType().getElementType().isInteger(1);
-           if (auto store = dyn_cast<StoreOp>(op))
-             return !store.getSlice().getType().getElementType().isInteger(1);
-           return isa<YieldOp>(op) || op.hasTrait<OpTrait::ConstantLike>() ||
-                  OpTrait::hasElementwiseMappableTraits(&op);
-         });
+  return llvm::all_of(compute.getBodyBlock(), [](Operation &op) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      return !load.getGuard() && !load.getSlice().getType().getElementType().isInteger(1);
+    if (auto store = dyn_cast<StoreOp>(op))
+      return !store.getSlice().getType().getElementType().isInteger(1);
+    return isa<YieldOp, IndexOp>(op) || op.hasTrait<OpTrait::ConstantLike>() ||
+           OpTrait::hasElementwiseMappableTraits(&op);
+  });
 }
 
 static Value offsetOf(ComputeOp compute, int64_t dim) {
@@ -52,14 +53,6 @@ static Value offsetOf(ComputeOp compute, int64_t dim) {
 static bool sameRange(ComputeOp a, int64_t i, ComputeOp b, int64_t j) {
   return a.getExtents()[i] == b.getExtents()[j] && a.getSizes()[i] == b.getSizes()[j] &&
          offsetOf(a, i) == offsetOf(b, j);
-}
-
-static bool touches(ComputeOp compute, Value slice) {
-  return llvm::is_contained(compute.getAccs(), slice) || llvm::any_of(compute.getBodyBlock(), [&](Operation &op) {
-           auto load = dyn_cast<LoadOp>(op);
-           auto store = dyn_cast<StoreOp>(op);
-           return (load && load.getSlice() == slice) || (store && store.getSlice() == slice);
-         });
 }
 
 static bool isSumOfContraction(Value slice) {
@@ -93,60 +86,97 @@ static bool followsAtOnce(ComputeOp contraction, ComputeOp reader) {
   return reader && next == reader;
 }
 
-/// The one nest that reads the buffer, if the contraction may as well be computed right before it: between the two are
-/// only nests that have nothing to do with either, such as one that keeps a bias for the tile.
-static ComputeOp readerOf(ComputeOp contraction, Value buffer) {
+/// The nests that read the buffer, if the contraction may as well be computed right before the first: between are only
+/// nests that have nothing to do with either, such as one that keeps a bias for the tile. Until the last one has read
+/// the sums, registers are theirs.
+static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   bool readsBuffer = llvm::any_of(contraction.getBodyBlock().getOps<LoadOp>(),
                                   [](LoadOp load) { return load.getSlice().getType().getSpace() != Space::global; });
   if (readsBuffer && !isOneMatrix(contraction))
     return {};
-  Operation *next = contraction->getNextNode();
-  for (; next && !(isa<ComputeOp>(next) && touches(cast<ComputeOp>(next), buffer)); next = next->getNextNode())
-    if (!isa<SyncOp, ComputeOp>(next))
-      return {};
-  auto reader = dyn_cast_or_null<ComputeOp>(next);
-  if (readsBuffer && !followsAtOnce(contraction, reader))
-    return {};
+  llvm::SmallDenseSet<Operation *> users;
   for (Operation *user : buffer.getUsers())
-    if (user != contraction.getOperation() && (!isa<LoadOp>(user) || user->getParentOp() != next))
+    if (user != contraction.getOperation())
+      users.insert(isa<LoadOp>(user) ? user->getParentOp() : user);
+  SmallVector<ComputeOp> readers;
+  for (Operation *next = contraction->getNextNode(); next && readers.size() < users.size();
+       next = next->getNextNode()) {
+    if (isa<SyncOp>(next))
+      continue;
+    auto nest = dyn_cast<ComputeOp>(next);
+    if (!nest || (nest.getMicroKernel() && !readers.empty()))
       return {};
+    if (users.contains(nest))
+      readers.push_back(nest);
+  }
+  if (readers.empty() || readers.size() < users.size() || (readsBuffer && !followsAtOnce(contraction, readers.front())))
+    return {};
   // Sums of two contractions: only one of them could be in registers.
-  bool takesOthers = reader && llvm::any_of(reader.getBodyBlock().getOps<LoadOp>(), [&](LoadOp load) {
-                       return load.getSlice() != buffer && isSumOfContraction(load.getSlice());
-                     });
-  return takesOthers ? ComputeOp() : reader;
+  for (ComputeOp reader : readers)
+    for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())
+      if (load.getSlice() != buffer && isSumOfContraction(load.getSlice()))
+        return {};
+  return readers;
 }
 
-std::optional<RegisterHandover> tilewright::registerHandover(ComputeOp contraction) {
-  if (!contraction.getMicroKernel() || contraction.getAccs().size() != 1 || !isOnGpu(contraction))
-    return std::nullopt;
-  auto buffer = contraction.getAccs()[0].getDefiningOp<AllocOp>();
-  ComputeOp reader = buffer ? readerOf(contraction, buffer.getSlice()) : ComputeOp();
-  if (!reader || !isPointwise(reader))
-    return std::nullopt;
-  RegisterHandover handover{reader, SmallVector<int64_t>(reader.getSizes().size(), -1)};
+/// The nest as a reader, if each of its points is one of the contraction's, and all of those are.
+static std::optional<SumReader> readerAlike(ComputeOp contraction, ComputeOp nest, Value buffer) {
+  SumReader reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
   SmallVector<bool> covered(contraction.getSizes().size(), false);
   AffineMap written = cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue();
-  for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>()) {
-    if (load.getSlice() != buffer.getSlice())
+  for (LoadOp load : nest.getBodyBlock().getOps<LoadOp>()) {
+    if (load.getSlice() != buffer)
       continue;
     for (auto [from, to] : llvm::zip(written.getResults(), load.getMap().getResults())) {
       if (isa<AffineConstantExpr>(from) && from == to)
         continue;
       std::optional<int64_t> dim = dimOfIndex(from), own = dimOfIndex(to);
-      if (!dim || !own || !sameRange(contraction, *dim, reader, *own) ||
-          (handover.dims[*own] >= 0 && handover.dims[*own] != *dim))
+      if (!dim || !own || !sameRange(contraction, *dim, nest, *own) ||
+          (reader.dims[*own] >= 0 && reader.dims[*own] != *dim))
         return std::nullopt;
-      handover.dims[*own] = *dim;
+      reader.dims[*own] = *dim;
       covered[*dim] = true;
     }
   }
   for (auto [dim, size] : llvm::enumerate(contraction.getSizes()))
     if (size > 1 && !contraction.isReduced(dim) && !covered[dim])
       return std::nullopt;
-  for (auto [own, size] : llvm::enumerate(reader.getSizes()))
-    if (handover.dims[own] < 0 && size > 1)
+  for (auto [own, size] : llvm::enumerate(nest.getSizes()))
+    if (reader.dims[own] < 0 && size > 1)
       return std::nullopt;
+  return reader;
+}
+
+/// Whether all that it accumulates it does along rows of the contraction's sums, each on its own.
+static bool reducesRows(ComputeOp contraction, const SumReader &reader) {
+  ComputeOp nest = reader.nest;
+  bool startsAnew = llvm::none_of(nest.getInits(), llvm::IsaPred<UnitAttr>);
+  return startsAnew && !nest.getRunning() && llvm::all_of(nest.getReductions(), [&](int64_t dim) {
+           return nest.getSizes()[dim] == 1 || reader.dims[dim] == static_cast<int64_t>(contraction.getVector());
+         });
+}
+
+/// Whether the sums are those of one tile of rows and lanes, so that a thread has them all at once.
+static bool isOneTile(ComputeOp contraction) {
+  std::optional<Contraction> roles = matchContraction(contraction);
+  return roles && llvm::all_of(roles->batch, [&](int64_t dim) { return contraction.getSizes()[dim] == 1; });
+}
+
+std::optional<RegisterHandover> tilewright::registerHandover(ComputeOp contraction) {
+  if (!contraction.getMicroKernel() || contraction.getAccs().size() != 1 || !isOnGpu(contraction))
+    return std::nullopt;
+  auto buffer = contraction.getAccs()[0].getDefiningOp<AllocOp>();
+  if (!buffer)
+    return std::nullopt;
+  RegisterHandover handover;
+  for (ComputeOp nest : readersOf(contraction, buffer.getSlice())) {
+    std::optional<SumReader> reader = readerAlike(contraction, nest, buffer.getSlice());
+    if (!reader || !isPointwise(nest) || !reducesRows(contraction, *reader))
+      return std::nullopt;
+    handover.readers.push_back(*reader);
+  }
+  if (handover.readers.empty() || (handover.keepsSums() && !isOneTile(contraction)))
+    return std::nullopt;
   return handover;
 }
 
@@ -166,4 +196,9 @@ ComputeOp tilewright::contractionHandedTo(ComputeOp reader) {
     if (ComputeOp contraction = contractionInto(load.getSlice()))
       return contraction;
   return {};
+}
+
+ComputeOp tilewright::contractionComputedWith(ComputeOp reader) {
+  ComputeOp contraction = contractionHandedTo(reader);
+  return contraction && registerHandover(contraction)->readers.front().nest == reader ? contraction : ComputeOp();
 }

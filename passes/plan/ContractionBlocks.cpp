@@ -59,6 +59,7 @@ public:
     if (why = collect(); !why.empty())
       return {};
     space.group = 0;
+    space.threads = std::max(space.threads, kThreads[0]); // until one is chosen: it is a GPU
     tryTiles();
     if (takeWarpgroups())
       tryTiles();

@@ -3,6 +3,8 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/plan/WalkedDim.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -29,26 +31,56 @@ static bool grows(const TensorGraph &graph, const IndexSpace &space, const PartR
                                      [&](int64_t reduced) { return root.dims[reduced] == walked; });
 }
 
+/// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
+static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
+                      const PartRoot &reader) {
+  const TensorExpr &expr = graph.exprs()[reader.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  bool alongLanes = roles && llvm::all_of(expr.reductions, [&](int64_t dim) {
+                      return expr.domain[dim] == 1 || reader.dims[dim] == contraction.dims[roles->lane];
+                    });
+  return expr.kind != ExprKind::contraction && alongLanes &&
+         llvm::all_of(reader.accesses, [&](const RootAccess &access) {
+           bool takesOthers = access.producer >= 0 && static_cast<unsigned>(access.producer) != contraction.expr &&
+                              contracts(graph, space.root(access.producer));
+           return !takesOthers && access.guard == IntegerSet() &&
+                  !getElementTypeOrSelf(access.tensor.getType()).isInteger(1);
+         });
+}
+
+/// Whether a thread has all sums of a tile at once: those of one matrix.
+static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  const TensorExpr &expr = graph.exprs()[contraction.expr];
+  for (auto [dim, place] : llvm::enumerate(contraction.dims)) {
+    int64_t own = dim;
+    bool isBatch = own != roles->row && own != roles->lane && !llvm::is_contained(expr.reductions, own);
+    if (isBatch && place >= 0 && space.tiles[place] > 1)
+      return false;
+  }
+  return true;
+}
+
 bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
   if (!contracts(graph, contraction))
     return false;
   Value sums = graph.exprs()[contraction.expr].op->getResult(0);
   SmallVector<unsigned> nests = space.readingNests(sums);
-  if (nests.size() != 1 || (readsResults(contraction) && nests.front() != contraction.nest + 1))
+  llvm::sort(nests);
+  if (nests.empty() || (readsResults(contraction) && nests.front() != contraction.nest + 1))
     return false;
-  for (const PartRoot &reader : space.roots) {
-    if (reader.nest != nests.front())
-      continue;
-    if (!graph.exprs()[reader.expr].oneReliesOnOne())
+  bool keeps = nests.size() > 1;
+  for (const PartRoot &root : space.roots) {
+    // Until the last nest has read the sums, registers are theirs.
+    if (contracts(graph, root) && nests.front() < root.nest && root.nest < nests.back())
       return false;
-    for (const RootAccess &access : reader.accesses) {
-      bool takesOthers = access.producer >= 0 && static_cast<unsigned>(access.producer) != contraction.expr &&
-                         contracts(graph, space.root(access.producer));
-      if (takesOthers || access.guard != IntegerSet())
-        return false;
-    }
+    if (!llvm::is_contained(nests, root.nest))
+      continue;
+    if (!takesSums(graph, space, contraction, root))
+      return false;
+    keeps |= !graph.exprs()[root.expr].oneReliesOnOne();
   }
-  return true;
+  return !keeps || isOneTile(graph, space, contraction);
 }
 
 /// The elements that a tile has along the innermost index.

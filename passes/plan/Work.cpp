@@ -1,6 +1,7 @@
 #include "passes/plan/Work.h"
 
 #include "passes/plan/Eligibility.h"
+#include "passes/plan/LiveBuffers.h"
 #include "passes/plan/WalkedDim.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -24,11 +25,14 @@ static double touchedBytes(Value tensor, double points) {
 /// nests read is kept by the first.
 static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   double bytes = 0;
-  for (const PartRoot &root : space.roots)
+  for (const PartRoot &root : space.roots) {
+    if (space.threads > 0 && isHandedOver(graph, space, root))
+      continue;
     for (Value result : graph.exprs()[root.expr].op->getResults())
       if (size_t readers = space.readingNests(result).size())
         bytes +=
             static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root)) * space.visitedShare(root);
+  }
   for (Value input : space.inputs)
     if (size_t readers = space.readingNests(input).size(); readers > 1)
       bytes += static_cast<double>(tensorBytes(input)) * readers;

@@ -3,7 +3,7 @@
 // have to be interleaved again by whoever reads them.
 #include "passes/codegen/cpu/LayOutTerms.h"
 
-#include "passes/codegen/cpu/MatchContraction.h"
+#include "passes/analysis/MatchContraction.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/target/LaneBytes.h"
 #include "passes/target/MicroKernel.h"

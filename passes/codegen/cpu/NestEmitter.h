@@ -13,6 +13,9 @@ namespace tilewright {
 /// On an exp whose argument is at most 89, or NaN.
 inline constexpr llvm::StringLiteral kSmallArgumentAttr = "tile.small_argument";
 
+/// What changes nothing when it is combined with an element.
+mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type type);
+
 /// What the emitter needs to know of the machine.
 struct VectorShape {
   int64_t bytes = 64; ///< of one vector register

@@ -1,5 +1,7 @@
 #include "passes/codegen/cpu/NestOps.h"
 
+#include "passes/codegen/cpu/Reciprocal.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,8 +18,7 @@ bool NestOps::isNumberOfLanes(arith::IndexCastOp op) {
 
 bool NestOps::dividesByUniform(Operation &op) {
   auto division = dyn_cast<arith::DivFOp>(op);
-  if (!division || !bitEnumContainsAll(division.getFastmath(), arith::FastMathFlags::arcp) ||
-      !nest.vectorised.lookup(&op) || !(op.getResult(0).getType().isF32() || op.getResult(0).getType().isF64()))
+  if (!division || !allowsReciprocal(division) || !nest.vectorised.lookup(&op))
     return false;
   auto known = nest.varies.find(op.getOperand(1));
   return known == nest.varies.end() || !known->second.test(vectorDim);
@@ -83,16 +84,7 @@ static std::pair<Value, Value> splitUniformFactor(Value value) {
 }
 
 Value NestOps::multiplyByReciprocal(Value dividend, Value divisor) {
-  Type type = divisor.getType();
-  int exponent = type.isF64() ? 900 : 100;
-  auto power = [&](int e) -> Value { return constant(builder.getFloatAttr(type, std::ldexp(1.0, e))); };
-  Value size = math::AbsFOp::create(builder, loc, divisor);
-  Value isSmall = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, size, power(-exponent));
-  Value isLarge = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, size, power(exponent));
-  Value scale = arith::SelectOp::create(builder, loc, isLarge, power(-exponent), power(0));
-  scale = arith::SelectOp::create(builder, loc, isSmall, power(exponent), scale);
-  Value scaled = arith::MulFOp::create(builder, loc, divisor, scale);
-  Value reciprocal = arith::DivFOp::create(builder, loc, power(0), scaled);
+  auto [scale, reciprocal] = reciprocalOf(builder, loc, divisor);
   if (auto [lanes, factor] = splitUniformFactor(dividend); factor) {
     Value both = arith::MulFOp::create(builder, loc, arith::MulFOp::create(builder, loc, factor, scale), reciprocal);
     return arith::MulFOp::create(builder, loc, lanes, toVector(both));

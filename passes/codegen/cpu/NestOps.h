@@ -25,8 +25,6 @@ private:
   bool isNumberOfLanes(mlir::arith::IndexCastOp op);
   /// Whether all lanes, and further iterations, divide by one number, and may multiply by its reciprocal.
   bool dividesByUniform(mlir::Operation &op);
-  /// x / d as (x * scale) * (1 / (d * scale)): wrong by one unit in the last place at most, in a tenth of the time. The
-  /// scale is a power of two that keeps the reciprocal clear of overflow and of denormal numbers.
   mlir::Value multiplyByReciprocal(mlir::Value dividend, mlir::Value divisor);
   /// The larger or smaller of the accumulator and the value; the accumulator if the value is NaN.
   mlir::Value emitOrdered(const Extremum &extremum, mlir::IRMapping &values);

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static TypedAttr neutralElement(vector::CombiningKind kind, Type type) {
+TypedAttr tilewright::neutralElement(vector::CombiningKind kind, Type type) {
   using Kind = vector::CombiningKind;
   if (auto floatType = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floatType.getFloatSemantics();

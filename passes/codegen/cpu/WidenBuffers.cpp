@@ -2,8 +2,8 @@
 // anew. In f32 it is converted once, by what writes it, which rounds as before.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/analysis/MatchContraction.h"
 #include "passes/analysis/RegisterHandover.h"
-#include "passes/codegen/cpu/MatchContraction.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/target/TargetOrError.h"
 

@@ -183,7 +183,7 @@ class BlockEmitter {
 public:
   BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
                const IRMapping &values, Value thread, int64_t threads)
-      : operands(builder, contraction, values, thread, threads), again(contraction.again), tileShare(contraction.share),
+      : contraction(contraction), operands(builder, contraction, values, thread, threads), again(contraction.again),
         frame(operands.frame), builder(builder), compute(contraction.compute), plan(contraction.plan),
         loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows),
         lanes(operands.lanes) {
@@ -191,7 +191,7 @@ public:
       this->next.emplace(builder, *next, values, thread, threads);
   }
 
-  void emit() {
+  std::optional<HeldSums> emit() {
     const SumTiling &tiling = plan.tiling;
     ShareInputs inputs{
         frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
@@ -200,17 +200,24 @@ public:
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
         outer.push_back(dim);
-    if (std::optional<RegisterHandover> handover = registerHandover(compute))
-      epilogue.emplace(frame, *handover, plan.contraction.lane);
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    std::optional<HeldSums> held;
+    if (handover && handover->keepsSums())
+      held = HeldSums{contraction, {}, *share};
+    else if (handover)
+      epilogue.emplace(frame, handover->readers.front(), plan.contraction.lane);
     forEach(plan.contraction.batch, [&] {
       Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
       SmallVector<Value> sums =
           addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init)));
-      if (tileShare)
-        completeTile(frame, *tileShare, sums, [&](ArrayRef<Value> whole) { store(whole); });
+      if (held)
+        held->sums = std::move(sums);
+      else if (contraction.share)
+        completeTile(frame, *contraction.share, sums, [&](ArrayRef<Value> whole) { store(whole); });
       else
         store(sums);
     });
+    return held;
   }
 
 private:
@@ -288,7 +295,7 @@ private:
     auto program = compute->getParentOfType<ProgramOp>();
     return program
         .walk([&](ComputeOp other) {
-          bool isOwn = other == compute || (handover && other == handover->reader);
+          bool isOwn = other == compute || (handover && handover->isReader(other));
           return isOwn ? WalkResult::advance() : WalkResult::interrupt();
         })
         .wasInterrupted();
@@ -470,8 +477,10 @@ private:
     Value value = elements.front();
     if (count > 1)
       value = vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
-    if (epilogue)
-      return epilogue->emit(value);
+    if (epilogue) {
+      epilogue->emit(value);
+      return;
+    }
     Value memory = frame.values.lookup(compute.getAccs()[0]);
     SmallVector<Value> index = frame.at(accumulatorMap());
     if (count == 1) {
@@ -482,10 +491,10 @@ private:
     store.setAlignment(count * elementBytes(stored));
   }
 
+  const PlacedContraction &contraction;
   StepOperands operands;
   std::optional<StepOperands> next; ///< whose first steps are copied ahead
   Value again;
-  const std::optional<StepShare> &tileShare;
   ContractionFrame &frame;
   OpBuilder &builder;
   ComputeOp compute;
@@ -504,10 +513,10 @@ std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
   return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
 }
 
-void tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
-                                 const PlacedContraction *next, const IRMapping &values, Value thread,
-                                 int64_t threads) {
-  BlockEmitter(builder, contraction, next, values, thread, threads).emit();
+std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
+                                                    const PlacedContraction *next, const IRMapping &values,
+                                                    Value thread, int64_t threads) {
+  return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
 }
 
 void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,

@@ -4,9 +4,10 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_CONTRACTIONBLOCK_H
 #define TILEWRIGHT_CODEGEN_GPU_CONTRACTIONBLOCK_H
 
-#include "passes/codegen/cpu/MatchContraction.h"
+#include "passes/analysis/MatchContraction.h"
 #include "passes/codegen/gpu/ContractionOperand.h"
 #include "passes/codegen/gpu/SharedTile.h"
+#include "passes/codegen/gpu/SumLayout.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/target/Target.h"
 
@@ -43,10 +44,19 @@ struct PlacedContraction {
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
 };
 
+/// The sums of a contraction's tile, as each thread has them.
+struct HeldSums {
+  PlacedContraction contraction;
+  llvm::SmallVector<mlir::Value> sums;
+  SumLayout layout;
+};
+
 /// `thread` is the index of the thread in its block, an i32. While the last steps are multiplied, the first of `next`
-/// are copied, of those operands that its attribute says (LoadsAhead).
-void emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
-                     const mlir::IRMapping &values, mlir::Value thread, int64_t threads);
+/// are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read the sums from
+/// registers more than once, or reduce them, they are given back (SumRows.h), otherwise stored.
+std::optional<HeldSums> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
+                                        const PlacedContraction *next, const mlir::IRMapping &values,
+                                        mlir::Value thread, int64_t threads);
 
 /// The copies that begin before a barrier of the grid.
 void emitFirstCopies(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,

@@ -12,6 +12,7 @@
 #include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
+#include "passes/codegen/gpu/SumRows.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
@@ -104,7 +105,9 @@ private:
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
-    emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+    std::optional<HeldSums> sums = emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+    if (sums)
+      held.insert_or_assign(compute, std::move(*sums));
     return success();
   }
 
@@ -123,12 +126,24 @@ private:
     return success();
   }
 
+  /// A nest that takes the contraction's sums in registers.
+  LogicalResult emitReader(OpBuilder &builder, ComputeOp contraction, ComputeOp nest, const IRMapping &values) {
+    RegisterHandover handover = *registerHandover(contraction);
+    if (nest == handover.readers.front().nest && failed(emitProduct(builder, contraction, values)))
+      return failure();
+    if (handover.keepsSums())
+      for (const SumReader &reader : handover.readers)
+        if (reader.nest == nest)
+          emitSumReader(builder, held.at(contraction), reader, values, thread, threads);
+    return success();
+  }
+
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
     // A contraction whose sums stay in registers is computed with the nest that takes them.
     if (registerHandover(compute))
       return success();
     if (ComputeOp contraction = contractionHandedTo(compute))
-      compute = contraction;
+      return emitReader(builder, contraction, compute, values);
     if (compute.getMicroKernel())
       return emitProduct(builder, compute, values);
     if (isTileCopy(compute) && clusterOf(compute) > 1) {
@@ -254,8 +269,9 @@ private:
   std::optional<StepShare> share; ///< of the current tile, if workgroups share it
   BlockShape shape;               ///< of the current part
   Value thread;
-  ScratchPlaces places;     ///< of the current part
-  int64_t firstScratch = 0; ///< behind its buffers
+  ScratchPlaces places;                       ///< of the current part
+  llvm::DenseMap<Operation *, HeldSums> held; ///< by contraction
+  int64_t firstScratch = 0;                   ///< behind its buffers
 };
 
 struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {

@@ -37,7 +37,7 @@ void tilewright::setLoadsAhead(ComputeOp contraction, LoadsAhead loads) {
 static SmallVector<ComputeOp> inOrder(Block &block) {
   SmallVector<ComputeOp> order;
   for (auto compute : block.getOps<ComputeOp>())
-    if (ComputeOp handed = contractionHandedTo(compute))
+    if (ComputeOp handed = contractionComputedWith(compute))
       order.push_back(handed);
     else if (compute.getMicroKernel() && !registerHandover(compute))
       order.push_back(compute);

@@ -49,7 +49,10 @@ ComputeOp lastContraction(ParallelOp part) {
       if (found)
         return nullptr;
       found = compute;
-      isOver = !registerHandover(compute);
+      std::optional<RegisterHandover> handover = registerHandover(compute);
+      if (handover && handover->keepsSums())
+        return nullptr;
+      isOver = !handover;
     } else if (contractionHandedTo(compute)) {
       isOver = true;
     } else if (writesGlobal(compute)) {

@@ -5,6 +5,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/PartWork.h"
+#include "passes/codegen/gpu/SumRows.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -26,7 +27,11 @@ struct Scratch {
 static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
   if (compute.getMicroKernel()) {
     std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
-    return plan ? plan->tiling.sharedBytes() : 0; // otherwise refused when code is generated
+    if (!plan)
+      return 0; // refused when code is generated
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    int64_t ofRows = handover && handover->keepsSums() ? rowScratchBytes(*handover, *plan, threads) : 0;
+    return std::max(plan->tiling.sharedBytes(), ofRows);
   }
   BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
   return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
@@ -64,10 +69,10 @@ ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const T
       continue;
     if (loadsAheadOf(compute).any())
       own.first = position.lookup(contractionBefore(compute)); // 0 where the loads begin before the part
-    // A contraction whose sums stay in registers is computed with the nest that takes them.
+    // A contraction whose sums stay in registers is computed with the nests that take them.
     if (compute.getMicroKernel())
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
-        own.last = position[handover->reader];
+        own.last = position[handover->readers.back().nest];
     own.offset = lowestPlace(own, placed, alignment);
     places.offsets[compute] = own.offset;
     places.bytes = std::max(places.bytes, own.offset + own.bytes);

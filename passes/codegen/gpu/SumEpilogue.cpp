@@ -10,29 +10,76 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-SumEpilogue::SumEpilogue(ContractionFrame &contraction, const RegisterHandover &handover, int64_t lane)
-    : contraction(contraction), frame(contraction.builder, handover.reader, contraction.values, contraction.thread,
+SumEpilogue::SumEpilogue(ContractionFrame &contraction, const SumReader &reader, int64_t lane)
+    : contraction(contraction), frame(contraction.builder, reader.nest, contraction.values, contraction.thread,
                                       contraction.threads, contraction.scratch),
-      handover(handover), lane(llvm::find(handover.dims, lane) - handover.dims.begin()) {}
+      reader(reader), lane(llvm::find(reader.dims, lane) - reader.dims.begin()) {}
 
-void SumEpilogue::emit(Value sums) {
-  auto vector = dyn_cast<VectorType>(sums.getType());
-  count = vector ? vector.getNumElements() : 1;
-  for (auto [own, dim] : llvm::enumerate(handover.dims))
+void SumEpilogue::enterPoint() {
+  for (auto [own, dim] : llvm::enumerate(reader.dims))
     if (dim >= 0)
       frame.indices[own] = contraction.indices[dim];
+}
+
+void SumEpilogue::enterRow() {
+  enterPoint();
+  ofRow.clear();
+  for (LoadOp load : reader.nest.getBodyBlock().getOps<LoadOp>())
+    if (!load.getMap().isFunctionOfDim(lane))
+      ofRow[load] = memref::LoadOp::create(frame.builder, frame.loc, frame.values.lookup(load.getSlice()),
+                                           frame.at(load.getMap()));
+  divisors.clear();
+  for (auto division : reader.nest.getBodyBlock().getOps<arith::DivFOp>())
+    if (Value divisor = ofRow.lookup(division.getRhs().getDefiningOp()); divisor && allowsReciprocal(division))
+      divisors[division] = reciprocalOf(frame.builder, frame.loc, divisor);
+}
+
+void SumEpilogue::storeAccumulator(unsigned i, Value value) {
+  enterPoint();
+  Value slice = reader.nest.getAccs()[i];
+  Type stored = cast<SliceType>(slice.getType()).getElementType();
+  if (stored != value.getType())
+    value = arith::TruncFOp::create(frame.builder, frame.loc, stored, value);
+  AffineMap map = cast<AffineMapAttr>(reader.nest.getAccMaps()[i]).getValue();
+  memref::StoreOp::create(frame.builder, frame.loc, value, frame.values.lookup(slice), frame.at(map));
+}
+
+SmallVector<Value> SumEpilogue::emit(Value sums, ValueRange accumulators) {
+  auto vector = dyn_cast<VectorType>(sums.getType());
+  count = vector ? vector.getNumElements() : 1;
+  enterPoint();
   IRMapping values = contraction.values;
+  values.map(reader.nest.getBodyBlock().getArguments(), accumulators);
   Value buffer = contraction.compute.getAccs()[0];
-  for (Operation &op : handover.reader.getBodyBlock().without_terminator()) {
+  for (Operation &op : reader.nest.getBodyBlock().without_terminator()) {
     if (auto loadOp = dyn_cast<LoadOp>(op))
       values.map(loadOp.getValue(), loadOp.getSlice() == buffer ? sums : load(loadOp));
     else if (auto storeOp = dyn_cast<StoreOp>(op))
       store(storeOp, values.lookupOrDefault(storeOp.getValue()));
+    else if (auto index = dyn_cast<IndexOp>(op))
+      values.map(index.getResult(), indexAt(index.getMap()));
     else if (op.hasTrait<OpTrait::ConstantLike>())
       frame.builder.clone(op, values);
     else
       emitElementwise(op, values);
   }
+  return llvm::map_to_vector(reader.nest.getBodyBlock().getTerminator()->getOperands(),
+                             [&](Value value) { return toShape(values.lookupOrDefault(value)); });
+}
+
+/// Of all neighbours.
+Value SumEpilogue::indexAt(AffineMap map) {
+  if (count == 1 || !map.isFunctionOfDim(lane))
+    return frame.at(map).front();
+  SmallVector<Value> places;
+  Value first = frame.indices[lane];
+  for (int64_t i = 0; i < count; ++i) {
+    frame.indices[lane] = frame.add(first, i);
+    places.push_back(frame.at(map).front());
+  }
+  frame.indices[lane] = first;
+  return vector::FromElementsOp::create(frame.builder, frame.loc, VectorType::get({count}, places[0].getType()),
+                                        places);
 }
 
 /// One value for all neighbours, or one for each.
@@ -43,6 +90,8 @@ Value SumEpilogue::toShape(Value value) {
 }
 
 Value SumEpilogue::load(LoadOp load) {
+  if (Value known = ofRow.lookup(load))
+    return known;
   OpBuilder &builder = frame.builder;
   Value memory = frame.values.lookup(load.getSlice());
   AffineMap map = load.getMap();
@@ -92,6 +141,13 @@ void SumEpilogue::store(StoreOp store, Value value) {
 /// A scalar op on neighbours: the same op with vector types.
 void SumEpilogue::emitElementwise(Operation &op, IRMapping &values) {
   OpBuilder &builder = frame.builder;
+  if (auto divisor = divisors.find(&op); divisor != divisors.end()) {
+    Value dividend = toShape(values.lookupOrDefault(op.getOperand(0)));
+    Value scaled = arith::MulFOp::create(builder, frame.loc, dividend, toShape(divisor->second.scale));
+    values.map(op.getResult(0),
+               arith::MulFOp::create(builder, frame.loc, scaled, toShape(divisor->second.reciprocal)).getResult());
+    return;
+  }
   OperationState state(frame.loc, op.getName());
   for (Value operand : op.getOperands())
     state.addOperands(toShape(values.lookupOrDefault(operand)));
@@ -99,5 +155,9 @@ void SumEpilogue::emitElementwise(Operation &op, IRMapping &values) {
     state.addTypes(count == 1 ? type : VectorType::get({count}, type));
   state.attributes = op.getDiscardableAttrDictionary();
   state.propertiesAttr = op.getPropertiesAsAttribute();
-  values.map(op.getResults(), builder.create(state)->getResults());
+  Operation *emitted = builder.create(state);
+  // LLVM would take estimates of reciprocals that are off by more than the last place.
+  if (auto division = dyn_cast<arith::DivFOp>(emitted))
+    division.setFastmath(arith::FastMathFlags::none);
+  values.map(op.getResults(), emitted->getResults());
 }

@@ -1,8 +1,9 @@
-// The elementwise nest after a contraction, on sums that are still in registers (thread scope).
+// The body of a nest behind a contraction, on sums that are still in registers (thread scope).
 #ifndef TILEWRIGHT_CODEGEN_GPU_SUMEPILOGUE_H
 #define TILEWRIGHT_CODEGEN_GPU_SUMEPILOGUE_H
 
 #include "passes/analysis/RegisterHandover.h"
+#include "passes/codegen/cpu/Reciprocal.h"
 #include "passes/codegen/gpu/ContractionFrame.h"
 
 namespace tilewright {
@@ -10,12 +11,19 @@ namespace tilewright {
 class SumEpilogue {
 public:
   /// `contraction` is where the sums are; `lane` its dim along which neighbouring sums of a thread lie.
-  SumEpilogue(ContractionFrame &contraction, const RegisterHandover &handover, int64_t lane);
+  SumEpilogue(ContractionFrame &contraction, const SumReader &reader, int64_t lane);
 
-  /// The nest's body at the contraction's current point, for one sum or a vector of neighbours.
-  void emit(mlir::Value sums);
+  /// At the contraction's current point, for one sum or a vector of neighbours; the nest's accumulators, as many values
+  /// each, before and behind it.
+  llvm::SmallVector<mlir::Value> emit(mlir::Value sums, mlir::ValueRange accumulators = {});
+  /// Loads once what does not change along the row of the contraction's current point; until the next row.
+  void enterRow();
+  /// The value of accumulator `i` of the row is this.
+  void storeAccumulator(unsigned i, mlir::Value value);
 
 private:
+  void enterPoint();
+  mlir::Value indexAt(mlir::AffineMap map);
   mlir::Value load(tile::LoadOp load);
   void store(tile::StoreOp store, mlir::Value value);
   mlir::Value toShape(mlir::Value value);
@@ -23,8 +31,10 @@ private:
 
   ContractionFrame &contraction;
   ContractionFrame frame; ///< of the reader
-  RegisterHandover handover;
-  int64_t lane; ///< of the reader
+  SumReader reader;
+  int64_t lane;                                                 ///< of the reader
+  llvm::DenseMap<mlir::Operation *, mlir::Value> ofRow;         ///< what loads give in all of it
+  llvm::DenseMap<mlir::Operation *, ScaledReciprocal> divisors; ///< of divisions by one of those
   int64_t count = 1;
 };
 

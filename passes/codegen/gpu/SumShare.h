@@ -4,28 +4,20 @@
 #define TILEWRIGHT_CODEGEN_GPU_SUMSHARE_H
 
 #include "passes/codegen/gpu/ContractionOperand.h"
+#include "passes/codegen/gpu/SumLayout.h"
 #include "passes/cost/SumTiling.h"
 
 #include <memory>
 
 namespace tilewright {
 
-/// Where a sum is in the tile, from the thread's first one.
-struct SumPlace {
-  int64_t row, lane;
-};
-
-class SumShare {
+class SumShare : public SumLayout {
 public:
   virtual ~SumShare() = default;
   /// The sums with the products of the slot's terms added. Nobody may use them before `finish`, but the next step.
   virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange sums, mlir::Value slot) = 0;
   /// The sums behind the last step.
   virtual llvm::SmallVector<mlir::Value> finish(mlir::ValueRange sums) { return sums; }
-
-  mlir::Value firstRow, firstLane;    ///< of the thread in the tile
-  llvm::SmallVector<SumPlace> places; ///< of its sums, in the order in which they are carried
-  int64_t run = 1;                    ///< so many sums after one another are neighbours along the lanes
 };
 
 struct ShareInputs {

@@ -39,6 +39,7 @@ public:
     firstRow = rows.first;
     firstLane = lanes.first;
     run = lanes.run();
+    rowBits = lanes.units - 1;
     for (int64_t row = 0; row < rows.own; ++row)
       for (int64_t lane = 0; lane < lanes.own; ++lane)
         places.push_back({rows.offset(row), lanes.offset(lane)});

@@ -32,6 +32,7 @@ public:
     firstRow = frame.add(warpRow, frame.divide(lane, 4));
     run = deals ? 4 : 2;
     firstLane = frame.add(warpLane, frame.multiply(frame.modulo(lane, 4), run));
+    rowBits = 3 | (tiling.laneUnits - 1) * kLanes;
     for (int64_t row = 0; row < tiling.ownRows; row += kRows)
       for (int64_t column = 0; column < tiling.ownLanes; column += run * kColumns / 2)
         for (int64_t half : {0, 1})

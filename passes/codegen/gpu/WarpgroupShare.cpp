@@ -27,6 +27,7 @@ public:
     groupLane = frame.multiply(frame.modulo(group, tiling.laneUnits), tiling.ownLanes);
     firstRow = frame.add(groupRow, frame.add(frame.multiply(warp, kWarpRows), frame.divide(lane, 4)));
     firstLane = frame.add(groupLane, frame.multiply(frame.modulo(lane, 4), run = 2));
+    rowBits = 3 | (tiling.laneUnits - 1) * threadsOfStep(kernel);
     for (int64_t row = 0; row < tiling.ownRows; row += kRows)
       for (int64_t column = 0; column < tiling.ownLanes; column += kColumns)
         for (int64_t half : {0, 1})

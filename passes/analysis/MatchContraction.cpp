@@ -1,4 +1,4 @@
-#include "passes/codegen/cpu/MatchContraction.h"
+#include "passes/analysis/MatchContraction.h"
 
 #include "passes/analysis/Contraction.h"
 

@@ -1,6 +1,6 @@
 // A loop nest that is a sum of products, with the roles of its dims, as register blocks compute it on any target.
-#ifndef TILEWRIGHT_CODEGEN_CPU_MATCHCONTRACTION_H
-#define TILEWRIGHT_CODEGEN_CPU_MATCHCONTRACTION_H
+#ifndef TILEWRIGHT_ANALYSIS_MATCHCONTRACTION_H
+#define TILEWRIGHT_ANALYSIS_MATCHCONTRACTION_H
 
 #include "dialects/tile/TileDialect.h"
 #include "passes/target/ProductTypes.h"

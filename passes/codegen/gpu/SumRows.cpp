@@ -1,0 +1,194 @@
+#include "passes/codegen/gpu/SumRows.h"
+
+#include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/codegen/gpu/BlockThreads.h"
+#include "passes/codegen/gpu/SumEpilogue.h"
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+class SumRows {
+public:
+  SumRows(OpBuilder &builder, const HeldSums &held, const SumReader &reader, const IRMapping &values, Value thread,
+          int64_t threads)
+      : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
+        loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
+        body(frame, reader, plan.contraction.lane), count(together()) {}
+
+  void emit() {
+    std::map<int64_t, SmallVector<size_t>> runs; // by row: where they begin
+    for (size_t first = 0; first < held.sums.size(); first += count)
+      runs[held.layout.places[first].row].push_back(first);
+    unsigned accumulators = nest.getAccs().size();
+    std::vector<SmallVector<Value>> ofThread(accumulators); // of each row
+    for (auto &[row, own] : runs) {
+      SmallVector<Value> values = emitRow(row, own);
+      for (unsigned i = 0; i < accumulators; ++i)
+        ofThread[i].push_back(alongRun(i, values[i]));
+    }
+    for (unsigned i = 0; i < accumulators; ++i)
+      store(i, combine(i, ofThread[i]), runs);
+  }
+
+private:
+  /// Neighbouring sums that are computed with at once: tiles have whole runs of them.
+  int64_t together() {
+    int64_t lane = plan.contraction.lane, most = held.layout.run;
+    while (compute.getSizes()[lane] % most != 0 || compute.getExtents()[lane] % most != 0)
+      most /= 2;
+    return most;
+  }
+
+  vector::CombiningKind kindOf(unsigned i) {
+    return *vector::symbolizeCombiningKind(cast<StringAttr>(nest.getKinds()[i]).getValue());
+  }
+
+  /// As many as are computed with at once, all the same.
+  Value filled(TypedAttr element) {
+    Value one = arith::ConstantOp::create(builder, loc, element);
+    return count == 1 ? one : vector::BroadcastOp::create(builder, loc, VectorType::get({count}, one.getType()), one);
+  }
+
+  SmallVector<Value> neutral() {
+    SmallVector<Value> values;
+    for (BlockArgument accumulator : nest.getBodyBlock().getArguments())
+      values.push_back(filled(neutralElement(kindOf(accumulator.getArgNumber()), accumulator.getType())));
+    return values;
+  }
+
+  using Body = llvm::function_ref<SmallVector<Value>()>;
+
+  /// The body's values, or others where the condition does not hold; null: it does everywhere.
+  SmallVector<Value> where(Value condition, ValueRange otherwise, Body body) {
+    if (!condition)
+      return body();
+    auto branch = scf::IfOp::create(builder, loc, otherwise.getTypes(), condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> values = body();
+    if (branch.thenBlock()->empty() || !branch.thenBlock()->back().hasTrait<OpTrait::IsTerminator>())
+      scf::YieldOp::create(builder, loc, values);
+    if (branch.elseBlock()->empty() || !branch.elseBlock()->back().hasTrait<OpTrait::IsTerminator>()) {
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, otherwise);
+    }
+    return SmallVector<Value>(branch.getResults());
+  }
+
+  /// Goes to the row; whether the thread has it, null: all have.
+  Value enter(int64_t row) {
+    Value place = frame.add(held.layout.firstRow, row), valid = hasSums();
+    if (plan.contraction.row < 0)
+      return plan.tiling.rows > 1 ? frame.both(valid, frame.isBelow(place, frame.constant(1))) : valid;
+    return frame.both(valid, enter(plan.contraction.row, place, plan.tiling.rows));
+  }
+
+  Value enter(int64_t dim, Value inTile, int64_t points) {
+    frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
+    return frame.isWhole(dim, points) ? Value() : frame.isBelow(frame.indices[dim], frame.ends[dim]);
+  }
+
+  /// Of threads with the same sums one has them; null: no two do.
+  Value hasSums() {
+    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
+    return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
+  }
+
+  SmallVector<Value> emitRow(int64_t row, ArrayRef<size_t> runs) {
+    SmallVector<Value> start = neutral();
+    return where(enter(row), start, [&] {
+      frame.indices[plan.contraction.lane] = frame.offsets[plan.contraction.lane];
+      body.enterRow();
+      SmallVector<Value> accumulated = start;
+      for (size_t first : runs) {
+        Value valid = enter(plan.contraction.lane, frame.add(held.layout.firstLane, held.layout.places[first].lane),
+                            plan.tiling.lanes);
+        accumulated = where(valid, accumulated, [&] { return body.emit(sumsFrom(first), accumulated); });
+      }
+      return accumulated;
+    });
+  }
+
+  Value sumsFrom(size_t first) {
+    Type stored = cast<SliceType>(compute.getAccs()[0].getType()).getElementType();
+    SmallVector<Value> elements = llvm::map_to_vector(ArrayRef(held.sums).slice(first, count), [&](Value sum) -> Value {
+      return stored == sum.getType() ? sum : arith::TruncFOp::create(builder, loc, stored, sum).getResult();
+    });
+    return count == 1 ? elements.front()
+                      : vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
+  }
+
+  Value alongRun(unsigned i, Value value) {
+    if (count == 1)
+      return value;
+    Value all;
+    for (int64_t element = 0; element < count; ++element) {
+      Value own = vector::ExtractOp::create(builder, loc, value, element);
+      all = all ? vector::makeArithReduction(builder, loc, kindOf(i), all, own) : own;
+    }
+    return all;
+  }
+
+  /// All rows of the thread at once, with the threads that have other sums of them.
+  Value combine(unsigned i, ArrayRef<Value> ofThread) {
+    auto type = VectorType::get({static_cast<int64_t>(ofThread.size())}, ofThread.front().getType());
+    NestMapping mapping;
+    mapping.threads = frame.threads;
+    mapping.reduced = held.layout.rowBits;
+    Value all = vector::FromElementsOp::create(builder, loc, type, ofThread);
+    all = BlockThreads(nest, mapping, thread, frame.scratch).combine(builder, i, kindOf(i), all);
+    Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(nest.getInits()[i]));
+    return vector::makeArithReduction(builder, loc, kindOf(i), all,
+                                      vector::BroadcastOp::create(builder, loc, type, init));
+  }
+
+  /// One of the threads that share a row.
+  void store(unsigned i, Value all, const std::map<int64_t, SmallVector<size_t>> &rows) {
+    Value shared = arith::AndIOp::create(builder, loc, thread,
+                                         arith::ConstantIntOp::create(builder, loc, held.layout.rowBits, 32));
+    Value leads = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, shared,
+                                        arith::ConstantIntOp::create(builder, loc, 0, 32));
+    int64_t place = 0;
+    for (int64_t row : llvm::make_first_range(rows)) {
+      where(frame.both(leads, enter(row)), {}, [&] {
+        body.storeAccumulator(i, vector::ExtractOp::create(builder, loc, all, place));
+        return SmallVector<Value>();
+      });
+      ++place;
+    }
+  }
+
+  const HeldSums &held;
+  const ContractionPlan &plan;
+  ComputeOp compute, nest;
+  OpBuilder &builder;
+  Location loc;
+  Value thread;
+  ContractionFrame frame;
+  SumEpilogue body;
+  int64_t count;
+};
+} // namespace
+
+int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads) {
+  int64_t widest = 0;
+  for (const SumReader &reader : handover.readers)
+    for (BlockArgument accumulator : ComputeOp(reader.nest).getBodyBlock().getArguments())
+      widest = std::max(widest, elementBytes(accumulator.getType()));
+  int64_t threadsOfRow = plan.kernel.unit == StepUnit::thread ? 1 : 4;
+  return threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
+}
+
+void tilewright::emitSumReader(OpBuilder &builder, const HeldSums &held, const SumReader &reader,
+                               const IRMapping &values, Value thread, int64_t threads) {
+  SumRows(builder, held, reader, values, thread, threads).emit();
+}

@@ -1,0 +1,21 @@
+// Nests behind a contraction that read its sums from registers more than once, or reduce their rows (a softmax, a
+// norm): each thread goes over the rows that it has sums of, and the threads that share a row combine what they
+// accumulated, by shuffles and through shared memory.
+#ifndef TILEWRIGHT_CODEGEN_GPU_SUMROWS_H
+#define TILEWRIGHT_CODEGEN_GPU_SUMROWS_H
+
+#include "passes/analysis/RegisterHandover.h"
+#include "passes/codegen/gpu/ContractionBlock.h"
+
+namespace tilewright {
+
+/// Bytes of the contraction's scratch that its readers need to combine rows.
+int64_t rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads);
+
+/// `thread` is the index of the thread in its block, an i32.
+void emitSumReader(mlir::OpBuilder &builder, const HeldSums &held, const SumReader &reader,
+                   const mlir::IRMapping &values, mlir::Value thread, int64_t threads);
+
+} // namespace tilewright
+
+#endif

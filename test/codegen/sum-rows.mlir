@@ -1,0 +1,112 @@
+// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_80 --canonicalize --cse --split-input-file | FileCheck %s
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#acc = affine_map<(m, n, k)[s0, s1, s2] -> (m - s0, n - s1)>
+#local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
+#row = affine_map<(m, n)[s0, s1] -> (m - s0)>
+#id = affine_map<(m, n)[s0, s1] -> (m, n)>
+
+// A softmax without its quotient: two nests read the sums, and both reduce them. Each thread keeps its 2 x 4 sums, and
+// combines each row with the three lanes that share it, then with the warp beside. The sums have no buffer, and what is
+// subtracted from them is read once a row.
+// CHECK-LABEL: func.func @softmax
+// CHECK: nvvm.mma.sync
+// CHECK-NOT: memref<16x64xf32, 3>
+// CHECK: arith.maximumf {{.*}} : vector<2xf32>
+// CHECK-COUNT-4: nvvm.shfl.sync {{.*}}f32
+// CHECK: vector.store {{.*}} : memref<128x2xf32, 3>, vector<2xf32>
+// CHECK: nvvm.barrier
+// CHECK-COUNT-4: vector.load {{.*}} : memref<128x2xf32, 3>, vector<2xf32>
+// CHECK: nvvm.barrier
+// CHECK: scf.if
+// CHECK: memref.store {{.*}} : memref<16xf32, 3>
+// CHECK: nvvm.barrier
+// CHECK: memref.load {{.*}} : memref<16xf32, 3>
+// CHECK-COUNT-2: math.exp {{.*}} : vector<2xf32>
+// CHECK: memref.load {{.*}} : memref<16xf32, 3>
+// CHECK-COUNT-2: math.exp {{.*}} : vector<2xf32>
+// CHECK-COUNT-4: nvvm.shfl.sync {{.*}}f32
+// CHECK-NOT: memref<16x64xf32, 3>
+tile.program @softmax outputs 2 {
+^bb0(%a: !tile.slice<64x64xf16, global>, %b: !tile.slice<64x64xf16, global>, %y: !tile.slice<64x64xf32, global>,
+     %z: !tile.slice<64xf32, global>):
+  tile.parallel [64] tiles [16] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    %t = tile.alloc : !tile.slice<16x64xf32, block>
+    %m = tile.alloc : !tile.slice<16xf32, block>
+    tile.compute [64, 64, 64] sizes [16, 64, 64] offsets [0] (%i) vector 1 reduce [2]
+        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<64x64xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<64x64xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [64, 64] sizes [16, 64] offsets [0] (%i) vector 1 reduce [1]
+        into (%m : !tile.slice<16xf32, block>) at [#row] inits [0xFF800000 : f32] kinds ["maximumf"] {
+    ^bb0(%s: f32):
+      %v = tile.load %t at #local : !tile.slice<16x64xf32, block> -> f32
+      %n = arith.maximumf %v, %s : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [64, 64] sizes [16, 64] offsets [0] (%i) vector 1 reduce [1]
+        into (%z : !tile.slice<64xf32, global>) at [affine_map<(m, n)[s0, s1] -> (m)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%s: f32):
+      %v = tile.load %t at #local : !tile.slice<16x64xf32, block> -> f32
+      %w = tile.load %m at #row : !tile.slice<16xf32, block> -> f32
+      %d = arith.subf %v, %w : f32
+      %e = math.exp %d : f32
+      tile.store %e, %y at #id : f32, !tile.slice<64x64xf32, global>
+      %n = arith.addf %e, %s : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#acc = affine_map<(m, n, k)[s0, s1, s2] -> (m - s0, n - s1)>
+#local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
+#column = affine_map<(m, n)[s0, s1] -> (n - s1)>
+
+// Columns are not reduced so: their sums are in other rows, so all go through memory.
+// CHECK-LABEL: func.func @columns
+// CHECK: vector.store {{.*}} : memref<16x64xf32, 3>, vector<2xf32>
+tile.program @columns outputs 1 {
+^bb0(%a: !tile.slice<16x64xf16, global>, %b: !tile.slice<64x64xf16, global>, %z: !tile.slice<64xf32, global>):
+  tile.parallel [64] tiles [64] workgroups 1 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%j: index):
+    %t = tile.alloc : !tile.slice<16x64xf32, block>
+    tile.compute [16, 64, 64] sizes [16, 64, 64] offsets [1] (%j) vector 1 reduce [2]
+        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<16x64xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<64x64xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [16, 64] sizes [16, 64] offsets [1] (%j) vector 1 reduce [0]
+        into (%z : !tile.slice<64xf32, global>) at [affine_map<(m, n)[s0, s1] -> (n)>] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%s: f32):
+      %v = tile.load %t at #local : !tile.slice<16x64xf32, block> -> f32
+      %n = arith.addf %v, %s : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

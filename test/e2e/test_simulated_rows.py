@@ -1,0 +1,95 @@
+"""Softmax and norm on rows of sums that are still in registers of a GPU's threads, on the simulated device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from onnx import TensorProto
+from test_simulated_chains import check
+
+from benchmarks.workloads.builder import GraphBuilder
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+_TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+# Of the mean: half a step of the type at the largest probability, which is some 30 times that.
+_STEPS = {"f32": 2e-5, "f16": 2e-2, "bf16": 1.6e-1}
+
+
+def _rows(function: str, size: tuple[int, int, int], dtype: str) -> onnx.ModelProto:
+    """A product of `size`, rows by columns by terms, and a function of its rows."""
+    rows, columns, terms = size
+    element = _TYPES[dtype]
+    g = GraphBuilder("rows")
+    y = g.op("MatMul", g.input("x", (rows, terms), element), g.input("w", (terms, columns), element))
+    if function == "norm":
+        gain, bias = g.input("gain", (columns,), element), g.input("bias", (columns,), element)
+        y = g.op("LayerNormalization", y, gain, bias, axis=-1, epsilon=1e-5)
+    elif function == "sum and maximum":
+        y = g.op(
+            "Sub", g.op("ReduceMax", y, keepdims=1, axes=[1]), g.op("ReduceMean", y, keepdims=1, axes=[1])
+        )
+        columns = 1
+    else:
+        y = g.op(function, y, axis=-1)
+    g.output(y, (rows, columns), element)
+    return g.build()
+
+
+def _inputs(program: tilewright.Program) -> list[np.ndarray]:
+    rng = np.random.default_rng(11)
+    return [
+        (rng.standard_normal(spec.shape) / (1 if i == 0 else 4)).astype(spec.dtype)
+        for i, spec in enumerate(program.signature.inputs)
+    ]
+
+
+def _program(folder: Path) -> str:
+    """The tile program with places of buffers in shared memory (`tile.alloc at 0 : `)."""
+    (dump,) = folder.glob("passes/**/*_tile-allocate-buffers.mlir")
+    return dump.read_text()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        ("Softmax", (64, 64, 32)),
+        ("LogSoftmax", (37, 53, 21)),
+        ("norm", (33, 128, 48)),
+        ("norm", (100, 30, 64)),
+        ("sum and maximum", (50, 96, 40)),
+    ],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_rows_are_reduced_in_registers(
+    function: str, size: tuple[int, int, int], dtype: str, tmp_path: Path
+) -> None:
+    model = _rows(function, size, dtype)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    check(model, program, _inputs(program), tmp_path, steps=_STEPS[dtype])
+    assert "tile.alloc : " in _program(tmp_path), "sums have no place in shared memory"
+
+
+def test_warpgroups_reduce_rows(tmp_path: Path) -> None:
+    model = _rows("Softmax", (100, 10, 64), "f16")
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    (kernel,) = program.kernels
+    assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["wgmma-64x8"]
+    check(model, program, _inputs(program), tmp_path, steps=_STEPS["f16"])
+
+
+def test_what_is_not_a_number_stays_in_its_row(tmp_path: Path) -> None:
+    model = _rows("Softmax", (32, 64, 32), "f32")
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    x, w = _inputs(program)
+    x[3, 5], x[20, 0] = np.nan, np.inf
+    ran = tilewright.simulated.simulate_program(program, tmp_path, [x, w])
+    assert ran.outputs is not None
+    bad = np.isnan(ran.outputs[0]).all(axis=1)
+    assert list(np.flatnonzero(bad)) == [3, 20]
+    assert not np.isnan(np.delete(ran.outputs[0], [3, 20], axis=0)).any()
