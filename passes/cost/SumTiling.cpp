@@ -41,10 +41,12 @@ static int64_t factorRegisters(const SumTiling &tiling) {
   return 2 * bytes / kRegisterBytes;
 }
 
+int64_t SumTiling::sumRegisters() const { return sums * sumBytes / kRegisterBytes; }
+
 /// With so many nothing has to be spilled; an assembler that may take more does so. Where the sums leave no room for
 /// another block, there is as much again.
 int64_t SumTiling::registers() const {
-  int64_t held = sums * sumBytes / kRegisterBytes;
+  int64_t held = sumRegisters();
   return held + std::max(kOtherRegisters, sums > kThreadSums ? held : 0) + factorRegisters(*this);
 }
 

@@ -44,7 +44,9 @@ struct SumTiling {
   int64_t sharedBytes() const {
     return std::max(slotBytes() + barrierBytes(), (termUnits - 1) * sumThreads * sums * sumBytes);
   }
-  /// Of a thread, roughly.
+  /// Of a thread, for its sums.
+  int64_t sumRegisters() const;
+  /// Of a thread, roughly, in all.
   int64_t registers() const;
   void print(llvm::raw_ostream &os) const;
 };

@@ -12,7 +12,8 @@ using namespace tilewright::tile;
 
 /// Whether points of the nest are dealt to threads as mapNest says. What takes the sums of a contraction runs with it.
 static bool isDealt(ComputeOp compute) {
-  return !compute.getMicroKernel() && !compute.getRunning() && !contractionHandedTo(compute) && !isTileCopy(compute);
+  return !compute.getMicroKernel() && !compute.getRunning() && !contractionHandedTo(compute) && !grownBeside(compute) &&
+         !isTileCopy(compute);
 }
 
 SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape) {

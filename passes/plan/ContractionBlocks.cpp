@@ -4,6 +4,7 @@
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/LiveBuffers.h"
 #include "passes/plan/TileGrowth.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
@@ -370,7 +371,7 @@ private:
     Candidate block;
     block.work.blocks = space.numTiles();
     block.work.threads = threads;
-    int64_t scratch = 0, scratchAhead = 0, before = 0;
+    int64_t scratch = 0, scratchAhead = 0, before = 0, grown = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
@@ -387,8 +388,11 @@ private:
       scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));
       before = llvm::alignTo(tiling->sharedBytes(), alignment());
       block.work.registers = std::max(block.work.registers, tiling->registers());
+      if (growsInRegisters(graph, space, *product.root))
+        grown += tiling->sumRegisters();
       block.tilings.push_back(*tiling);
     }
+    block.work.registers += grown;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     block.work.sharedBytes = buffers + scratch;

@@ -83,6 +83,16 @@ bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space,
   return !keeps || isOneTile(graph, space, contraction);
 }
 
+bool tilewright::growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  if (!contracts(graph, contraction) || !grows(graph, space, contraction) || !isOneTile(graph, space, contraction))
+    return false;
+  SmallVector<unsigned> nests = space.readingNests(graph.exprs()[contraction.expr].op->getResult(0));
+  return llvm::all_of(space.roots, [&](const PartRoot &root) {
+    return !llvm::is_contained(nests, root.nest) ||
+           (graph.exprs()[root.expr].oneReliesOnOne() && takesSums(graph, space, contraction, root));
+  });
+}
+
 /// The elements that a tile has along the innermost index.
 static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap map) {
   int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
@@ -100,7 +110,8 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
     for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
       SmallVector<unsigned> readers = space.readingNests(result);
       bool grown = grows(graph, space, root);
-      if ((readers.empty() && !grown) || (!grown && isHandedOver(graph, space, root)))
+      if ((readers.empty() && !grown) || (!grown && isHandedOver(graph, space, root)) ||
+          (!readers.empty() && growsInRegisters(graph, space, root)))
         continue;
       int64_t elements = 1;
       for (AffineExpr index : map.getResults())

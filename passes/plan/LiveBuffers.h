@@ -11,6 +11,9 @@ namespace tilewright {
 /// have no buffer.
 bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
 
+/// Whether a contraction's sums grow in registers from block to block of the walked dim (GrownSums).
+bool growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
+
 /// The most bytes of results that are live in one nest.
 int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space);
 

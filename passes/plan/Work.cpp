@@ -26,7 +26,7 @@ static double touchedBytes(Value tensor, double points) {
 static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
   double bytes = 0;
   for (const PartRoot &root : space.roots) {
-    if (space.threads > 0 && isHandedOver(graph, space, root))
+    if (space.threads > 0 && (isHandedOver(graph, space, root) || growsInRegisters(graph, space, root)))
       continue;
     for (Value result : graph.exprs()[root.expr].op->getResults())
       if (size_t readers = space.readingNests(result).size())
@@ -211,7 +211,7 @@ static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork 
   int64_t dim = walkedDim(space.extents, space.tiles, space.grid);
   double blocks = space.blocksPerTile() * space.countedShare();
   for (const PartRoot &root : space.roots)
-    if (space.blocksPerTile() > 1 &&
+    if (space.blocksPerTile() > 1 && !(space.threads > 0 && growsInRegisters(graph, space, root)) &&
         llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
       Value result = graph.exprs()[root.expr].op->getResult(0);
       work.blockBytes += 4.0 * tensorBytes(result) * blocks;

@@ -110,3 +110,74 @@ tile.program @columns outputs 1 {
   }
   }
 }
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#acc = affine_map<(m, n, k)[s0, s1, s2] -> (m - s0, n - s1)>
+#local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
+#row = affine_map<(m, n)[s0, s1] -> (m - s0)>
+#id = affine_map<(m, n)[s0, s1] -> (m, n)>
+
+// What grows from block to block is carried by the loop: 2 x 4 sums of a thread, which neither start in memory nor are
+// read from there behind the loop.
+// CHECK-LABEL: func.func @grows
+// CHECK-NOT: memref<16x64xf32, 3>
+// CHECK: %[[sums:.*]]:8 = scf.for {{.*}} iter_args({{.*}}) -> (f32, f32, f32, f32, f32, f32, f32, f32)
+// CHECK:   nvvm.mma.sync
+// CHECK:   %[[half:.*]] = vector.from_elements {{.*}} : vector<2xf32>
+// CHECK:   arith.addf {{.*}} : vector<2xf32>
+// CHECK:   scf.yield {{.*}} : f32, f32, f32, f32, f32, f32, f32, f32
+// CHECK: vector.from_elements %[[sums]]#0, %[[sums]]#1 : vector<2xf32>
+// CHECK: vector.store {{.*}} : memref<64x64xf32, 1>, vector<2xf32>
+// CHECK-NOT: memref<16x64xf32, 3>
+tile.program @grows outputs 1 {
+^bb0(%a: !tile.slice<64x256xf16, global>, %b: !tile.slice<256x64xf16, global>, %f: !tile.slice<64xf32, global>,
+     %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64] tiles [16] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    %o = tile.alloc : !tile.slice<16x64xf32, block>
+    %t = tile.alloc : !tile.slice<16x64xf32, block>
+    tile.compute [64, 64] sizes [16, 64] offsets [0] (%i) vector 1 reduce [] {
+      %z = arith.constant 0.0 : f32
+      tile.store %z, %o at #local : f32, !tile.slice<16x64xf32, block>
+      tile.yield
+    }
+    tile.sync <block>
+    %end = arith.constant 256 : index
+    %begin = arith.constant 0 : index
+    %step = arith.constant 64 : index
+    scf.for %k = %begin to %end step %step {
+      tile.compute [64, 64, 256] sizes [16, 64, 64] offsets [0, 2] (%i, %k) vector 1 reduce [2]
+          into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+      ^bb0(%s: f32):
+        %u = tile.load %a at #rows : !tile.slice<64x256xf16, global> -> f16
+        %v = tile.load %b at #lanes : !tile.slice<256x64xf16, global> -> f16
+        %ue = arith.extf %u : f16 to f32
+        %ve = arith.extf %v : f16 to f32
+        %p = arith.mulf %ue, %ve : f32
+        %n = arith.addf %s, %p : f32
+        tile.yield %n : f32
+      }
+      tile.sync <block>
+      tile.compute [64, 64] sizes [16, 64] offsets [0] (%i) vector 1 reduce [] {
+        %old = tile.load %o at #local : !tile.slice<16x64xf32, block> -> f32
+        %new = tile.load %t at #local : !tile.slice<16x64xf32, block> -> f32
+        %n = arith.addf %old, %new : f32
+        tile.store %n, %o at #local : f32, !tile.slice<16x64xf32, block>
+        tile.yield
+      }
+    }
+    tile.sync <block>
+    tile.compute [64, 64] sizes [16, 64] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %o at #local : !tile.slice<16x64xf32, block> -> f32
+      %w = tile.load %f at affine_map<(m, n)[s0, s1] -> (m)> : !tile.slice<64xf32, global> -> f32
+      %x = arith.mulf %v, %w : f32
+      tile.store %x, %y at #id : f32, !tile.slice<64x64xf32, global>
+      tile.yield
+    }
+  }
+  }
+}

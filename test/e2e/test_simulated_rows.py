@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
+from test_attention import Attention
 from test_simulated_chains import check
+from tilewright.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -93,3 +96,34 @@ def test_what_is_not_a_number_stays_in_its_row(tmp_path: Path) -> None:
     bad = np.isnan(ran.outputs[0]).all(axis=1)
     assert list(np.flatnonzero(bad)) == [3, 20]
     assert not np.isnan(np.delete(ran.outputs[0], [3, 20], axis=0)).any()
+
+
+_LONG = Attention(heads=1, key_heads=1, queries=70, keys=1030, head_size=32, value_size=24, dtype="f16")
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        _LONG,
+        replace(_LONG, dtype="bf16", queries=64, keys=1029, value_size=64),
+        Attention(heads=16, key_heads=16, queries=512, keys=512, head_size=64, value_size=64, dtype="f32"),
+        replace(_LONG, queries=200, keys=1031, mask="causal"),
+        replace(_LONG, heads=2, mask="rows"),
+        replace(_LONG, heads=4, key_heads=2, queries=40, mask="keys"),
+    ],
+    ids=["f16", "bf16, whole rows", "f32", "causal", "rows without a key", "grouped, masked keys"],
+)
+def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> None:
+    """From block to block of the keys, rescaled whenever the maximum rises."""
+    model = attention.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    assert "running maximum of blocks" in program.explain()
+    inputs = attention.inputs(program)
+    ran = tilewright.simulated.simulate_program(program, tmp_path, inputs)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    error = np.abs(ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected)
+    assert np.array_equal(np.isnan(error), np.isnan(expected))
+    assert np.nanmax(error) <= 5 * _STEPS[attention.dtype] * np.nanmean(np.abs(expected))
+    loops = [line for line in _program(tmp_path).splitlines() if "tile.alloc : " in line]
+    assert len(loops) == 3, "scores, their product with the values, and what that is added to"

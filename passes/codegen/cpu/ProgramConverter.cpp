@@ -232,13 +232,22 @@ void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &v
 }
 
 void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &values) {
-  auto copy = scf::ForOp::create(builder, loop.getLoc(), values.lookup(loop.getLowerBound()),
-                                 values.lookup(loop.getUpperBound()), values.lookup(loop.getStep()));
+  Location loc = loop.getLoc();
+  SmallVector<Value> carried = startLoop(builder, loop);
+  auto copy = scf::ForOp::create(builder, loc, values.lookup(loop.getLowerBound()), values.lookup(loop.getUpperBound()),
+                                 values.lookup(loop.getStep()), carried);
   values.map(loop.getInductionVar(), copy.getInductionVar());
+  if (!carried.empty()) { // otherwise it has a terminator
+    OpBuilder end = OpBuilder::atBlockEnd(copy.getBody());
+    scf::YieldOp::create(end, loc, copy.getRegionIterArgs());
+  }
   OpBuilder body = OpBuilder::atBlockTerminator(copy.getBody());
+  enterLoop(loop, copy.getRegionIterArgs());
   for (Operation &op : loop.getBody()->without_terminator())
     convertOp(body, op, values);
-  endBlock(body, loop.getLoc());
+  endBlock(body, loc);
+  copy.getBody()->getTerminator()->setOperands(carriedBy(loop));
+  enterLoop(loop, copy.getResults());
 }
 
 /// Tiles of a workgroup follow each other along the last dims of the grid.

@@ -52,6 +52,11 @@ protected:
   void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
   /// After the last op of each block of a walked dim.
   virtual void endBlock(mlir::OpBuilder &, mlir::Location) {}
+  /// Values that a loop carries besides what is in memory: what they are before it, what they are from here on (in its
+  /// body, and behind it), and what they have become.
+  virtual llvm::SmallVector<mlir::Value> startLoop(mlir::OpBuilder &, mlir::scf::ForOp) { return {}; }
+  virtual void enterLoop(mlir::scf::ForOp, mlir::ValueRange) {}
+  virtual llvm::SmallVector<mlir::Value> carriedBy(mlir::scf::ForOp) { return {}; }
   virtual void finish(mlir::OpBuilder &) {}
   /// The memory spaces of bindings and of the workgroup's memory.
   virtual mlir::Attribute globalSpace() const { return {}; }

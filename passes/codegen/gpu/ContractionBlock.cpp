@@ -161,6 +161,12 @@ struct StepOperands {
   /// What the contraction before this one copies for it, and what is left to it.
   void copyAhead(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
   void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
+  std::unique_ptr<SumShare> makeShare() {
+    const Contraction &roles = plan.contraction;
+    Type sum = frame.compute.getBodyBlock().getArgument(0).getType();
+    return tilewright::makeShare(
+        {frame, rows, lanes, plan.tiling, plan.kernel, roles.rowWidening, roles.laneWidening, sum});
+  }
   bool restIsAsync() { return (rows.isAsync() && !ahead.rows) || (lanes.isAsync() && !ahead.lanes); }
 
   const ContractionPlan &plan;
@@ -192,10 +198,7 @@ public:
   }
 
   std::optional<HeldSums> emit() {
-    const SumTiling &tiling = plan.tiling;
-    ShareInputs inputs{
-        frame, rows, lanes, tiling, plan.kernel, plan.contraction.rowWidening, plan.contraction.laneWidening, sum};
-    share = makeShare(inputs);
+    share = operands.makeShare();
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
@@ -203,7 +206,7 @@ public:
     std::optional<RegisterHandover> handover = registerHandover(compute);
     std::optional<HeldSums> held;
     if (handover && handover->keepsSums())
-      held = HeldSums{contraction, {}, *share};
+      held = HeldSums{contraction, *share, {}};
     else if (handover)
       epilogue.emplace(frame, handover->readers.front(), plan.contraction.lane);
     forEach(plan.contraction.batch, [&] {
@@ -211,7 +214,7 @@ public:
       SmallVector<Value> sums =
           addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init)));
       if (held)
-        held->sums = std::move(sums);
+        held->tiles[compute.getAccs()[0]] = std::move(sums);
       else if (contraction.share)
         completeTile(frame, *contraction.share, sums, [&](ArrayRef<Value> whole) { store(whole); });
       else
@@ -478,7 +481,9 @@ private:
     if (count > 1)
       value = vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
     if (epilogue) {
-      epilogue->emit(value);
+      SliceValues registers;
+      registers[compute.getAccs()[0]] = value;
+      epilogue->emit(registers);
       return;
     }
     Value memory = frame.values.lookup(compute.getAccs()[0]);
@@ -517,6 +522,11 @@ std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const Pl
                                                     const PlacedContraction *next, const IRMapping &values,
                                                     Value thread, int64_t threads) {
   return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
+}
+
+SumLayout tilewright::sumLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
+                                Value thread, int64_t threads) {
+  return *StepOperands(builder, contraction, values, thread, threads).makeShare();
 }
 
 void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,

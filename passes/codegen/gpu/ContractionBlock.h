@@ -12,6 +12,7 @@
 #include "passes/target/Target.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tilewright {
 
@@ -44,12 +45,15 @@ struct PlacedContraction {
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
 };
 
-/// The sums of a contraction's tile, as each thread has them.
+/// Tiles like that of a contraction's sums, as each thread has them in registers, by the slice that they would be in.
 struct HeldSums {
   PlacedContraction contraction;
-  llvm::SmallVector<mlir::Value> sums;
   SumLayout layout;
+  llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> tiles;
 };
+
+SumLayout sumLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
+                    mlir::Value thread, int64_t threads);
 
 /// `thread` is the index of the thread in its block, an i32. While the last steps are multiplied, the first of `next`
 /// are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read the sums from

@@ -131,10 +131,62 @@ private:
     RegisterHandover handover = *registerHandover(contraction);
     if (nest == handover.readers.front().nest && failed(emitProduct(builder, contraction, values)))
       return failure();
-    if (handover.keepsSums())
-      for (const SumReader &reader : handover.readers)
-        if (reader.nest == nest)
-          emitSumReader(builder, held.at(contraction), reader, values, thread, threads);
+    if (!handover.keepsSums())
+      return success();
+    HeldSums &sums = held[contraction];
+    if (handover.grows)
+      for (const GrownSums &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))
+        if (own.contraction == contraction)
+          sums.tiles[own.slice] = grown[own.slice];
+    for (const SumReader &reader : handover.readers)
+      if (reader.nest == nest)
+        emitSumReader(builder, sums, reader, values, thread, threads);
+    for (auto &[slice, tile] : sums.tiles)
+      if (grown.contains(slice))
+        grown[slice] = tile;
+    return success();
+  }
+
+  SmallVector<Value> startLoop(OpBuilder &builder, scf::ForOp loop) override {
+    SmallVector<Value> start;
+    for (GrownSums own : grownIn(loop))
+      if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target))
+        start.append(plan->tiling.sums, arith::ConstantOp::create(builder, loop.getLoc(), own.start));
+    return start;
+  }
+
+  void enterLoop(scf::ForOp loop, ValueRange values) override {
+    for (GrownSums own : grownIn(loop))
+      if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target)) {
+        grown[own.slice] = SmallVector<Value>(values.take_front(plan->tiling.sums));
+        values = values.drop_front(plan->tiling.sums);
+      }
+  }
+
+  SmallVector<Value> carriedBy(scf::ForOp loop) override {
+    SmallVector<Value> values;
+    for (GrownSums own : grownIn(loop))
+      llvm::append_range(values, grown[own.slice]);
+    return values;
+  }
+
+  /// A nest that starts sums that grow in registers, or reads them behind the loop.
+  LogicalResult emitBesideGrown(OpBuilder &builder, const GrownSums &own, ComputeOp nest, IRMapping values) {
+    if (nest == own.starting)
+      return success(); // the loop starts with them
+    auto loop = cast<scf::ForOp>(own.contraction->getParentOp());
+    values.map(loop.getInductionVar(),
+               values.lookup(loop.getLowerBound())); // the tile has the same place in all blocks
+    std::string why;
+    std::optional<PlacedContraction> placed = place(builder, own.contraction, &why);
+    if (!placed)
+      return own.contraction->emitError("the contraction has no code generation on GPUs: ") << why;
+    HeldSums sums{*placed, sumLayout(builder, *placed, values, thread, threads), {}};
+    std::swap(sums.tiles[own.slice], grown[own.slice]);
+    for (const SumReader &reader : own.readers)
+      if (reader.nest == nest)
+        emitSumReader(builder, sums, reader, values, thread, threads);
+    std::swap(sums.tiles[own.slice], grown[own.slice]);
     return success();
   }
 
@@ -144,6 +196,8 @@ private:
       return success();
     if (ComputeOp contraction = contractionHandedTo(compute))
       return emitReader(builder, contraction, compute, values);
+    if (std::optional<GrownSums> own = grownBeside(compute))
+      return emitBesideGrown(builder, *own, compute, values);
     if (compute.getMicroKernel())
       return emitProduct(builder, compute, values);
     if (isTileCopy(compute) && clusterOf(compute) > 1) {
@@ -269,9 +323,10 @@ private:
   std::optional<StepShare> share; ///< of the current tile, if workgroups share it
   BlockShape shape;               ///< of the current part
   Value thread;
-  ScratchPlaces places;                       ///< of the current part
-  llvm::DenseMap<Operation *, HeldSums> held; ///< by contraction
-  int64_t firstScratch = 0;                   ///< behind its buffers
+  ScratchPlaces places;                            ///< of the current part
+  llvm::DenseMap<Operation *, HeldSums> held;      ///< by contraction
+  llvm::DenseMap<Value, SmallVector<Value>> grown; ///< tiles that grow in registers, by slice
+  int64_t firstScratch = 0;                        ///< behind its buffers
 };
 
 struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {

@@ -7,6 +7,8 @@
 #include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -84,6 +86,11 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
       return;
     if (std::optional<ContractionPlan> plan = planContraction(compute, threads, target))
       registers = std::max(registers, plan->tiling.registers());
+  });
+  part.walk([&](scf::ForOp loop) {
+    for (const GrownSums &grown : grownIn(loop))
+      if (std::optional<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
+        registers += plan->tiling.sumRegisters();
   });
   return std::min(registers, target.gpu.registersPerThread);
 }

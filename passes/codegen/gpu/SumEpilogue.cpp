@@ -44,17 +44,19 @@ void SumEpilogue::storeAccumulator(unsigned i, Value value) {
   memref::StoreOp::create(frame.builder, frame.loc, value, frame.values.lookup(slice), frame.at(map));
 }
 
-SmallVector<Value> SumEpilogue::emit(Value sums, ValueRange accumulators) {
-  auto vector = dyn_cast<VectorType>(sums.getType());
+SmallVector<Value> SumEpilogue::emit(SliceValues &registers, ValueRange accumulators) {
+  auto vector = dyn_cast<VectorType>(registers.front().second.getType());
   count = vector ? vector.getNumElements() : 1;
   enterPoint();
   IRMapping values = contraction.values;
   values.map(reader.nest.getBodyBlock().getArguments(), accumulators);
-  Value buffer = contraction.compute.getAccs()[0];
   for (Operation &op : reader.nest.getBodyBlock().without_terminator()) {
     if (auto loadOp = dyn_cast<LoadOp>(op))
-      values.map(loadOp.getValue(), loadOp.getSlice() == buffer ? sums : load(loadOp));
-    else if (auto storeOp = dyn_cast<StoreOp>(op))
+      values.map(loadOp.getValue(),
+                 registers.contains(loadOp.getSlice()) ? registers[loadOp.getSlice()] : load(loadOp));
+    else if (auto storeOp = dyn_cast<StoreOp>(op); storeOp && registers.contains(storeOp.getSlice()))
+      registers[storeOp.getSlice()] = toShape(values.lookupOrDefault(storeOp.getValue()));
+    else if (storeOp)
       store(storeOp, values.lookupOrDefault(storeOp.getValue()));
     else if (auto index = dyn_cast<IndexOp>(op))
       values.map(index.getResult(), indexAt(index.getMap()));

@@ -5,17 +5,21 @@
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/cpu/Reciprocal.h"
 #include "passes/codegen/gpu/ContractionFrame.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tilewright {
+
+/// By slice.
+using SliceValues = llvm::MapVector<mlir::Value, mlir::Value>;
 
 class SumEpilogue {
 public:
   /// `contraction` is where the sums are; `lane` its dim along which neighbouring sums of a thread lie.
   SumEpilogue(ContractionFrame &contraction, const SumReader &reader, int64_t lane);
 
-  /// At the contraction's current point, for one sum or a vector of neighbours; the nest's accumulators, as many values
-  /// each, before and behind it.
-  llvm::SmallVector<mlir::Value> emit(mlir::Value sums, mlir::ValueRange accumulators = {});
+  /// At the contraction's current point, for one element or a vector of neighbours of each slice that is in registers,
+  /// which the nest may store to; the nest's accumulators, as many values each, before and behind it.
+  llvm::SmallVector<mlir::Value> emit(SliceValues &registers, mlir::ValueRange accumulators = {});
   /// Loads once what does not change along the row of the contraction's current point; until the next row.
   void enterRow();
   /// The value of accumulator `i` of the row is this.

@@ -18,7 +18,7 @@ using namespace tilewright::tile;
 namespace {
 class SumRows {
 public:
-  SumRows(OpBuilder &builder, const HeldSums &held, const SumReader &reader, const IRMapping &values, Value thread,
+  SumRows(OpBuilder &builder, HeldSums &held, const SumReader &reader, const IRMapping &values, Value thread,
           int64_t threads)
       : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
         loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
@@ -26,7 +26,7 @@ public:
 
   void emit() {
     std::map<int64_t, SmallVector<size_t>> runs; // by row: where they begin
-    for (size_t first = 0; first < held.sums.size(); first += count)
+    for (size_t first = 0; first < held.layout.places.size(); first += count)
       runs[held.layout.places[first].row].push_back(first);
     unsigned accumulators = nest.getAccs().size();
     std::vector<SmallVector<Value>> ofThread(accumulators); // of each row
@@ -103,28 +103,71 @@ private:
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
+  /// The row's accumulators. What the nest stores to tiles in registers is carried with them, run by run.
   SmallVector<Value> emitRow(int64_t row, ArrayRef<size_t> runs) {
-    SmallVector<Value> start = neutral();
-    return where(enter(row), start, [&] {
+    SmallVector<Value> carried = neutral();
+    for (size_t first : runs)
+      for (auto &[slice, tile] : held.tiles)
+        if (isStored(slice))
+          carried.push_back(together(slice, first));
+    size_t accumulators = nest.getAccs().size(), stored = (carried.size() - accumulators) / runs.size();
+    carried = where(enter(row), carried, [&] {
       frame.indices[plan.contraction.lane] = frame.offsets[plan.contraction.lane];
       body.enterRow();
-      SmallVector<Value> accumulated = start;
-      for (size_t first : runs) {
-        Value valid = enter(plan.contraction.lane, frame.add(held.layout.firstLane, held.layout.places[first].lane),
-                            plan.tiling.lanes);
-        accumulated = where(valid, accumulated, [&] { return body.emit(sumsFrom(first), accumulated); });
+      SmallVector<Value> now = carried;
+      for (auto [i, first] : llvm::enumerate(runs)) {
+        SmallVector<Value> own(ArrayRef(now).take_front(accumulators));
+        llvm::append_range(own, ArrayRef(now).slice(accumulators + i * stored, stored));
+        own = emitRun(first, own);
+        llvm::copy(ArrayRef(own).take_front(accumulators), now.begin());
+        llvm::copy(ArrayRef(own).drop_front(accumulators), now.begin() + accumulators + i * stored);
       }
-      return accumulated;
+      return now;
+    });
+    for (auto [i, first] : llvm::enumerate(runs)) {
+      size_t next = accumulators + i * stored;
+      for (auto &[slice, tile] : held.tiles)
+        if (isStored(slice))
+          takeApart(carried[next++], tile, first);
+    }
+    carried.truncate(accumulators);
+    return carried;
+  }
+
+  /// The accumulators and what is stored to tiles, where the run is in the tile.
+  SmallVector<Value> emitRun(size_t first, ArrayRef<Value> before) {
+    Value place = frame.add(held.layout.firstLane, held.layout.places[first].lane);
+    return where(enter(plan.contraction.lane, place, plan.tiling.lanes), before, [&] {
+      SliceValues registers;
+      for (auto &[slice, tile] : held.tiles)
+        registers[slice] = together(slice, first);
+      SmallVector<Value> after = body.emit(registers, before.take_front(nest.getAccs().size()));
+      for (auto &[slice, value] : registers)
+        if (isStored(slice))
+          after.push_back(value);
+      return after;
     });
   }
 
-  Value sumsFrom(size_t first) {
-    Type stored = cast<SliceType>(compute.getAccs()[0].getType()).getElementType();
-    SmallVector<Value> elements = llvm::map_to_vector(ArrayRef(held.sums).slice(first, count), [&](Value sum) -> Value {
+  bool isStored(Value slice) {
+    return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(),
+                        [&](StoreOp store) { return store.getSlice() == slice; });
+  }
+
+  /// A run of a tile, as nests read it.
+  Value together(Value slice, size_t first) {
+    Type stored = cast<SliceType>(slice.getType()).getElementType();
+    ArrayRef<Value> run = ArrayRef(held.tiles[slice]).slice(first, count);
+    SmallVector<Value> elements = llvm::map_to_vector(run, [&](Value sum) -> Value {
       return stored == sum.getType() ? sum : arith::TruncFOp::create(builder, loc, stored, sum).getResult();
     });
     return count == 1 ? elements.front()
                       : vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
+  }
+
+  void takeApart(Value run, MutableArrayRef<Value> tile, size_t first) {
+    for (int64_t i = 0; i < count; ++i)
+      tile[first + i] = count == 1 ? run : vector::ExtractOp::create(builder, loc, run, i).getResult();
   }
 
   Value alongRun(unsigned i, Value value) {
@@ -167,7 +210,7 @@ private:
     }
   }
 
-  const HeldSums &held;
+  HeldSums &held;
   const ContractionPlan &plan;
   ComputeOp compute, nest;
   OpBuilder &builder;
@@ -188,7 +231,7 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
   return threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
 }
 
-void tilewright::emitSumReader(OpBuilder &builder, const HeldSums &held, const SumReader &reader,
-                               const IRMapping &values, Value thread, int64_t threads) {
+void tilewright::emitSumReader(OpBuilder &builder, HeldSums &held, const SumReader &reader, const IRMapping &values,
+                               Value thread, int64_t threads) {
   SumRows(builder, held, reader, values, thread, threads).emit();
 }

@@ -12,9 +12,9 @@ namespace tilewright {
 /// Bytes of the contraction's scratch that its readers need to combine rows.
 int64_t rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads);
 
-/// `thread` is the index of the thread in its block, an i32.
-void emitSumReader(mlir::OpBuilder &builder, const HeldSums &held, const SumReader &reader,
-                   const mlir::IRMapping &values, mlir::Value thread, int64_t threads);
+/// `thread` is the index of the thread in its block, an i32. What the nest stores to a tile that is held is held then.
+void emitSumReader(mlir::OpBuilder &builder, HeldSums &held, const SumReader &reader, const mlir::IRMapping &values,
+                   mlir::Value thread, int64_t threads);
 
 } // namespace tilewright
 
