@@ -300,10 +300,15 @@ private:
 
   /// Whether its first steps can be copied while the contraction before it is multiplied.
   bool beginsAhead(const Product &product) const {
-    if (&product == &products.front() || (product.rowsResident && product.lanesResident))
+    bool isFirst = &product == &products.front();
+    if ((isFirst && !beginsInBlockBefore()) || (product.rowsResident && product.lanesResident))
       return false;
-    return timesOf(product) == timesOf(*(&product - 1));
+    return timesOf(product) == timesOf(isFirst ? products.back() : *(&product - 1));
   }
+
+  /// Where blocks of a dim are walked, copies for the first contraction of a block begin during the last one of the
+  /// block before.
+  bool beginsInBlockBefore() const { return walked >= 0 && products.size() > 1 && space.blocksPerTile() > 1; }
 
   /// Whether each block has lanes of its own: one tile has all rows.
   bool streams(const Product &product) const {
@@ -371,7 +376,7 @@ private:
     Candidate block;
     block.work.blocks = space.numTiles();
     block.work.threads = threads;
-    int64_t scratch = 0, scratchAhead = 0, before = 0, grown = 0;
+    int64_t scratch = 0, scratchAhead = 0, before = 0, first = 0, grown = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
@@ -385,14 +390,17 @@ private:
       if (tiling->loadsFactors && tiling->sums > kMostSums)
         return std::nullopt;
       scratch = std::max(scratch, tiling->sharedBytes());
-      scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (beginsAhead(product) ? before : 0));
+      scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (before && beginsAhead(product) ? before : 0));
       before = llvm::alignTo(tiling->sharedBytes(), alignment());
+      first = first ? first : before;
       block.work.registers = std::max(block.work.registers, tiling->registers());
       if (growsInRegisters(graph, space, *product.root))
         grown += tiling->sumRegisters();
       block.tilings.push_back(*tiling);
     }
     block.work.registers += grown;
+    if (beginsAhead(products.front()))
+      scratchAhead = std::max(scratchAhead, first + before);
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     block.work.sharedBytes = buffers + scratch;

@@ -53,8 +53,7 @@ def _inputs(program: tilewright.Program) -> list[np.ndarray]:
 
 def _program(folder: Path) -> str:
     """The tile program with places of buffers in shared memory (`tile.alloc at 0 : `)."""
-    (dump,) = folder.glob("passes/**/*_tile-allocate-buffers.mlir")
-    return dump.read_text()
+    return max(folder.glob("passes/**/tile_program*/*.mlir"), key=lambda dump: dump.name).read_text()
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
@@ -125,5 +124,9 @@ def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> 
     error = np.abs(ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected)
     assert np.array_equal(np.isnan(error), np.isnan(expected))
     assert np.nanmax(error) <= 5 * _STEPS[attention.dtype] * np.nanmean(np.abs(expected))
-    loops = [line for line in _program(tmp_path).splitlines() if "tile.alloc : " in line]
-    assert len(loops) == 3, "scores, their product with the values, and what that is added to"
+    kernel = _program(tmp_path)
+    assert kernel.count("tile.alloc : ") == 3, (
+        "scores, their product with the values, and what that is added to"
+    )
+    # The scores of a short head are one step: too few turns to copy values in. Keys of the next block always are.
+    assert kernel.count("tile.loads_ahead") == (2 if attention.head_size == 64 else 1)

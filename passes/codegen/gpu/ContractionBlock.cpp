@@ -187,14 +187,16 @@ private:
 
 class BlockEmitter {
 public:
-  BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const PlacedContraction *next,
+  BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const UpcomingContraction *next,
                const IRMapping &values, Value thread, int64_t threads)
       : contraction(contraction), operands(builder, contraction, values, thread, threads), again(contraction.again),
         frame(operands.frame), builder(builder), compute(contraction.compute), plan(contraction.plan),
         loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows),
         lanes(operands.lanes) {
-    if (next)
-      this->next.emplace(builder, *next, values, thread, threads);
+    if (next) {
+      this->next.emplace(builder, next->placed, next->values, thread, threads);
+      nextExists = next->exists;
+    }
   }
 
   std::optional<HeldSums> emit() {
@@ -268,8 +270,10 @@ private:
     beginBulkCopies();
     for (int64_t step = 0; step < ahead; ++step) {
       ifThere(frame.constant(step), [&] { copyFirst(frame.constant(step)); });
-      if (operands.restIsAsync() || again)
+      if (operands.restIsAsync())
         commit();
+      else // as many groups as whoever copies ahead makes of it
+        ifAgain([&] { commit(); });
     }
     SmallVector<Value> done = carry(frame.constant(0), operands.steps, sums, [&](Value step, ValueRange now) {
       wait(ahead - 1);
@@ -338,12 +342,17 @@ private:
   /// What of the first steps has not been copied ahead.
   void copyFirst(Value step) {
     operands.copyRest(step, step);
+    ifAgain([&] { operands.copyAhead(step, step); });
+  }
+
+  /// Where nobody copied ahead.
+  void ifAgain(llvm::function_ref<void()> body) {
     if (!again)
       return;
     auto anew = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(anew.thenBlock());
-    operands.copyAhead(step, step);
+    body();
   }
 
   /// Step `step` of this contraction, or if there are no more the next one's that takes its turn.
@@ -366,10 +375,12 @@ private:
   /// The slots of the next one that are filled before it begins.
   void copyAhead(Value step) {
     int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
+    Value condition = nextExists;
+    if (slots < plan.tiling.stepsAhead())
+      condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
     OpBuilder::InsertionGuard guard(builder);
-    if (slots < plan.tiling.stepsAhead()) {
-      auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, frame.constant(slots)),
-                                       /*withElseRegion=*/false);
+    if (condition) {
+      auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
       builder.setInsertionPointToStart(isThere.thenBlock());
     }
     next->copyAhead(step, step);
@@ -499,6 +510,7 @@ private:
   const PlacedContraction &contraction;
   StepOperands operands;
   std::optional<StepOperands> next; ///< whose first steps are copied ahead
+  Value nextExists;                 ///< null: it does
   Value again;
   ContractionFrame &frame;
   OpBuilder &builder;
@@ -519,7 +531,7 @@ std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
 }
 
 std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
-                                                    const PlacedContraction *next, const IRMapping &values,
+                                                    const UpcomingContraction *next, const IRMapping &values,
                                                     Value thread, int64_t threads) {
   return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
 }

@@ -45,6 +45,13 @@ struct PlacedContraction {
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
 };
 
+/// A contraction whose first steps another one copies.
+struct UpcomingContraction {
+  PlacedContraction placed;
+  mlir::IRMapping values;
+  mlir::Value exists = {}; ///< null: it does
+};
+
 /// Tiles like that of a contraction's sums, as each thread has them in registers, by the slice that they would be in.
 struct HeldSums {
   PlacedContraction contraction;
@@ -59,7 +66,7 @@ SumLayout sumLayout(mlir::OpBuilder &builder, const PlacedContraction &contracti
 /// are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read the sums from
 /// registers more than once, or reduce them, they are given back (SumRows.h), otherwise stored.
 std::optional<HeldSums> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
-                                        const PlacedContraction *next, const mlir::IRMapping &values,
+                                        const UpcomingContraction *next, const mlir::IRMapping &values,
                                         mlir::Value thread, int64_t threads);
 
 /// The copies that begin before a barrier of the grid.

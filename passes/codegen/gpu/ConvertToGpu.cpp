@@ -91,17 +91,39 @@ private:
     return placed;
   }
 
+  /// The one whose copies begin during the contraction before it, maybe of the loop's next iteration.
+  UpcomingContraction upcoming(OpBuilder &builder, const PlacedContraction &placed, const IRMapping &values) {
+    UpcomingContraction next{placed, values, {}};
+    if (!beginsInBlockBefore(placed.compute))
+      return next;
+    auto loop = cast<scf::ForOp>(ComputeOp(placed.compute)->getParentOp());
+    Value now = values.lookup(loop.getInductionVar()), step = values.lookup(loop.getStep());
+    Value later = arith::AddIOp::create(builder, loop.getLoc(), now, step);
+    next.values.map(loop.getInductionVar(), later);
+    next.exists = arith::CmpIOp::create(builder, loop.getLoc(), arith::CmpIPredicate::slt, later,
+                                        values.lookup(loop.getUpperBound()));
+    return next;
+  }
+
   LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
     std::string why;
-    std::optional<PlacedContraction> own = place(builder, compute, &why), next;
-    ComputeOp behind = contractionAheadOf(compute);
-    if (own && behind)
-      next = place(builder, behind, &why);
-    auto part = compute->getParentOfType<ParallelOp>();
-    if (own && contractionBegunBefore(part) == compute)
-      own->again = isLaterTile(builder, part);
-    if (!own || (behind && !next))
+    std::optional<PlacedContraction> own = place(builder, compute, &why);
+    std::optional<UpcomingContraction> next;
+    if (ComputeOp behind = contractionAheadOf(compute); own && behind)
+      if (std::optional<PlacedContraction> placed = place(builder, behind, &why))
+        next = upcoming(builder, *placed, values);
+      else
+        own.reset();
+    if (!own)
       return compute.emitError("the contraction has no code generation on GPUs: ") << why;
+    auto part = compute->getParentOfType<ParallelOp>();
+    if (contractionBegunBefore(part) == compute)
+      own->again = isLaterTile(builder, part);
+    if (beginsInBlockBefore(compute)) {
+      auto loop = cast<scf::ForOp>(compute->getParentOp());
+      own->again = arith::CmpIOp::create(builder, loop.getLoc(), arith::CmpIPredicate::eq,
+                                         values.lookup(loop.getInductionVar()), values.lookup(loop.getLowerBound()));
+    }
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);

@@ -4,6 +4,8 @@
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -44,19 +46,26 @@ static SmallVector<ComputeOp> inOrder(Block &block) {
   return order;
 }
 
-ComputeOp tilewright::contractionBefore(ComputeOp contraction) {
+/// The contraction that is computed so many behind one, in a loop around it; null: there is none, or it is itself.
+static ComputeOp neighbourOf(ComputeOp contraction, int64_t distance) {
   SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
-  auto *own = llvm::find(order, contraction);
-  return own == order.begin() || own == order.end() ? ComputeOp() : *std::prev(own);
+  int64_t count = order.size(), own = llvm::find(order, contraction) - order.begin(), place = own + distance;
+  bool isLoop = isa<scf::ForOp>(contraction->getParentOp());
+  if (own == count || count == 1 || (!isLoop && (place < 0 || place >= count)))
+    return nullptr;
+  return order[(place + count) % count];
 }
 
+ComputeOp tilewright::contractionBefore(ComputeOp contraction) { return neighbourOf(contraction, -1); }
+
 ComputeOp tilewright::contractionAheadOf(ComputeOp contraction) {
-  SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
-  auto *own = llvm::find(order, contraction);
-  if (own == order.end() || std::next(own) == order.end())
-    return nullptr;
-  ComputeOp next = *std::next(own);
-  return loadsAheadOf(next).any() ? next : ComputeOp();
+  ComputeOp next = neighbourOf(contraction, 1);
+  return next && loadsAheadOf(next).any() ? next : ComputeOp();
+}
+
+bool tilewright::beginsInBlockBefore(ComputeOp contraction) {
+  ComputeOp before = contractionBefore(contraction);
+  return before && loadsAheadOf(contraction).any() && inOrder(*contraction->getBlock()).front() == contraction;
 }
 
 /// Whether nothing in the program writes the tensor: it is there before the kernel starts.

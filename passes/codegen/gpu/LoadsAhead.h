@@ -10,7 +10,8 @@
 namespace tilewright {
 
 /// On a contraction: an array of "rows" and "lanes", the operands whose first steps are copied during the contraction
-/// before it in its block; on the first one of a phase, before the barrier of the grid in front of it.
+/// before it in its block; on the first one of a loop, during the last one of the iteration before; on the first one of
+/// a phase, before the barrier of the grid in front of it.
 inline constexpr llvm::StringLiteral kLoadsAheadAttr = "tile.loads_ahead";
 
 struct LoadsAhead {
@@ -24,6 +25,8 @@ void setLoadsAhead(tile::ComputeOp contraction, LoadsAhead loads);
 
 /// The contraction before it in its block, while which those loads begin; null: none.
 tile::ComputeOp contractionBefore(tile::ComputeOp contraction);
+/// Whether that one is of the iteration before.
+bool beginsInBlockBefore(tile::ComputeOp contraction);
 /// The contraction behind it whose loads begin while it is computed; null: none.
 tile::ComputeOp contractionAheadOf(tile::ComputeOp contraction);
 

@@ -67,12 +67,17 @@ ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const T
     Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
     if (own.bytes == 0)
       continue;
-    if (loadsAheadOf(compute).any())
+    if (beginsInBlockBefore(compute))
+      for (auto nest : compute->getBlock()->getOps<ComputeOp>()) { // all of the loop
+        own.first = std::min(own.first, position[nest]);
+        own.last = std::max(own.last, position[nest]);
+      }
+    else if (loadsAheadOf(compute).any())
       own.first = position.lookup(contractionBefore(compute)); // 0 where the loads begin before the part
     // A contraction whose sums stay in registers is computed with the nests that take them.
     if (compute.getMicroKernel())
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
-        own.last = position[handover->readers.back().nest];
+        own.last = std::max(own.last, position[handover->readers.back().nest]);
     own.offset = lowestPlace(own, placed, alignment);
     places.offsets[compute] = own.offset;
     places.bytes = std::max(places.bytes, own.offset + own.bytes);
