@@ -41,6 +41,12 @@ static int64_t factorRegisters(const SumTiling &tiling) {
   return 2 * bytes / kRegisterBytes;
 }
 
+void SumTiling::keepRows(int64_t terms) {
+  int64_t steps = llvm::divideCeil(terms, step);
+  if (loadsFactors && termUnits == 1 && steps * rowSlotBytes <= kMostKeptBytes)
+    keptSteps = steps;
+}
+
 int64_t SumTiling::sumRegisters() const { return sums * sumBytes / kRegisterBytes; }
 
 /// With so many nothing has to be spilled; an assembler that may take more does so. Where the sums leave no room for

@@ -21,6 +21,7 @@ struct SumTile {
 
 struct SumTiling {
   static constexpr int64_t kBarrierBytes = 8;
+  static constexpr int64_t kMostKeptBytes = 32 * 1024; ///< of an operand that stays while others pass
 
   int64_t rows = 0, lanes = 0;                 ///< of the tile, filled up to powers of two
   int64_t rowUnits = 1, laneUnits = 1;         ///< threads, or warps, along them
@@ -30,9 +31,10 @@ struct SumTiling {
   int64_t sums = 0;                            ///< that a thread keeps
   int64_t step = 0, stages = 2;                ///< terms of a step; steps that are in shared memory together
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
-  int64_t sumThreads = 0, sumBytes = 4;        ///< that hold the tile's sums once; bytes of a sum
-  bool loadsFactors = true;                    ///< into registers, before they are multiplied
-  bool overlaps = false;                       ///< a step is still multiplied when the next one begins
+  int64_t keptSteps = 0;                ///< of the row operand, all of them, if a loop around keeps them; 0: none
+  int64_t sumThreads = 0, sumBytes = 4; ///< that hold the tile's sums once; bytes of a sum
+  bool loadsFactors = true;             ///< into registers, before they are multiplied
+  bool overlaps = false;                ///< a step is still multiplied when the next one begins
 
   /// Of each step, for a unit.
   int64_t ownTerms() const { return step / termUnits; }
@@ -40,10 +42,14 @@ struct SumTiling {
   int64_t stepsAhead() const { return stages - (overlaps ? 2 : 1); }
   /// Where bulk copies of a warpgroup's operand complete: an mbarrier a stage, behind the slots.
   int64_t barrierBytes() const { return loadsFactors ? 0 : stages * kBarrierBytes; }
-  int64_t slotBytes() const { return stages * (rowSlotBytes + laneSlotBytes); }
+  int64_t rowBytes() const { return (keptSteps > 0 ? keptSteps : stages) * rowSlotBytes; }
+  int64_t slotBytes() const { return rowBytes() + stages * laneSlotBytes; }
   int64_t sharedBytes() const {
     return std::max(slotBytes() + barrierBytes(), (termUnits - 1) * sumThreads * sums * sumBytes);
   }
+  /// Has the row operand of so many terms stay in shared memory while a loop around the contraction takes other lanes,
+  /// if that is little.
+  void keepRows(int64_t terms);
   /// Of a thread, for its sums.
   int64_t sumRegisters() const;
   /// Of a thread, roughly, in all.

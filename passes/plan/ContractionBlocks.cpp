@@ -45,6 +45,7 @@ struct Product {
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
   bool alongTerms = true;                             ///< the same terms lie innermost in both
+  bool rowsWalked = false;                            ///< blocks of the walked dim have rows of their own
   bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
 };
 
@@ -113,7 +114,7 @@ private:
   bool isOneLoop() const {
     const Product &product = products.front();
     return products.size() == 1 && !handsOver && walked < 0 && !target.has(kStrictFeature) && timesOf(product) == 1 &&
-           product.terms == static_cast<double>(product.longest);
+           isOneTerm(product);
   }
 
   static int64_t stepsOf(const Product &product, const SumTiling &tiling) {
@@ -186,6 +187,8 @@ private:
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      for (auto [dim, place] : llvm::enumerate(root.dims))
+        product.rowsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
       product.alongTerms = lieAlongTerms(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
       Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
       product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
@@ -310,6 +313,16 @@ private:
   /// block before.
   bool beginsInBlockBefore() const { return walked >= 0 && products.size() > 1 && space.blocksPerTile() > 1; }
 
+  /// Whether the rows are the same in all blocks of the walked dim, and may stay in shared memory meanwhile.
+  bool keepsRows(const Product &product) const {
+    return walked >= 0 && space.blocksPerTile() > 1 && !product.rowsResident && !product.rowsWalked &&
+           isOneTerm(product) && timesOf(product) == static_cast<double>(space.blocksPerTile()) &&
+           tileOf(product.row) * product.longest * product.rowBytes <= SumTiling::kMostKeptBytes;
+  }
+
+  /// Whether its terms are those of one dim.
+  static bool isOneTerm(const Product &product) { return product.terms == static_cast<double>(product.longest); }
+
   /// Whether each block has lanes of its own: one tile has all rows.
   bool streams(const Product &product) const {
     return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
@@ -328,9 +341,11 @@ private:
 
   /// Of the operands, past L1.
   double bytesOfBlock(const Product &product) const {
-    return timesOf(product) * product.terms *
-           static_cast<double>((product.rowsResident ? 0 : tileOf(product.row) * product.rowBytes) +
-                               (product.lanesResident ? 0 : tileOf(product.lane) * product.laneBytes));
+    double rows = static_cast<double>(product.rowsResident ? 0 : tileOf(product.row) * product.rowBytes);
+    double lanes = static_cast<double>(product.lanesResident ? 0 : tileOf(product.lane) * product.laneBytes);
+    if (keepsRows(product))
+      rows /= space.blocksPerTile();
+    return timesOf(product) * product.terms * (rows + lanes);
   }
 
   double l2Bandwidth() const {
@@ -370,13 +385,39 @@ private:
   /// Of what operands pass through.
   int64_t alignment() const { return isOfWarpgroup(space.block) ? kWarpgroupAlignment : kSlotAlignment; }
 
+  /// What the steps of all contractions take where one begins behind the other, and where copies begin ahead; 0: none
+  /// do.
+  struct ScratchBytes {
+    int64_t apart = 0, ahead = 0;
+  };
+
+  /// What a loop keeps is there beside the others.
+  ScratchBytes scratchBytes(ArrayRef<SumTiling> tilings) const {
+    auto aligned = [&](const SumTiling &tiling) -> int64_t { return llvm::alignTo(tiling.sharedBytes(), alignment()); };
+    int64_t kept = 0, most = 0;
+    for (const SumTiling &tiling : tilings)
+      if (tiling.keptSteps > 0)
+        kept += aligned(tiling);
+      else
+        most = std::max(most, tiling.sharedBytes());
+    ScratchBytes bytes{kept + most, 0};
+    for (auto [i, product] : llvm::enumerate(products)) {
+      if (!beginsAhead(product))
+        continue;
+      const SumTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
+      int64_t both = (own.keptSteps > 0 ? 0 : own.sharedBytes()) + (before.keptSteps > 0 ? 0 : aligned(before));
+      bytes.ahead = std::max({bytes.ahead, bytes.apart, kept + both});
+    }
+    return bytes;
+  }
+
   std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
     if (threads > target.gpu.threadsPerBlock)
       return std::nullopt;
     Candidate block;
     block.work.blocks = space.numTiles();
     block.work.threads = threads;
-    int64_t scratch = 0, scratchAhead = 0, before = 0, first = 0, grown = 0;
+    int64_t grown = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
                    product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
@@ -389,24 +430,21 @@ private:
       }
       if (tiling->loadsFactors && tiling->sums > kMostSums)
         return std::nullopt;
-      scratch = std::max(scratch, tiling->sharedBytes());
-      scratchAhead = std::max(scratchAhead, tiling->sharedBytes() + (before && beginsAhead(product) ? before : 0));
-      before = llvm::alignTo(tiling->sharedBytes(), alignment());
-      first = first ? first : before;
+      if (keepsRows(product))
+        tiling->keepRows(product.longest);
       block.work.registers = std::max(block.work.registers, tiling->registers());
       if (growsInRegisters(graph, space, *product.root))
         grown += tiling->sumRegisters();
       block.tilings.push_back(*tiling);
     }
     block.work.registers += grown;
-    if (beginsAhead(products.front()))
-      scratchAhead = std::max(scratchAhead, first + before);
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
-    block.work.sharedBytes = buffers + scratch;
-    block.ahead = scratchAhead > scratch && hasRoomAhead(target, block.work, buffers + scratchAhead, target.cores);
+    ScratchBytes scratch = scratchBytes(block.tilings);
+    block.work.sharedBytes = buffers + scratch.apart;
+    block.ahead = scratch.ahead > 0 && hasRoomAhead(target, block.work, buffers + scratch.ahead, target.cores);
     if (block.ahead)
-      block.work.sharedBytes = buffers + scratchAhead;
+      block.work.sharedBytes = buffers + scratch.ahead;
     if (block.work.sharedBytes <= target.blockBytes)
       return block;
     refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) + " bytes; the target has " +

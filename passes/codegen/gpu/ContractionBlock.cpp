@@ -86,6 +86,27 @@ static std::string whyNoImage(ComputeOp compute, const ContractionPlan &plan) {
   return "";
 }
 
+/// Whether the operand, of one matrix, is the same in all iterations of a loop around, and lies in global memory:
+/// others write it in another phase.
+static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadOp load) {
+  auto loop = dyn_cast<scf::ForOp>(compute->getParentOp());
+  auto part = compute->getParentOfType<ParallelOp>();
+  if (!loop || load.getSlice().getType().getSpace() != Space::global ||
+      part->getParentOfType<ProgramOp>().getInPlace() ||
+      llvm::any_of(contraction.batch, [&](int64_t dim) { return compute.getSizes()[dim] > 1; }))
+    return false;
+  for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    if (offset == loop.getInductionVar() && load.getMap().isFunctionOfDim(dim))
+      return false;
+  bool isWritten = false;
+  part.walk([&](ComputeOp nest) {
+    isWritten |= llvm::is_contained(nest.getAccs(), load.getSlice());
+    for (StoreOp store : nest.getBodyBlock().getOps<StoreOp>())
+      isWritten |= store.getSlice() == load.getSlice();
+  });
+  return !isWritten;
+}
+
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
                                                            std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
@@ -124,6 +145,8 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse(wrong);
   if (isResident(compute, contraction->rows, rowShape(plan)))
     plan.tiling.rowSlotBytes = 0;
+  else if (hasOneLoop(compute, plan) && staysInLoop(compute, *contraction, contraction->rows))
+    plan.tiling.keepRows(sizes[plan.terms]);
   if (isResident(compute, contraction->lanes, laneShape(plan)))
     plan.tiling.laneSlotBytes = 0;
   return plan;
@@ -140,10 +163,12 @@ struct StepOperands {
                int64_t threads)
       : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
         rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)),
-        ahead(loadsAheadOf(contraction.compute)) {
+        ahead(loadsAheadOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
     const SumTiling &tiling = plan.tiling;
-    rows.place(0, tiling.rowSlotBytes, tiling.stages);
-    lanes.place(tiling.stages * tiling.rowSlotBytes, tiling.laneSlotBytes, tiling.stages);
+    rows.place(0, tiling.rowSlotBytes, tiling.keptSteps > 0 ? tiling.keptSteps : tiling.stages);
+    if (tiling.keptSteps > 0)
+      rows.keepSteps();
+    lanes.place(tiling.rowBytes(), tiling.laneSlotBytes, tiling.stages);
     lanes.placeBarriers(tiling.slotBytes(), tiling.stages);
     steps = contraction.share ? contraction.share->count : frame.constant(stepsOf(contraction.compute, plan));
     if (contraction.share)
@@ -167,18 +192,33 @@ struct StepOperands {
     return tilewright::makeShare(
         {frame, rows, lanes, plan.tiling, plan.kernel, roles.rowWidening, roles.laneWidening, sum});
   }
-  bool restIsAsync() { return (rows.isAsync() && !ahead.rows) || (lanes.isAsync() && !ahead.lanes); }
+  /// In every block of a loop around; `again`: what is copied in the first one alone is committed with what nobody
+  /// copied ahead for that.
+  bool restIsAsync(bool again) {
+    bool inFirst = plan.tiling.keptSteps > 0 && again;
+    return (rows.isAsync() && !ahead.rows && !inFirst) || (lanes.isAsync() && !ahead.lanes);
+  }
 
   const ContractionPlan &plan;
   ContractionFrame frame;
   ContractionOperand rows, lanes;
   LoadsAhead ahead;
-  Value steps; ///< how many the workgroup multiplies
+  Value steps;       ///< how many the workgroup multiplies
+  Value firstOfLoop; ///< whether it is the first of the loop around; where rows are kept
 
 private:
+  void copyKept(Value step, Value first) {
+    auto isFirst = scf::IfOp::create(frame.builder, frame.loc, firstOfLoop, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(frame.builder);
+    frame.builder.setInsertionPointToStart(isFirst.thenBlock());
+    rows.copy(step, first);
+  }
+
   void copy(Value slot, Value step, bool ofRows, bool ofLanes) {
     Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
-    if (ofRows)
+    if (ofRows && plan.tiling.keptSteps > 0)
+      copyKept(step, first);
+    else if (ofRows)
       rows.copy(slot, first);
     if (ofLanes)
       lanes.copy(slot, first);
@@ -270,7 +310,7 @@ private:
     beginBulkCopies();
     for (int64_t step = 0; step < ahead; ++step) {
       ifThere(frame.constant(step), [&] { copyFirst(frame.constant(step)); });
-      if (operands.restIsAsync())
+      if (operands.restIsAsync(again != nullptr))
         commit();
       else // as many groups as whoever copies ahead makes of it
         ifAgain([&] { commit(); });
@@ -282,8 +322,8 @@ private:
       NVVM::Barrier0Op::create(builder, loc);
       copyBehind(frame.add(step, ahead));
       Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
-      rows.enter(first);
-      lanes.enter(first);
+      rows.enter(step, first);
+      lanes.enter(step, first);
       lanes.await(step);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });

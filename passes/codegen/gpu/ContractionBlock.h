@@ -42,6 +42,7 @@ struct PlacedContraction {
   ContractionPlan plan;
   mlir::Value scratch;    ///< the tiling's shared bytes
   mlir::Value again = {}; ///< whether nobody copied ahead for this tile; null: somebody did, if its attribute says so
+  mlir::Value firstOfLoop = {};                  ///< whether the loop around begins; where it keeps the rows
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
 };
 

@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -71,6 +73,18 @@ static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<i
   return within == 1 ? std::optional(pieces) : std::nullopt;
 }
 
+/// What the place of an element changes by along the dim is a multiple of this, also where indices divide it (heads that
+/// share keys).
+static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
+  if (std::optional<int64_t> stride = strideAlong(map, strides, dim))
+    return *stride;
+  int64_t step = 0;
+  for (auto [index, stride] : llvm::zip(map.getResults(), strides))
+    if (index.isFunctionOfDim(dim))
+      step = std::gcd(step, stride);
+  return std::max<int64_t>(step, 1);
+}
+
 int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
   SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
   std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
@@ -82,7 +96,7 @@ int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map,
     wholes.push_back(index * stride);
   for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other)
     if (other != dim && compute.getExtents()[other] > 1)
-      wholes.push_back(strideAlong(map, strides, other).value_or(1));
+      wholes.push_back(stepAlong(map, strides, other));
   while (llvm::any_of(wholes, [&](int64_t count) { return count % most != 0; }))
     most /= 2;
   return most;

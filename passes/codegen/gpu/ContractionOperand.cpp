@@ -147,6 +147,7 @@ SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
 }
 
 Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
+  slot = kept ? currentStep : slot;
   auto vector = VectorType::get({count}, type);
   Value memory = resident ? frame.values.lookup(load.getSlice()) : shared;
   SmallVector<Value> index = resident ? inBuffer(point, term) : SmallVector<Value>{inSlot(slot, point, term)};
@@ -156,6 +157,7 @@ Value ContractionOperand::read(Value slot, Value point, Value term, int64_t coun
 }
 
 Value ContractionOperand::pointer(Value slot, Value point, Value term) {
+  slot = kept ? currentStep : slot;
   if (!resident)
     return frame.pointer(shared, inSlot(slot, point, term));
   Value buffer = frame.values.lookup(load.getSlice());

@@ -53,8 +53,10 @@ public:
   void invalidateBarriers();
   /// Until the copy of a step is in its slot; nothing where threads copied it.
   void await(mlir::Value step);
-  /// The step that is multiplied next begins at this term.
-  void enter(mlir::Value first) { current = first; }
+  /// All steps have slots of their own, in order: of those it is read from.
+  void keepSteps() { kept = true; }
+  /// The step that is multiplied next, and the term at which it begins.
+  void enter(mlir::Value step, mlir::Value first) { currentStep = step, current = first; }
   /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
   void spreadForWords() { pairs = bytes == 4; }
   /// Where warpgroups read by descriptors: lines are of 128 bytes at most, and what lies further inside is in panels
@@ -93,11 +95,11 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms, resident, image, pairs = false, panels = false;
+  bool alongTerms, resident, image, pairs = false, panels = false, kept = false;
   mlir::Value shared;   ///< all slots, as elements
   mlir::Value barriers; ///< of an image: one for each slot
   int64_t stages = 1;
-  mlir::Value current; ///< the first term of the step that is multiplied
+  mlir::Value currentStep, current; ///< that is multiplied, and its first term
   int64_t slotElements = 0;
 };
 

@@ -82,12 +82,20 @@ private:
     return memref::ViewOp::create(builder, loc, type, memory, start, ValueRange());
   }
 
-  std::optional<PlacedContraction> place(OpBuilder &builder, ComputeOp compute, std::string *why) {
+  static Value isFirstOf(OpBuilder &builder, scf::ForOp loop, const IRMapping &values) {
+    return arith::CmpIOp::create(builder, loop.getLoc(), arith::CmpIPredicate::eq,
+                                 values.lookup(loop.getInductionVar()), values.lookup(loop.getLowerBound()));
+  }
+
+  std::optional<PlacedContraction> place(OpBuilder &builder, ComputeOp compute, const IRMapping &values,
+                                         std::string *why) {
     std::optional<ContractionPlan> plan = planContraction(compute, threads, target, why);
     if (!plan)
       return std::nullopt;
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
     placed.share = share;
+    if (plan->tiling.keptSteps > 0)
+      placed.firstOfLoop = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     return placed;
   }
 
@@ -107,10 +115,10 @@ private:
 
   LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
     std::string why;
-    std::optional<PlacedContraction> own = place(builder, compute, &why);
+    std::optional<PlacedContraction> own = place(builder, compute, values, &why);
     std::optional<UpcomingContraction> next;
     if (ComputeOp behind = contractionAheadOf(compute); own && behind)
-      if (std::optional<PlacedContraction> placed = place(builder, behind, &why))
+      if (std::optional<PlacedContraction> placed = place(builder, behind, values, &why))
         next = upcoming(builder, *placed, values);
       else
         own.reset();
@@ -119,11 +127,8 @@ private:
     auto part = compute->getParentOfType<ParallelOp>();
     if (contractionBegunBefore(part) == compute)
       own->again = isLaterTile(builder, part);
-    if (beginsInBlockBefore(compute)) {
-      auto loop = cast<scf::ForOp>(compute->getParentOp());
-      own->again = arith::CmpIOp::create(builder, loop.getLoc(), arith::CmpIPredicate::eq,
-                                         values.lookup(loop.getInductionVar()), values.lookup(loop.getLowerBound()));
-    }
+    if (beginsInBlockBefore(compute))
+      own->again = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
@@ -140,7 +145,7 @@ private:
     ComputeOp contraction = contractionBegunBefore(part);
     beginPart(builder, part);
     std::string why;
-    std::optional<PlacedContraction> placed = place(builder, contraction, &why);
+    std::optional<PlacedContraction> placed = place(builder, contraction, values, &why);
     if (!placed)
       return contraction.emitError("the contraction has no code generation on GPUs: ") << why;
     NVVM::Barrier0Op::create(builder, part.getLoc());
@@ -200,7 +205,7 @@ private:
     values.map(loop.getInductionVar(),
                values.lookup(loop.getLowerBound())); // the tile has the same place in all blocks
     std::string why;
-    std::optional<PlacedContraction> placed = place(builder, own.contraction, &why);
+    std::optional<PlacedContraction> placed = place(builder, own.contraction, values, &why);
     if (!placed)
       return own.contraction->emitError("the contraction has no code generation on GPUs: ") << why;
     HeldSums sums{*placed, sumLayout(builder, *placed, values, thread, threads), {}};

@@ -114,7 +114,9 @@ LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads
   auto canStart = [&](LoadOp load, OperandShape shape) {
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
-  return {canStart(plan->contraction.rows, rowShape(*plan)), canStart(plan->contraction.lanes, laneShape(*plan))};
+  bool keepsRows = plan->tiling.keptSteps > 0; // what is there already need not be copied
+  return {!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
+          canStart(plan->contraction.lanes, laneShape(*plan))};
 }
 
 std::string tilewright::whyNotAhead(ComputeOp compute, int64_t threads, const Target &target) {

@@ -37,6 +37,13 @@ static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &
   return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
 }
 
+static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> plan;
+  if (compute.getMicroKernel())
+    plan = planContraction(compute, threads, target);
+  return plan && plan->tiling.keptSteps > 0;
+}
+
 /// The lowest place beside those that are in use at the same time.
 static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed, int64_t alignment) {
   int64_t offset = 0;
@@ -67,7 +74,7 @@ ScratchPlaces tilewright::placeScratch(ParallelOp part, int64_t threads, const T
     Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
     if (own.bytes == 0)
       continue;
-    if (beginsInBlockBefore(compute))
+    if (beginsInBlockBefore(compute) || keepsRows(compute, threads, target))
       for (auto nest : compute->getBlock()->getOps<ComputeOp>()) { // all of the loop
         own.first = std::min(own.first, position[nest]);
         own.last = std::max(own.last, position[nest]);

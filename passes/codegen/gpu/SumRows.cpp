@@ -6,6 +6,7 @@
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -181,6 +182,15 @@ private:
     return all;
   }
 
+  /// What of the contraction's scratch is free while its sums are read.
+  Value freeScratch() {
+    auto all = cast<MemRefType>(frame.scratch.getType());
+    int64_t kept = plan.tiling.keptSteps > 0 ? plan.tiling.rowBytes() : 0;
+    auto type = MemRefType::get({all.getNumElements() - kept}, all.getElementType(), MemRefLayoutAttrInterface(),
+                                all.getMemorySpace());
+    return memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(kept), ValueRange());
+  }
+
   /// All rows of the thread at once, with the threads that have other sums of them.
   Value combine(unsigned i, ArrayRef<Value> ofThread) {
     auto type = VectorType::get({static_cast<int64_t>(ofThread.size())}, ofThread.front().getType());
@@ -188,7 +198,7 @@ private:
     mapping.threads = frame.threads;
     mapping.reduced = held.layout.rowBits;
     Value all = vector::FromElementsOp::create(builder, loc, type, ofThread);
-    all = BlockThreads(nest, mapping, thread, frame.scratch).combine(builder, i, kindOf(i), all);
+    all = BlockThreads(nest, mapping, thread, freeScratch()).combine(builder, i, kindOf(i), all);
     Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(nest.getInits()[i]));
     return vector::makeArithReduction(builder, loc, kindOf(i), all,
                                       vector::BroadcastOp::create(builder, loc, type, init));
@@ -228,7 +238,8 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
     for (BlockArgument accumulator : ComputeOp(reader.nest).getBodyBlock().getArguments())
       widest = std::max(widest, elementBytes(accumulator.getType()));
   int64_t threadsOfRow = plan.kernel.unit == StepUnit::thread ? 1 : 4;
-  return threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
+  int64_t kept = plan.tiling.keptSteps > 0 ? plan.tiling.rowBytes() : 0;
+  return kept + threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
 }
 
 void tilewright::emitSumReader(OpBuilder &builder, HeldSums &held, const SumReader &reader, const IRMapping &values,
