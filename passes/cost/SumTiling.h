@@ -21,6 +21,7 @@ struct SumTile {
 
 struct SumTiling {
   static constexpr int64_t kBarrierBytes = 8;
+  static constexpr int64_t kLoopRegisters = 16;        ///< of a loop that carries sums, besides those
   static constexpr int64_t kMostKeptBytes = 32 * 1024; ///< of an operand that stays while others pass
 
   int64_t rows = 0, lanes = 0;                 ///< of the tile, filled up to powers of two

@@ -437,7 +437,7 @@ private:
         grown += tiling->sumRegisters();
       block.tilings.push_back(*tiling);
     }
-    block.work.registers += grown;
+    block.work.registers += grown > 0 ? grown + SumTiling::kLoopRegisters : 0;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     ScratchBytes scratch = scratchBytes(block.tilings);

@@ -88,7 +88,9 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
       registers = std::max(registers, plan->tiling.registers());
   });
   part.walk([&](scf::ForOp loop) {
-    for (const GrownSums &grown : grownIn(loop))
+    SmallVector<GrownSums> all = grownIn(loop);
+    registers += all.empty() ? 0 : SumTiling::kLoopRegisters;
+    for (const GrownSums &grown : all)
       if (std::optional<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
         registers += plan->tiling.sumRegisters();
   });
