@@ -73,8 +73,8 @@ static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<i
   return within == 1 ? std::optional(pieces) : std::nullopt;
 }
 
-/// What the place of an element changes by along the dim is a multiple of this, also where indices divide it (heads that
-/// share keys).
+/// What the place of an element changes by along the dim is a multiple of this, also where indices divide it (heads
+/// that share keys).
 static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
   if (std::optional<int64_t> stride = strideAlong(map, strides, dim))
     return *stride;
