@@ -114,6 +114,8 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
     auto nest = dyn_cast<ComputeOp>(next);
     if (!nest || (nest.getMicroKernel() && !readers.empty()))
       return {};
+    if (llvm::is_contained(nest.getAccs(), buffer))
+      return {};
     if (users.contains(nest))
       readers.push_back(nest);
   }

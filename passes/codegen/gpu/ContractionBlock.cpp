@@ -335,10 +335,12 @@ private:
     return done;
   }
 
-  /// Other nests use the memory as threads do, before and behind: bulk copies use it another way, and an mbarrier is
-  /// none where it is written over.
+  /// Other nests, and those that combine rows of the sums, use the memory as threads do, before and behind: bulk copies
+  /// use it another way, and an mbarrier is none where it is written over.
   bool sharesMemory() {
     std::optional<RegisterHandover> handover = registerHandover(compute);
+    if (handover && handover->keepsSums())
+      return true;
     auto program = compute->getParentOfType<ProgramOp>();
     return program
         .walk([&](ComputeOp other) {
