@@ -221,6 +221,7 @@ def _compile_in(
         device="cuda" if on_gpu else "local",
         resources=resources,
         capability=capability,
+        multiprocessors=_multiprocessors(stitched.report, targets),
         features=narrowest.features,
         variants={
             target.name: target.cpu if on_gpu else target.features
@@ -271,6 +272,12 @@ def _stitch(
         return Stitched(text=front, report=Report(), plan=None, seconds=0.0)
     notes += [note for note in stitched.notes if note not in notes]
     return stitched
+
+
+def _multiprocessors(report: Report, targets: Sequence[Target]) -> int:
+    """Which the workgroups of kernels that wait for each other take, all of them resident."""
+    guaranteed = min(target.gpu.guaranteed_sms for target in targets)
+    return max((min(kernel.workgroups, guaranteed) for kernel in report.kernels if kernel.meets), default=0)
 
 
 def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:

@@ -50,6 +50,8 @@ class Metadata:
     """What each kernel takes of a GPU, where ptxas was there to tell."""
     capability: str = ""
     """Of the oldest GPU that all kernels run on: "sm_80"."""
+    multiprocessors: int = 0
+    """Which workgroups that wait for each other count on; 0: none do."""
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Metadata:
             "device": self.device,
             "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
             "capability": self.capability,
+            "multiprocessors": self.multiprocessors,
             "features": self.features,
             "variants": dict(self.variants),
             "threads": self.threads,
@@ -91,6 +94,7 @@ class Metadata:
             device=data.get("device", "local"),
             resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
             capability=data.get("capability", ""),
+            multiprocessors=data.get("multiprocessors", 0),
             features=data.get("features", ""),
             variants=data.get("variants", {}),
             threads=data["threads"],
@@ -159,7 +163,7 @@ class Program:
                         where=self._metadata.entry,
                         hint="compile it for target 'cpu' here",
                     )
-                _refuse_older_gpu(self._metadata)
+                _refuse_smaller_gpu(self._metadata)
                 self._session = Session(
                     self._module,
                     self._parameters,
@@ -290,12 +294,13 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
     if metadata.device == "local":
         program.load()
     else:
-        _refuse_older_gpu(metadata)
+        _refuse_smaller_gpu(metadata)
     return program
 
 
-def _refuse_older_gpu(metadata: Metadata) -> None:
-    """Before the runtime does it in the driver's words. Where no GPU is, a program can still be looked at."""
+def _refuse_smaller_gpu(metadata: Metadata) -> None:
+    """Or older: before the runtime does it in the driver's words, or a barrier of the grid that never opens. Where no
+    GPU is, a program can still be looked at."""
     needed = re.fullmatch(r"sm_(\d+)(\d)(a?)", metadata.capability)
     if not needed:
         return
@@ -311,6 +316,13 @@ def _refuse_older_gpu(metadata: Metadata) -> None:
             f"but this GPU ({gpu.name}) has {major}.{minor}",
             where=metadata.entry,
             hint=f"compile it for target sm_{major}{minor}, or for both",
+        )
+    if gpu.multiprocessors < metadata.multiprocessors:
+        raise ProgramError(
+            f"the workgroups of its kernels wait for each other on {metadata.multiprocessors} multiprocessors, "
+            f"but this GPU ({gpu.name}) has {gpu.multiprocessors}",
+            where=metadata.entry,
+            hint="compile it for a target file with as many, or with --no-grid-sync",
         )
 
 

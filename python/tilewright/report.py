@@ -172,6 +172,11 @@ class Kernel:
         return max(sum(part.workgroups for part in self.parts if part.phase == phase) for phase in phases)
 
     @property
+    def meets(self) -> bool:
+        """Whether its workgroups wait for each other, so that all must be resident at once."""
+        return any(part.phase or part.steps for part in self.parts)
+
+    @property
     def predicted_bytes(self) -> float:
         return self._term("bytes")
 

@@ -10,12 +10,13 @@
 // Four steps of 64 terms, 8 + 16 KB each, are in shared memory, and room for the mbarriers of bulk copies. What a thread
 // copied is fenced before the barrier. One step is still multiplied while the next one begins, so the one before that is
 // where copies go; behind the last one the sums are passed through nothing, so that nobody uses them before they are waited
-// for. The lanes lie innermost in the right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the
+// for, and in front of the first one, so that they are in their registers before the fence. The lanes lie innermost in the right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the
 // swizzle of 128 bytes.
 // CHECK-LABEL: func.func @rows_of_lanes
 // CHECK-SAME: memref<98336xi8, 3>
 // CHECK-DAG: %[[LEFT:.*]] = arith.constant 4611686293305360384 : i64
 // CHECK-DAG: %[[RIGHT:.*]] = arith.constant 4611686293338849280 : i64
+// CHECK: llvm.inline_asm has_side_effects "", "=f,
 // CHECK: scf.for
 // CHECK:   nvvm.cp.async.wait.group 1
 // CHECK:   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>

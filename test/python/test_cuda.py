@@ -132,6 +132,26 @@ def test_an_older_gpu_is_refused_when_a_program_is_loaded(
     assert tilewright.load(path).metadata.capability == "sm_90"
 
 
+def test_a_gpu_too_small_for_a_barrier_of_the_grid_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = {"base": "cuda:h200", "name": "half-an-h200", "gpu": {"guaranteedSms": 66}}
+    (tmp_path / "half.json").write_text(json.dumps(half))
+    node = helper.make_node("ReduceMean", ["x"], ["y"], keepdims=0)
+    model = make_model([node], [value("x", [64, 65536])], [value("y", [])])
+    program = tilewright.compile(model, target=tmp_path / "half.json", strict=True)
+    (kernel,) = program.kernels
+    assert kernel.meets and program.metadata.multiprocessors == min(kernel.workgroups, 66)
+    path = program.save(tmp_path / "saved.vmfb")
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(multiprocessors=8))
+    with pytest.raises(ProgramError, match=r"on \d+ multiprocessors, but .* has 8; .*--no-grid-sync"):
+        tilewright.load(path)
+    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(multiprocessors=66))
+    assert tilewright.load(path).metadata.multiprocessors == program.metadata.multiprocessors
+    alone = tilewright.compile(model, target=tmp_path / "half.json", strict=True, grid_sync=False)
+    assert alone.metadata.multiprocessors == 0
+
+
 def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
     path = on_h200.save(tmp_path / "saved.vmfb")
     again = tilewright.load(path)

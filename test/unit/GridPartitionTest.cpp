@@ -95,7 +95,7 @@ TEST(GridPartition, the_smallest_device_of_the_target_counts) {
   stages[0].walks = false;
   GridRules rules = {true, /*byCost=*/false};
   EXPECT_EQ(partition(stages, known("cuda:h200"), rules).kernels.size(), 1u);
-  EXPECT_EQ(partition(stages, known("sm_90"), rules).kernels.size(), 2u); // 114 SMs
+  EXPECT_EQ(partition(stages, known("sm_90"), rules).kernels.size(), 2u); // 78 SMs
 }
 
 TEST(GridPartition, a_barrier_that_costs_more_than_a_launch_does_not_pay) {

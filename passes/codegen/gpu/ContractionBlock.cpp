@@ -315,7 +315,8 @@ private:
       else // as many groups as whoever copies ahead makes of it
         ifAgain([&] { commit(); });
     }
-    SmallVector<Value> done = carry(frame.constant(0), operands.steps, sums, [&](Value step, ValueRange now) {
+    SmallVector<Value> begun = share->begin(sums);
+    SmallVector<Value> done = carry(frame.constant(0), operands.steps, begun, [&](Value step, ValueRange now) {
       wait(ahead - 1);
       if (isOfWarpgroup(plan.kernel))
         handToWarpgroup(frame.modulo(step, stages));

@@ -14,6 +14,8 @@ namespace tilewright {
 class SumShare : public SumLayout {
 public:
   virtual ~SumShare() = default;
+  /// The sums in front of the first step.
+  virtual llvm::SmallVector<mlir::Value> begin(mlir::ValueRange sums) { return sums; }
   /// The sums with the products of the slot's terms added. Nobody may use them before `finish`, but the next step.
   virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange sums, mlir::Value slot) = 0;
   /// The sums behind the last step.

@@ -35,6 +35,9 @@ public:
             places.push_back({row + half * kMatrix, column + next});
   }
 
+  /// Registers even where they begin as constants, which the optimizer would write behind the fence.
+  SmallVector<Value> begin(ValueRange sums) override { return readable(sums); }
+
   SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
     int64_t blocks = tiling.ownRows / kRows, own = tiling.sums / blocks;
     auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(own, sum));
