@@ -112,9 +112,9 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
     if (isa<SyncOp>(next))
       continue;
     auto nest = dyn_cast<ComputeOp>(next);
-    if (!nest || (nest.getMicroKernel() && !readers.empty()))
+    if (!nest || llvm::is_contained(nest.getAccs(), buffer))
       return {};
-    if (llvm::is_contained(nest.getAccs(), buffer))
+    if (nest.getMicroKernel() && (users.contains(nest) || !readers.empty()))
       return {};
     if (users.contains(nest))
       readers.push_back(nest);
@@ -173,10 +173,14 @@ static std::optional<SumReader> readerAlike(ComputeOp contraction, AffineMap wri
 /// Whether all that it accumulates it does along rows of the contraction's sums, each on its own.
 static bool reducesRows(ComputeOp contraction, const SumReader &reader) {
   ComputeOp nest = reader.nest;
-  bool startsAnew = llvm::none_of(nest.getInits(), llvm::IsaPred<UnitAttr>);
-  return startsAnew && !nest.getRunning() && llvm::all_of(nest.getReductions(), [&](int64_t dim) {
-           return nest.getSizes()[dim] == 1 || reader.dims[dim] == static_cast<int64_t>(contraction.getVector());
-         });
+  if (nest.getAccs().empty())
+    return true;
+  for (auto [dim, size] : llvm::enumerate(nest.getSizes())) {
+    bool isLane = reader.dims[dim] == static_cast<int64_t>(contraction.getVector()), isReduced = nest.isReduced(dim);
+    if (isLane ? !isReduced : isReduced && size > 1)
+      return false;
+  }
+  return !nest.getRunning() && llvm::none_of(nest.getInits(), llvm::IsaPred<UnitAttr>);
 }
 
 /// Whether the sums are those of one tile of rows and lanes, so that a thread has them all at once.

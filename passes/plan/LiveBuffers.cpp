@@ -36,9 +36,12 @@ static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const P
                       const PartRoot &reader) {
   const TensorExpr &expr = graph.exprs()[reader.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
-  bool alongLanes = roles && llvm::all_of(expr.reductions, [&](int64_t dim) {
-                      return expr.domain[dim] == 1 || reader.dims[dim] == contraction.dims[roles->lane];
-                    });
+  auto isTaken = [&](size_t dim) {
+    bool isLane = reader.dims[dim] >= 0 && reader.dims[dim] == contraction.dims[roles->lane];
+    bool isReduced = llvm::is_contained(expr.reductions, dim);
+    return isLane ? isReduced : !isReduced || expr.domain[dim] == 1;
+  };
+  bool alongLanes = roles && (expr.oneReliesOnOne() || llvm::all_of(llvm::seq(expr.domain.size()), isTaken));
   return expr.kind != ExprKind::contraction && alongLanes &&
          llvm::all_of(reader.accesses, [&](const RootAccess &access) {
            bool takesOthers = access.producer >= 0 && static_cast<unsigned>(access.producer) != contraction.expr &&

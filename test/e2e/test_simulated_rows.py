@@ -77,6 +77,22 @@ def test_rows_are_reduced_in_registers(
     assert "tile.alloc : " in _program(tmp_path), "sums have no place in shared memory"
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_product_of_one_column_and_its_rows(batch: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
+    """What sums up rows may be a product itself, and its own rows have one element."""
+    g = GraphBuilder("column")
+    element = _TYPES[dtype]
+    y = g.op("MatMul", g.input("x", (*batch, 34, 5), element), g.input("w", (*batch, 5, 130), element))
+    y = g.op("MatMul", y, g.input("v", (*batch, 130, 1), element))
+    gain, bias = g.input("gain", (1,), element), g.input("bias", (1,), element)
+    y = g.op("Add", y, g.op("LayerNormalization", y, gain, bias, axis=-1, epsilon=1e-3))
+    g.output(y, (*batch, 34, 1), element)
+    model = g.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    check(model, program, _inputs(program), tmp_path, steps=_STEPS[dtype])
+
+
 def test_warpgroups_reduce_rows(tmp_path: Path) -> None:
     model = _rows("Softmax", (100, 10, 64), "f16")
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
