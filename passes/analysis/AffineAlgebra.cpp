@@ -216,4 +216,17 @@ AffineMap reshapeMap(MLIRContext *context, ArrayRef<int64_t> sourceShape, ArrayR
   return simplifyInDomain(AffineMap::get(resultShape.size(), 0, results, context), resultShape);
 }
 
+bool isBoxOfDims(AffineMap map) {
+  llvm::SmallDenseSet<unsigned> used;
+  return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
+  });
+}
+
+bool isReadAgain(AffineMap map, ArrayRef<int64_t> loops) {
+  auto innermost = llvm::find_if(llvm::reverse(loops), [&](int64_t dim) { return map.isFunctionOfDim(dim); });
+  return std::any_of(innermost, loops.rend(), [&](int64_t dim) { return !map.isFunctionOfDim(dim); });
+}
+
 } // namespace tilewright

@@ -118,8 +118,8 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   best.heldRows = std::min(best.rows, std::max<int64_t>(llvm::PowerOf2Ceil(tile.rows),
                                                         tile.rowsAlongTerms ? 1 : kAtomBytes / tile.rowBytes));
   if (isGroup)
-    best.heldRows = best.rows; // the instruction finds them by itself
-  best.stages = isWarp ? 3 : 2;
+    best.heldRows = best.rows;  // the instruction finds them by itself
+  best.stages = isWarp ? 3 : 2; // at least
   auto setSlots = [&] {
     int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
     best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms, alignment);
@@ -130,10 +130,13 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
   for (setSlots(); best.sharedBytes() > mostBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
-  if (termUnits > 1)
-    best.stages = std::clamp(kStreamBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kMostStages);
-  if (isGroup)
-    best.stages = std::clamp(mostBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages, kPanelStages);
+  // One stage more than there are steps: the next contraction's copies begin while this one is multiplied, one a step.
+  int64_t steps = llvm::divideCeil(tile.terms, best.step);
+  int64_t mostStages =
+      isGroup ? kPanelStages : std::min(isWarp || termUnits > 1 ? kMostStages : kPanelStages, steps + 1);
+  int64_t inFlightBytes = termUnits > 1 ? kStreamBytes : mostBytes;
+  best.stages = std::clamp(inFlightBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages,
+                           std::max(best.stages, mostStages));
   best.overlaps = isGroup && best.stages == kPanelStages; // fewer are needed for what is on its way
   best.loadsFactors = !isGroup;
   best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;

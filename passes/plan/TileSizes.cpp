@@ -353,7 +353,7 @@ private:
     std::vector<Value> resident = workgroupStaged();
     for (Value tensor : resident)
       bytes += aligned(tensorBytes(tensor));
-    for (auto [root, access] : readAgain())
+    for (auto [root, access] : keptForTile())
       if (!llvm::is_contained(resident, access->tensor))
         bytes += aligned(sliceBytes(*root, *access));
     return bytes;
@@ -407,6 +407,34 @@ private:
           again.push_back(*known);
       }
     return again;
+  }
+
+  /// Those, and on a GPU what one nest reads again and again; a workgroup of a CPU has that in its own staging.
+  std::vector<Access> keptForTile() const {
+    std::vector<Access> kept = readAgain();
+    if (!isGpu())
+      return kept;
+    for (const PartRoot &root : space.roots)
+      for (const RootAccess &access : root.accesses) {
+        AffineMap map = inSpace(root, access);
+        auto isKept = [&](const Access &other) {
+          return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == map;
+        };
+        if (access.producer < 0 && !isContraction(root) && access.guard == IntegerSet() && isBoxOfDims(map) &&
+            repeatsInTile(root, map) && llvm::none_of(kept, isKept))
+          kept.push_back({&root, &access});
+      }
+    return kept;
+  }
+
+  bool repeatsInTile(const PartRoot &reader, AffineMap map) const {
+    SmallVector<int64_t> places; // of the nest
+    for (const PartRoot &root : space.roots)
+      for (int64_t place : root.dims)
+        if (root.nest == reader.nest && place >= 0 && space.tiles[place] > 1)
+          places.push_back(place);
+    llvm::sort(places);
+    return isReadAgain(map, places);
   }
 
   /// The index of an access over the dims of the space.

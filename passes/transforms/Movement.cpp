@@ -1,6 +1,7 @@
 #include "passes/transforms/Movement.h"
 
 #include "dialects/tile/BufferPlaces.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/plan/WalkedDim.h"
 
 using namespace mlir;
@@ -268,15 +269,9 @@ private:
     });
   }
 
-  /// Whether loops around those that the access depends on would read the same elements again.
   bool repeatsInTile(AffineMap map, const Nest &nest) {
-    int64_t innermost = -1;
-    for (int64_t dim : nest.dims)
-      if (subprogram.getTiles()[dim] > 1 && map.isFunctionOfDim(dim))
-        innermost = dim;
-    return llvm::any_of(nest.dims, [&](int64_t dim) {
-      return dim < innermost && subprogram.getTiles()[dim] > 1 && !map.isFunctionOfDim(dim);
-    });
+    return isReadAgain(map,
+                       llvm::filter_to_vector(nest.dims, [&](int64_t dim) { return subprogram.getTiles()[dim] > 1; }));
   }
 
   int64_t tilesPerWorkgroup() {
@@ -317,19 +312,10 @@ private:
       if (repeated && staged + bytes <= workgroupStaging) {
         movement.workgroupStaged.insert(access.tensor);
         staged += bytes;
-      } else if ((reader.first != reader.last || repeats) && isSlice(access)) {
+      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() && isBoxOfDims(access.map)) {
         movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
       }
     }
-  }
-
-  /// Whether the elements read over a tile are a box with the dims of the space as its sides.
-  static bool isSlice(const SpaceAccess &access) {
-    llvm::SmallDenseSet<unsigned> used;
-    return access.guard == IntegerSet() && llvm::all_of(access.map.getResults(), [&](AffineExpr expr) {
-             auto dim = dyn_cast<AffineDimExpr>(expr);
-             return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
-           });
   }
 
   /// Whether the nest visits each element of the slice once.

@@ -4,18 +4,18 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// A thread has 4 x 4 sums. Two steps of 16 terms are in shared memory: one is copied while the other is multiplied.
+// A thread has 4 x 4 sums. Four steps of 16 terms are in shared memory: three are copied while one is multiplied.
 // CHECK-LABEL: func.func @threads
-// CHECK-SAME: memref<16384xi8, 3>
+// CHECK-SAME: memref<32768xi8, 3>
 // CHECK: nvvm.cp.async.shared.global {{.*}} 16, cache = cg
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for
-// CHECK:   nvvm.cp.async.wait.group 0
+// CHECK:   nvvm.cp.async.wait.group 2
 // CHECK:   nvvm.barrier
 // CHECK:   nvvm.cp.async.shared.global
 // CHECK:   nvvm.cp.async.commit.group
 // CHECK:   scf.for
-// CHECK-COUNT-4: vector.load {{.*}} {alignment = 16 : i64} : memref<2048xf32, 3>, vector<4xf32>
+// CHECK-COUNT-4: vector.load {{.*}} {alignment = 16 : i64} : memref<4096xf32, 3>, vector<4xf32>
 // CHECK-COUNT-64: math.fma
 // CHECK-NOT: math.fma
 // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<128x128xf32, 1>, vector<4xf32>

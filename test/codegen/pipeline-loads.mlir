@@ -20,7 +20,7 @@
 // CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
 // CODE: scf.for
-// CODE:   nvvm.cp.async.wait.group 1
+// CODE:   nvvm.cp.async.wait.group 2
 // CODE:   scf.if
 // CODE:     nvvm.cp.async.shared.global
 // CODE:   } else {

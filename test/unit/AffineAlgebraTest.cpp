@@ -219,4 +219,22 @@ TEST_F(AffineAlgebra, divisions_that_cannot_carry_vanish) {
   EXPECT_EQ(simplifyInDomain((d(0) * 64 + d(1) * 8 + d(2)).floorDiv(8) % 8, {3, 8, 8}), d(1));
   EXPECT_EQ(simplifyInDomain((d(0) % 32 + d(1) * 32).floorDiv(64), {99, 6}), d(1).floorDiv(2));
 }
+
+TEST_F(AffineAlgebra, boxes_have_dims_as_sides) {
+  auto isBox = [&](ArrayRef<AffineExpr> results) { return isBoxOfDims(AffineMap::get(2, 0, results, &context)); };
+  EXPECT_TRUE(isBox({d(1), getAffineConstantExpr(3, &context), d(0)}));
+  EXPECT_FALSE(isBox({d(0), d(0)})); // a diagonal
+  EXPECT_FALSE(isBox({d(0) + d(1)}));
+}
+
+// Loops over rows and then columns read a row vector once a row, a column vector once.
+TEST_F(AffineAlgebra, loops_around_what_is_read_read_it_again) {
+  AffineMap row = AffineMap::get(2, 0, d(1)), column = AffineMap::get(2, 0, d(0));
+  EXPECT_TRUE(isReadAgain(row, {0, 1}));
+  EXPECT_FALSE(isReadAgain(row, {1}));
+  EXPECT_FALSE(isReadAgain(column, {0, 1}));
+  EXPECT_FALSE(isReadAgain(AffineMap::getMultiDimIdentityMap(2, &context), {0, 1}));
+  EXPECT_FALSE(isReadAgain(AffineMap::get(2, 0, getAffineConstantExpr(0, &context)), {0, 1}));
+}
+
 } // namespace

@@ -180,6 +180,32 @@ func.func @scaled(%x: tensor<512x768xf32>, %g: tensor<768xf32>) -> tensor<512x76
   EXPECT_EQ(space->workgroupStaged, std::vector<Value>{body.getArgument(1)});
 }
 
+// The loop over heads would read the row's table once a head: the lowering keeps it for the tile, and the plan counts
+// it.
+TEST_F(IndexSpaceTest, what_a_nest_reads_again_takes_shared_memory) {
+  const char *source = R"(
+func.func @largest(%x: tensor<512x8x64xf32>, %table: tensor<512x64xf32>) -> tensor<512xf32> {
+  %least = arith.constant dense<0xFF800000> : tensor<512xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, h, j) -> (i, h, j)>, affine_map<(i, h, j) -> (i, j)>,
+                                        affine_map<(i, h, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x, %table : tensor<512x8x64xf32>, tensor<512x64xf32>) outs(%least : tensor<512xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.maximumf %p, %acc : f32
+    linalg.yield %r : f32
+  } -> tensor<512xf32>
+  return %y : tensor<512xf32>
+})";
+  TensorGraph graph = parse(source);
+  target = *lookupTarget("cuda:h200");
+  std::string reason;
+  std::optional<IndexSpace> space = spaceOfAll(graph, &reason);
+  ASSERT_TRUE(space) << reason;
+  EXPECT_EQ(space->tiles, (Dims{4, 8, 64}));
+  EXPECT_EQ(space->footprintBytes, 4 * 64 * 4);
+}
+
 // Every tiling covers the space and no workgroup is idle, whatever the shape.
 TEST_F(IndexSpaceTest, tiles_fit_for_many_shapes) {
   for (int64_t rows : {1, 3, 64, 513, 4097})

@@ -38,7 +38,7 @@ TEST(SumTiling, threads_stand_in_a_square) {
   EXPECT_EQ(tiling.ownRows, 8);
   EXPECT_EQ(tiling.ownLanes, 8);
   EXPECT_EQ(tiling.step, 16);
-  EXPECT_EQ(tiling.sharedBytes(), 2 * 2 * 128 * 16 * 4);
+  EXPECT_EQ(tiling.sharedBytes(), 4 * 2 * 128 * 16 * 4);
 }
 
 TEST(SumTiling, warps_have_whole_blocks_of_the_instruction) {
@@ -128,7 +128,7 @@ TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_EQ(tiling.step, 8 * 32);
   EXPECT_EQ(tiling.ownTerms(), 32);
   EXPECT_EQ(tiling.heldRows, 1); // the other 15 of the instruction repeat it
-  EXPECT_EQ(tiling.stages, 5);
+  EXPECT_EQ(tiling.stages, 4);
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 
