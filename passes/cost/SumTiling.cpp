@@ -130,10 +130,12 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
   for (setSlots(); best.sharedBytes() > mostBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
-  // One stage more than there are steps: the next contraction's copies begin while this one is multiplied, one a step.
+  // No more than there are steps, so that the next contraction's copies begin while this one is multiplied, one a step;
+  // what streams has all of its steps on their way.
   int64_t steps = llvm::divideCeil(tile.terms, best.step);
-  int64_t mostStages =
-      isGroup ? kPanelStages : std::min(isWarp || termUnits > 1 ? kMostStages : kPanelStages, steps + 1);
+  int64_t mostStages = termUnits > 1 ? kMostStages
+                       : isGroup     ? kPanelStages
+                                     : std::min(isWarp ? kMostStages : kPanelStages, steps);
   int64_t inFlightBytes = termUnits > 1 ? kStreamBytes : mostBytes;
   best.stages = std::clamp(inFlightBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages,
                            std::max(best.stages, mostStages));

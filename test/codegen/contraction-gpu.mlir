@@ -5,8 +5,12 @@
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
 // A thread has 4 x 4 sums. Four steps of 16 terms are in shared memory: three are copied while one is multiplied.
+// The steps stay a loop, and the tile's places depend on an index that is its own: neither is hoisted into registers.
+// CHECK: #[[ROLLED:.*]] = #llvm.loop_unroll<disable = true>
+// CHECK: #llvm.loop_annotation<unroll = #[[ROLLED]]>
 // CHECK-LABEL: func.func @threads
 // CHECK-SAME: memref<32768xi8, 3>
+// CHECK: llvm.inline_asm has_side_effects "", "=r,0"
 // CHECK: nvvm.cp.async.shared.global {{.*}} 16, cache = cg
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for
@@ -18,6 +22,7 @@
 // CHECK-COUNT-4: vector.load {{.*}} {alignment = 16 : i64} : memref<4096xf32, 3>, vector<4xf32>
 // CHECK-COUNT-64: math.fma
 // CHECK-NOT: math.fma
+// CHECK: {llvm.loop_annotation = #{{[a-z_]+}}}
 // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<128x128xf32, 1>, vector<4xf32>
 tile.program @threads outputs 1 {
 ^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):

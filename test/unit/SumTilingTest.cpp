@@ -128,7 +128,7 @@ TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_EQ(tiling.step, 8 * 32);
   EXPECT_EQ(tiling.ownTerms(), 32);
   EXPECT_EQ(tiling.heldRows, 1); // the other 15 of the instruction repeat it
-  EXPECT_EQ(tiling.stages, 4);
+  EXPECT_EQ(tiling.stages, 5);
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 

@@ -47,8 +47,8 @@ protected:
     return part.emitError("workgroups of the target do not share tiles");
   }
   /// Maps the offsets of a tile of the part; `first` is the workgroup's.
-  void enterTile(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value first, mlir::Value tile,
-                 mlir::IRMapping &values);
+  virtual void enterTile(mlir::OpBuilder &builder, tile::ParallelOp part, mlir::Value first, mlir::Value tile,
+                         mlir::IRMapping &values);
   void convertOp(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &values);
   /// After the last op of each block of a walked dim.
   virtual void endBlock(mlir::OpBuilder &, mlir::Location) {}

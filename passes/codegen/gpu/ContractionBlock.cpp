@@ -10,6 +10,7 @@
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -284,8 +285,16 @@ private:
 
   using CarryBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
 
+  /// Unrolled, each step would have places of its own to copy from and to, all of them known before the tile is: they
+  /// would be held in registers over all tiles.
+  static void keepRolled(scf::ForOp loop) {
+    loop->setAttr("llvm.loop_annotation",
+                  parseAttribute("#llvm.loop_annotation<unroll = <disable = true>>", loop.getContext()));
+  }
+
   SmallVector<Value> carry(Value low, Value high, ValueRange values, CarryBody body) {
     auto loop = scf::ForOp::create(builder, loc, low, high, frame.constant(1), values);
+    keepRolled(loop);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));

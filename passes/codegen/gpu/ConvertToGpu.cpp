@@ -334,6 +334,21 @@ private:
     return success();
   }
 
+  /// To whoever optimizes, a tile's contractions have a thread's index of their own: places of copies and of factors
+  /// depend on it and on no tile, and would be held in registers from the first phase that needs them to the last tile.
+  void enterTile(OpBuilder &builder, ParallelOp part, Value first, Value tile, IRMapping &values) override {
+    ProgramConverter::enterTile(builder, part, first, tile, values);
+    bool contracts = part.walk([](ComputeOp compute) {
+                           return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+    if (contracts)
+      thread = LLVM::InlineAsmOp::create(builder, part.getLoc(), thread.getType(), thread, /*asm_string=*/"", "=r,0",
+                                         /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                         LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+                   .getResult(0);
+  }
+
   /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
   void endTile(OpBuilder &builder, ParallelOp part) override {
     Block &tile = part.getWalk().getBody().front();
