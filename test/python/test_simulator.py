@@ -320,6 +320,22 @@ def test_refuses_wrong_arguments() -> None:
         simulate(CORRECT, "scale", (1,), [x, x], [1], "x86-64-avx2")
 
 
+def test_assembly_of_no_instruction_passes_its_operand_on() -> None:
+    x = np.zeros(32, np.int32)
+    simulate(
+        """
+llvm.func @k(%x: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
+  %same = llvm.inline_asm has_side_effects "", "=r,0" %thread : (i32) -> i32
+  %to = llvm.getelementptr %x[%same] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  llvm.store %same, %to : i32, !llvm.ptr<1>
+  llvm.return
+}""",
+        arrays=[x],
+    )
+    assert (x == np.arange(32)).all()
+
+
 def test_refuses_what_is_not_simulated() -> None:
     def kernel(body: str) -> str:
         return (
@@ -332,6 +348,8 @@ def test_refuses_what_is_not_simulated() -> None:
         tilewright.SimulationError, match=r"kernel:2:3: 'nvvm.breakpoint' op is not simulated"
     ):
         simulate(kernel("nvvm.breakpoint"), arrays=[x])
+    with pytest.raises(tilewright.SimulationError, match=r"'llvm.inline_asm' op is not simulated"):
+        simulate(kernel('llvm.inline_asm "trap;", "" : () -> ()'), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not of the dialects"):
         simulate(kernel("gpu.barrier"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):

@@ -212,10 +212,11 @@ FailureOr<Value> lowerProductWait(Operation *op, uint32_t, HostCode &code) {
 
 /// Assembly of no instruction passes its operands on, so that nobody moves what uses them to before it.
 FailureOr<Value> lowerAssembly(Operation *op, uint32_t, HostCode &code) {
-  auto assembly = cast<LLVM::InlineAsmOp>(op);
-  auto type =
-      op->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType()) : LLVM::LLVMStructType();
-  if (!assembly.getAsmString().empty() || !type || type.getBody() != ArrayRef(llvm::to_vector(op->getOperandTypes())))
+  bool isEmpty = cast<LLVM::InlineAsmOp>(op).getAsmString().empty() && op->getNumResults() == 1;
+  if (isEmpty && llvm::equal(op->getResultTypes(), op->getOperandTypes()))
+    return op->getOperand(0);
+  auto type = isEmpty ? dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType()) : LLVM::LLVMStructType();
+  if (!type || type.getBody() != ArrayRef(llvm::to_vector(op->getOperandTypes())))
     return op->emitOpError("is not simulated");
   Value result = LLVM::UndefOp::create(code.builder, op->getLoc(), type);
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
