@@ -170,7 +170,7 @@ static std::optional<SumReader> readerAlike(ComputeOp contraction, AffineMap wri
   return reader;
 }
 
-/// Whether all that it accumulates it does along rows of the contraction's sums, each on its own.
+/// Whether all that it accumulates it does along rows of the contraction's sums, each on its own, and in any order.
 static bool reducesRows(ComputeOp contraction, const SumReader &reader) {
   ComputeOp nest = reader.nest;
   if (nest.getAccs().empty())
@@ -180,7 +180,8 @@ static bool reducesRows(ComputeOp contraction, const SumReader &reader) {
     if (isLane ? !isReduced : isReduced && size > 1)
       return false;
   }
-  return !nest.getRunning() && llvm::none_of(nest.getInits(), llvm::IsaPred<UnitAttr>);
+  return !nest.getRunning() && llvm::none_of(nest.getInits(), llvm::IsaPred<UnitAttr>) &&
+         !llvm::is_contained(nest.getKinds().getAsValueRange<StringAttr>(), "none");
 }
 
 /// Whether the sums are those of one tile of rows and lanes, so that a thread has them all at once.

@@ -68,6 +68,7 @@ struct IndexSpace {
   int64_t steps = 0;              ///< of a tile, where workgroups share tiles (see PartPlan)
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see PartPlan)
   int64_t termUnits = 1;          ///< on a GPU: threads or warps that share the terms of a contraction's sums
+  bool inOrder = false;           ///< strict numerics add up narrow floats as the graph does
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
   BlockWork blockWork;            ///< and what those blocks do
   RegisterBlock block{1, 1};      ///< of contractions

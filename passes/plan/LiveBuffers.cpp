@@ -1,6 +1,7 @@
 #include "passes/plan/LiveBuffers.h"
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/analysis/Rounding.h"
 #include "passes/plan/WalkedDim.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -31,6 +32,14 @@ static bool grows(const TensorGraph &graph, const IndexSpace &space, const PartR
                                      [&](int64_t reduced) { return root.dims[reduced] == walked; });
 }
 
+/// Whether what the expression accumulates may be regrouped over lanes.
+static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
+  return llvm::all_of(llvm::zip(combiningKinds(expr), expr.op->getResultTypes()), [&](auto result) {
+    auto [kind, type] = result;
+    return kind && !(space.inOrder && isSumOrProduct(kind) && isNarrowFloat(getElementTypeOrSelf(type)));
+  });
+}
+
 /// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
 static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
                       const PartRoot &reader) {
@@ -41,14 +50,18 @@ static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const P
     bool isReduced = llvm::is_contained(expr.reductions, dim);
     return isLane ? isReduced : !isReduced || expr.domain[dim] == 1;
   };
-  bool alongLanes = roles && (expr.oneReliesOnOne() || llvm::all_of(llvm::seq(expr.domain.size()), isTaken));
+  bool alongLanes = roles && (expr.oneReliesOnOne() ||
+                              (llvm::all_of(llvm::seq(expr.domain.size()), isTaken) && regroups(expr, space)));
   return expr.kind != ExprKind::contraction && alongLanes &&
-         llvm::all_of(reader.accesses, [&](const RootAccess &access) {
-           bool takesOthers = access.producer >= 0 && static_cast<unsigned>(access.producer) != contraction.expr &&
-                              contracts(graph, space.root(access.producer));
-           return !takesOthers && access.guard == IntegerSet() &&
-                  !getElementTypeOrSelf(access.tensor.getType()).isInteger(1);
-         });
+         llvm::all_of(reader.accesses,
+                      [&](const RootAccess &access) {
+                        bool takesOthers = access.producer >= 0 &&
+                                           static_cast<unsigned>(access.producer) != contraction.expr &&
+                                           contracts(graph, space.root(access.producer));
+                        return !takesOthers && access.guard == IntegerSet() &&
+                               !getElementTypeOrSelf(access.tensor.getType()).isInteger(1);
+                      }) &&
+         llvm::none_of(expr.op->getResultTypes(), [](Type type) { return getElementTypeOrSelf(type).isInteger(1); });
 }
 
 /// Whether a thread has all sums of a tile at once: those of one matrix.

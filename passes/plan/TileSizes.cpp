@@ -9,6 +9,7 @@
 #include "passes/plan/LiveBuffers.h"
 #include "passes/plan/WalkedDim.h"
 #include "passes/plan/Work.h"
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/LaneBytes.h"
 
 using namespace mlir;
@@ -39,6 +40,7 @@ public:
   std::string choose() {
     space.inputs = partInputs(graph, part);
     space.outputs = partOutputs(graph, part);
+    space.inOrder = target.has(kStrictFeature);
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];

@@ -13,6 +13,7 @@ from onnx import TensorProto
 from test_attention import Attention
 from test_simulated_chains import check
 from tilewright.oracle import float64_reference
+from tilewright.simulated import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -91,6 +92,31 @@ def test_a_product_of_one_column_and_its_rows(batch: tuple[int, ...], dtype: str
     model = g.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     check(model, program, _inputs(program), tmp_path, steps=_STEPS[dtype])
+
+
+@pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceProd"])
+def test_strict_rows_are_combined_in_the_order_of_the_graph(reduction: str, tmp_path: Path) -> None:
+    g = GraphBuilder("strict")
+    y = g.op(
+        "MatMul", g.input("x", (64, 32), TensorProto.BFLOAT16), g.input("w", (32, 64), TensorProto.BFLOAT16)
+    )
+    axes = [g.ints([1])] if reduction == "ReduceSum" else []
+    s = g.op(reduction, y, *axes, keepdims=1, **({} if axes else {"axes": [1]}))
+    g.output(g.op("Sub", y, s), (64, 64), TensorProto.BFLOAT16)
+    program = tilewright.compile(g.build(), "cuda:h200", numerics="strict", dump_dir=tmp_path)
+    # Products and their sums are exact.
+    rng = np.random.default_rng(11)
+    x, w = (rng.integers(-4, 5, shape) / 16 for shape in ((64, 32), (32, 64)))
+    step = program.signature.inputs[0].dtype
+    run = simulate_program(program, tmp_path, [x.astype(step), w.astype(step)])
+    exact = (x @ w).astype(step)
+    combine = np.add if reduction == "ReduceSum" else np.multiply
+    total = np.full(64, 0 if reduction == "ReduceSum" else 1, step)
+    for column in exact.T:
+        total = combine(total.astype(np.float32), column.astype(np.float32)).astype(step)
+    expected = (exact.astype(np.float32) - total.astype(np.float32)[:, None]).astype(step)
+    assert run.outputs is not None
+    np.testing.assert_array_equal(np.asarray(run.outputs[0]), expected)
 
 
 def test_warpgroups_reduce_rows(tmp_path: Path) -> None:

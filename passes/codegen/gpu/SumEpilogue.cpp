@@ -1,5 +1,6 @@
 #include "passes/codegen/gpu/SumEpilogue.h"
 
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/cpu/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,8 +25,12 @@ void SumEpilogue::enterPoint() {
 void SumEpilogue::enterRow() {
   enterPoint();
   ofRow.clear();
+  auto isHeld = [](LoadOp load) {
+    auto buffer = load.getSlice().getDefiningOp<AllocOp>();
+    return buffer && staysInRegisters(buffer);
+  };
   for (LoadOp load : reader.nest.getBodyBlock().getOps<LoadOp>())
-    if (!load.getMap().isFunctionOfDim(lane))
+    if (!load.getMap().isFunctionOfDim(lane) && !isHeld(load))
       ofRow[load] = memref::LoadOp::create(frame.builder, frame.loc, frame.values.lookup(load.getSlice()),
                                            frame.at(load.getMap()));
   divisors.clear();

@@ -49,6 +49,7 @@ private:
     return most;
   }
 
+  /// Nests that combine in an order have been handed none (reducesRows).
   vector::CombiningKind kindOf(unsigned i) {
     return *vector::symbolizeCombiningKind(cast<StringAttr>(nest.getKinds()[i]).getValue());
   }
