@@ -342,11 +342,16 @@ private:
                            return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance();
                          })
                          .wasInterrupted();
-    if (contracts)
-      thread = LLVM::InlineAsmOp::create(builder, part.getLoc(), thread.getType(), thread, /*asm_string=*/"", "=r,0",
-                                         /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                         LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-                   .getResult(0);
+    if (!contracts)
+      return;
+    Location loc = part.getLoc();
+    Value own = LLVM::InlineAsmOp::create(builder, loc, thread.getType(), thread, /*asm_string=*/"", "=r,0",
+                                          /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                          LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+                    .getResult(0);
+    // Its range is known again: a power of two.
+    Value most = arith::ConstantIntOp::create(builder, loc, own.getType(), threads - 1);
+    thread = arith::AndIOp::create(builder, loc, own, most);
   }
 
   /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
