@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kBufferAlignment = 64, kMostPadding = 32; ///< of a line
+static constexpr int64_t kBufferAlignment = 64;
 
 namespace {
 struct LiveBuffer {

@@ -461,10 +461,11 @@ private:
     for (int64_t dim : root.dims)
       ranges.push_back({0, dim < 0 ? 0 : space.tiles[dim] - 1});
     auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t elements = 1;
+    int64_t elements = 1, line = 1;
     for (auto [expr, size] : llvm::zip(access.map.getResults(), type.getShape()))
-      elements *= std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
-    return elements * elementBytesOf(access.tensor);
+      elements *= line = std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
+    int64_t padding = isGpu() && contracts() && line > 1 ? kMostPadding * elements / line : 0;
+    return elements * elementBytesOf(access.tensor) + padding;
   }
 
   bool usesGrid(const PartRoot &root, AffineMap map) const {

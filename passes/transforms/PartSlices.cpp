@@ -88,7 +88,12 @@ Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
   for (int64_t place : places)
     shape.push_back(tiles[place]);
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
-  return allocate(builder, subprogram.getLoc(), lanesLast<int64_t>(access.tensor, shape, places), element);
+  shape = lanesLast<int64_t>(access.tensor, shape, places);
+  bool meetsContraction =
+      llvm::any_of(subprogram.getBody().getOps<ExprOp>(), [](ExprOp root) { return root.getMicroKernel().has_value(); });
+  if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && shape.size() > 1)
+    shape.back() = paddedLine(shape.back(), elementBytes(element));
+  return allocate(builder, subprogram.getLoc(), shape, element);
 }
 
 SmallVector<int64_t> PartSlices::slicePlaces(const SpaceAccess &access) {

@@ -62,10 +62,12 @@ tile.program @threads outputs 1 {
 // CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>{{.*}}num = 4
 // CHECK-COUNT-8: nvvm.mma.sync
 // CHECK: nvvm.ldmatrix
-// CHECK: vector.from_elements {{.*}} : vector<2xf32>
-// CHECK: vector.load {{.*}} memref<128xf32, 1>, vector<2xf32>
-// CHECK: arith.addf {{.*}} : vector<2xf32>
-// CHECK: vector.store {{.*}} {alignment = 4 : i64} : memref<128x128xf16, 1>, vector<2xf16>
+// Two threads exchange pairs, so that each stores four neighbours.
+// CHECK: nvvm.shfl.sync bfly
+// CHECK: vector.from_elements {{.*}} : vector<4xf32>
+// CHECK: vector.load {{.*}} memref<128xf32, 1>, vector<4xf32>
+// CHECK: arith.addf {{.*}} : vector<4xf32>
+// CHECK: vector.store {{.*}} {alignment = 8 : i64} : memref<128x128xf16, 1>, vector<4xf16>
 // CHECK-NOT: memref<64x64xf32, 3>
 tile.program @warps outputs 1 {
 ^bb0(%a: !tile.slice<128x64xf16, global>, %b: !tile.slice<64x128xf16, global>, %c: !tile.slice<128xf32, global>,

@@ -42,9 +42,9 @@ tile.program @warp_sums_a_row outputs 1 {
 // CHECK-LABEL: func.func @block_sums_a_row
 // CHECK-SAME: memref<256xi8, 3>
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
-// CHECK: memref.store {{.*}} : memref<64x1xf32, 3>
+// CHECK: memref.store {{.*}} : memref<1x64x1xf32, 3>
 // CHECK: nvvm.barrier0
-// CHECK-COUNT-2: memref.load {{.*}} : memref<64x1xf32, 3>
+// CHECK-COUNT-2: memref.load {{.*}} : memref<1x64x1xf32, 3>
 // CHECK: nvvm.barrier0
 tile.program @block_sums_a_row outputs 1 {
 ^bb0(%x: !tile.slice<8x512xf32, global>, %y: !tile.slice<8xf32, global>):
@@ -72,7 +72,7 @@ tile.program @block_sums_a_row outputs 1 {
 // CHECK: vector.load {{.*}} vector<4xf32>
 // CHECK-NOT: vector.reduction
 // CHECK: nvvm.shfl.sync bfly
-// CHECK: vector.store {{.*}} : memref<64x4xf32, 3>, vector<4xf32>
+// CHECK: vector.store {{.*}} : memref<1x64x4xf32, 3>, vector<4xf32>
 // CHECK: nvvm.barrier0
 // CHECK: vector.store {{.*}} : memref<64xf32, 1>, vector<4xf32>
 tile.program @sums_columns outputs 1 {

@@ -15,9 +15,9 @@
 // CHECK-NOT: memref<16x64xf32, 3>
 // CHECK: arith.maximumf {{.*}} : vector<2xf32>
 // CHECK-COUNT-4: nvvm.shfl.sync {{.*}}f32
-// CHECK: vector.store {{.*}} : memref<128x2xf32, 3>, vector<2xf32>
+// CHECK: vector.store {{.*}} : memref<1x128x2xf32, 3>, vector<2xf32>
 // CHECK: nvvm.barrier
-// CHECK-COUNT-4: vector.load {{.*}} : memref<128x2xf32, 3>, vector<2xf32>
+// CHECK-COUNT-4: vector.load {{.*}} : memref<1x128x2xf32, 3>, vector<2xf32>
 // CHECK: nvvm.barrier
 // CHECK: scf.if
 // CHECK: memref.store {{.*}} : memref<16xf32, 3>

@@ -6,6 +6,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -54,7 +56,9 @@ Value shuffleWord(OpBuilder &builder, Location loc, Value word, unsigned bit) {
                               NVVM::ShflKind::bfly, UnitAttr());
 }
 
-Value shuffleScalar(OpBuilder &builder, Location loc, Value value, unsigned bit) {
+} // namespace
+
+Value tilewright::shuffleXor(OpBuilder &builder, Location loc, Value value, unsigned bit) {
   Type type = value.getType();
   if (type.isF32() || type.isInteger(32))
     return shuffleWord(builder, loc, value, bit);
@@ -76,7 +80,6 @@ Value shuffleScalar(OpBuilder &builder, Location loc, Value value, unsigned bit)
   Value wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), value);
   return arith::TruncIOp::create(builder, loc, type, shuffleWord(builder, loc, wide, bit));
 }
-} // namespace
 
 Value BlockThreads::indexAlong(OpBuilder &builder, int64_t dim) {
   Location loc = compute.getLoc();
@@ -98,7 +101,7 @@ Value BlockThreads::leads(OpBuilder &builder, bool accumulator) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, bits, constant(builder, loc, 0));
 }
 
-Value BlockThreads::shuffleXor(OpBuilder &builder, Value value, unsigned bit) {
+Value BlockThreads::shuffleElements(OpBuilder &builder, Value value, unsigned bit) {
   Location loc = compute.getLoc();
   Type type = value.getType();
   Value stored = toStored(builder, loc, value);
@@ -106,57 +109,92 @@ Value BlockThreads::shuffleXor(OpBuilder &builder, Value value, unsigned bit) {
     Value result = stored;
     for (int64_t lane = 0; lane < vectorType.getNumElements(); ++lane) {
       Value element = vector::ExtractOp::create(builder, loc, stored, lane);
-      result = vector::InsertOp::create(builder, loc, shuffleScalar(builder, loc, element, bit), result, lane);
+      result = vector::InsertOp::create(builder, loc, shuffleXor(builder, loc, element, bit), result, lane);
     }
     return fromStored(builder, loc, result, type);
   }
-  return fromStored(builder, loc, shuffleScalar(builder, loc, stored, bit), type);
+  return fromStored(builder, loc, shuffleXor(builder, loc, stored, bit), type);
 }
 
 Value BlockThreads::combine(OpBuilder &builder, unsigned, vector::CombiningKind kind, Value value) {
   Location loc = compute.getLoc();
   for (unsigned bit = 0; bit < kWarpBits; ++bit)
     if (mapping.reduced >> bit & 1)
-      value = vector::makeArithReduction(builder, loc, kind, value, shuffleXor(builder, value, bit));
+      value = vector::makeArithReduction(builder, loc, kind, value, shuffleElements(builder, value, bit));
   return mapping.crossesWarps() ? combineWarps(builder, kind, value) : value;
 }
+
+namespace {
+/// A value for each thread in shared memory: in pieces of what an access takes at once, those of neighbouring threads
+/// side by side, so that they lie in different banks.
+class ThreadValues {
+public:
+  ThreadValues(OpBuilder &builder, Location loc, Value scratch, int64_t threads, Type type) : loc(loc), type(type) {
+    element = storedAs(getElementTypeOrSelf(type));
+    auto vectorType = dyn_cast<VectorType>(type);
+    lanes = vectorType ? vectorType.getNumElements() : 1;
+    piece = std::gcd(lanes, kAccessBytes / elementBytes(element));
+    auto space = cast<MemRefType>(scratch.getType()).getMemorySpace();
+    auto all = MemRefType::get({lanes / piece, threads, piece}, element, MemRefLayoutAttrInterface(), space);
+    memory = memref::ViewOp::create(builder, loc, all, scratch, index(builder, loc, 0), ValueRange());
+  }
+
+  void store(OpBuilder &builder, Value value, Value thread) const {
+    Value stored = toStored(builder, loc, value);
+    if (!isa<VectorType>(type)) {
+      memref::StoreOp::create(builder, loc, stored, memory, place(builder, thread, 0));
+      return;
+    }
+    for (int64_t first = 0; first < lanes; first += piece) {
+      Value own = vector::ExtractStridedSliceOp::create(builder, loc, stored, {first}, {piece}, {1});
+      vector::StoreOp::create(builder, loc, own, memory, place(builder, thread, first)).setAlignment(alignment());
+    }
+  }
+
+  Value load(OpBuilder &builder, Value thread) const {
+    if (!isa<VectorType>(type))
+      return fromStored(builder, loc, memref::LoadOp::create(builder, loc, memory, place(builder, thread, 0)), type);
+    auto whole = VectorType::get({lanes}, element);
+    Value all = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(whole));
+    for (int64_t first = 0; first < lanes; first += piece) {
+      auto own = vector::LoadOp::create(builder, loc, VectorType::get({piece}, element), memory,
+                                        place(builder, thread, first));
+      own.setAlignment(alignment());
+      all = vector::InsertStridedSliceOp::create(builder, loc, own, all, {first}, {1});
+    }
+    return fromStored(builder, loc, all, type);
+  }
+
+private:
+  static constexpr int64_t kAccessBytes = 16;
+
+  int64_t alignment() const { return piece * elementBytes(element); }
+  SmallVector<Value> place(OpBuilder &builder, Value thread, int64_t lane) const {
+    Value own = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);
+    return {index(builder, loc, lane / piece), own, index(builder, loc, 0)};
+  }
+
+  Location loc;
+  Type type, element;
+  int64_t lanes, piece;
+  Value memory;
+};
+} // namespace
 
 /// Each thread leaves its value in the scratch, and reads those of all warps that share its point.
 Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind, Value value) {
   Location loc = compute.getLoc();
-  Value stored = toStored(builder, loc, value);
-  Type element = getElementTypeOrSelf(stored.getType());
-  auto vectorType = dyn_cast<VectorType>(stored.getType());
-  int64_t lanes = vectorType ? vectorType.getNumElements() : 1;
-  auto space = cast<MemRefType>(scratch.getType()).getMemorySpace();
-  auto type = MemRefType::get({mapping.threads, lanes}, element, MemRefLayoutAttrInterface(), space);
-  Value memory = memref::ViewOp::create(builder, loc, type, scratch, index(builder, loc, 0), ValueRange());
-  Value zero = index(builder, loc, 0);
-  auto asIndex = [&](Value word) {
-    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), word).getResult();
-  };
-  int64_t alignment = std::min<int64_t>(16, lanes * elementBytes(element));
-  if (vectorType) {
-    auto store = vector::StoreOp::create(builder, loc, stored, memory, ValueRange{asIndex(thread), zero});
-    store.setAlignment(alignment);
-  } else {
-    memref::StoreOp::create(builder, loc, stored, memory, ValueRange{asIndex(thread), zero});
-  }
+  ThreadValues values(builder, loc, scratch, mapping.threads, value.getType());
+  values.store(builder, value, thread);
   NVVM::Barrier0Op::create(builder, loc);
   unsigned across = mapping.reduced >> kWarpBits << kWarpBits;
   Value own = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, ~across & (mapping.threads - 1)));
   auto peerAt = [&](Value other) {
-    Value peer = arith::OrIOp::create(builder, loc, own, other), theirs;
-    if (vectorType) {
-      auto load = vector::LoadOp::create(builder, loc, vectorType, memory, ValueRange{asIndex(peer), zero});
-      load.setAlignment(alignment);
-      theirs = load;
-    } else {
-      theirs = memref::LoadOp::create(builder, loc, memory, ValueRange{asIndex(peer), zero});
-    }
-    return fromStored(builder, loc, theirs, value.getType());
+    return values.load(builder, arith::OrIOp::create(builder, loc, own, other));
   };
   // Every subset of the bits, a few at a time: together they could be more than a thread has registers.
+  auto vectorType = dyn_cast<VectorType>(value.getType());
+  int64_t lanes = vectorType ? vectorType.getNumElements() : 1;
   int64_t peers = int64_t(1) << llvm::popcount(across), together = peers;
   while (together > 1 && together * lanes > kCombinedTogether)
     together /= 2;

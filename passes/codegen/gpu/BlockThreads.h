@@ -7,6 +7,9 @@
 
 namespace tilewright {
 
+/// What the thread has whose index differs in the bit, one of the lane's: of a scalar. All threads of the warp ask.
+mlir::Value shuffleXor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, unsigned bit);
+
 class BlockThreads : public NestThreads {
 public:
   /// `thread` is the index of the thread in its block, an i32; `scratch` a buffer of bytes in the block's memory, of
@@ -26,7 +29,7 @@ public:
   static int64_t scratchBytes(tile::ComputeOp compute, const NestMapping &mapping);
 
 private:
-  mlir::Value shuffleXor(mlir::OpBuilder &builder, mlir::Value value, unsigned bit);
+  mlir::Value shuffleElements(mlir::OpBuilder &builder, mlir::Value value, unsigned bit);
   mlir::Value combineWarps(mlir::OpBuilder &builder, mlir::vector::CombiningKind kind, mlir::Value value);
 
   tile::ComputeOp compute;

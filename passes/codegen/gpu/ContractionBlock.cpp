@@ -5,6 +5,7 @@
 #include "passes/codegen/gpu/LoadsAhead.h"
 #include "passes/codegen/gpu/SharedSums.h"
 #include "passes/codegen/gpu/SumEpilogue.h"
+#include "passes/codegen/gpu/SumRuns.h"
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/target/AllowedProducts.h"
@@ -250,8 +251,10 @@ public:
     std::optional<HeldSums> held;
     if (handover && handover->keepsSums())
       held = HeldSums{contraction, *share, {}};
-    else if (handover)
-      epilogue.emplace(frame, handover->readers.front(), plan.contraction.lane);
+    else if (handover) {
+      reader = handover->readers.front();
+      epilogue.emplace(frame, *reader, plan.contraction.lane);
+    }
     forEach(plan.contraction.batch, [&] {
       Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
       SmallVector<Value> sums =
@@ -493,8 +496,8 @@ private:
   SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
 
   /// Neighbouring sums that are stored at once: tiles have whole runs of them.
-  int64_t together() {
-    int64_t lane = plan.contraction.lane, count = share->run;
+  int64_t togetherOf(const SumLayout &layout) {
+    int64_t lane = plan.contraction.lane, count = layout.run;
     if (!epilogue)
       return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), lane, count),
                       kAccessBytes / elementBytes(accumulatorType().getElementType()));
@@ -504,10 +507,17 @@ private:
   }
 
   void store(ArrayRef<Value> sums) {
-    int64_t together = this->together();
+    if (gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
+      store(withLongerRuns(frame, *share), exchangePairs(frame, *share, sums));
+    else
+      store(*share, sums);
+  }
+
+  void store(const SumLayout &layout, ArrayRef<Value> sums) {
+    int64_t together = togetherOf(layout);
     Value keeps = storesAtAll();
     for (size_t first = 0; first < sums.size(); first += together) {
-      const SumPlace &place = share->places[first];
+      const SumPlace &place = layout.places[first];
       Value valid = keeps;
       auto locate = [&](int64_t dim, Value inTile, int64_t count) {
         frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
@@ -515,10 +525,10 @@ private:
           valid = frame.both(valid, frame.isBelow(frame.indices[dim], frame.ends[dim]));
       };
       if (plan.contraction.row >= 0)
-        locate(plan.contraction.row, frame.add(share->firstRow, place.row), plan.tiling.rows);
+        locate(plan.contraction.row, frame.add(layout.firstRow, place.row), plan.tiling.rows);
       else if (plan.tiling.rows > 1)
-        valid = frame.both(valid, frame.isBelow(frame.add(share->firstRow, place.row), frame.constant(1)));
-      locate(plan.contraction.lane, frame.add(share->firstLane, place.lane), plan.tiling.lanes);
+        valid = frame.both(valid, frame.isBelow(frame.add(layout.firstRow, place.row), frame.constant(1)));
+      locate(plan.contraction.lane, frame.add(layout.firstLane, place.lane), plan.tiling.lanes);
       storeRun(ArrayRef(sums).slice(first, together), valid);
     }
   }
@@ -572,6 +582,7 @@ private:
   Type sum;
   ContractionOperand &rows, &lanes;
   std::unique_ptr<SumShare> share;
+  std::optional<SumReader> reader; ///< of the epilogue
   std::optional<SumEpilogue> epilogue;
 };
 } // namespace

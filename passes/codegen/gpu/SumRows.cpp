@@ -3,6 +3,7 @@
 #include "passes/codegen/cpu/NestEmitter.h"
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/SumEpilogue.h"
+#include "passes/codegen/gpu/SumRuns.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -243,7 +244,39 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
   return kept + threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
 }
 
+/// Of tiles that the nest reads, or leaves to nobody.
+static HeldSums inLongerRuns(ContractionFrame &frame, const HeldSums &held, const SumReader &reader) {
+  HeldSums longer{held.contraction, withLongerRuns(frame, held.layout), {}};
+  auto take = [&](Value slice) {
+    if (auto tile = held.tiles.find(slice); tile != held.tiles.end() && !longer.tiles.contains(slice))
+      longer.tiles[slice] = exchangePairs(frame, held.layout, tile->second);
+  };
+  ComputeOp(reader.nest).walk([&](LoadOp load) { take(load.getSlice()); });
+  ComputeOp(reader.nest).walk([&](StoreOp store) { take(store.getSlice()); });
+  return longer;
+}
+
+/// Whether a nest behind this one may read what it stores to a tile that is held.
+static bool leavesHeld(const HeldSums &held, ComputeOp nest) {
+  auto isBehind = [&](Operation *user) {
+    Operation *reader = nest->getBlock()->findAncestorOpInBlock(*user);
+    return isa<LoadOp>(user) && (!reader || nest->isBeforeInBlock(reader));
+  };
+  return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(), [&](StoreOp store) {
+    Value slice = store.getSlice();
+    bool isInLoop = isa<scf::ForOp>(nest->getParentOp());
+    return held.tiles.contains(slice) && (isInLoop || llvm::any_of(slice.getUsers(), isBehind));
+  });
+}
+
 void tilewright::emitSumReader(OpBuilder &builder, HeldSums &held, const SumReader &reader, const IRMapping &values,
                                Value thread, int64_t threads) {
+  const PlacedContraction &contraction = held.contraction;
+  if (!leavesHeld(held, reader.nest) &&
+      gainsByLongerRuns(contraction.plan, contraction.compute, held.layout, &reader)) {
+    ContractionFrame frame(builder, contraction.compute, values, thread, threads, contraction.scratch);
+    HeldSums longer = inLongerRuns(frame, held, reader);
+    return SumRows(builder, longer, reader, values, thread, threads).emit();
+  }
   SumRows(builder, held, reader, values, thread, threads).emit();
 }
