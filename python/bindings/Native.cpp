@@ -7,6 +7,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -16,27 +17,30 @@ namespace nb = nanobind;
 using namespace tilewright;
 
 namespace {
-using Buffer = std::tuple<uintptr_t, uint64_t, bool>; ///< address, bytes, whether its content counts as never written
+/// Address, bytes, whether its content counts as never written, and the device's address or -1.
+using Buffer = std::tuple<uintptr_t, uint64_t, bool, int64_t>;
 using Size = std::array<uint32_t, 3>;
 
 std::tuple<std::string, std::string> simulate(const std::string &text, const std::string &kernel, Size grid, Size block,
                                               const std::vector<Buffer> &buffers, const std::vector<int32_t> &constants,
                                               uint64_t dynamicShared,
                                               const std::tuple<std::string, uint64_t, uint64_t, uint64_t> &device,
-                                              uint64_t instructions, double seconds, unsigned hostThreads) {
+                                              uint64_t instructions, double seconds, unsigned hostThreads,
+                                              DeviceCache *l2) {
   simulator::Launch launch;
   launch.text = text;
   launch.kernel = kernel;
   launch.grid = grid;
   launch.block = block;
-  for (auto [address, bytes, empty] : buffers)
-    launch.bindings.push_back({reinterpret_cast<void *>(address), bytes, empty});
+  for (auto [address, bytes, empty, onDevice] : buffers)
+    launch.bindings.push_back({reinterpret_cast<void *>(address), bytes, empty, static_cast<uint64_t>(onDevice)});
   launch.constants = constants;
   launch.dynamicSharedBytes = dynamicShared;
   std::tie(launch.device.name, launch.device.l2Bytes, launch.device.sharedBytes, launch.device.multiprocessors) =
       device;
   launch.limits = {instructions, seconds};
   launch.hostThreads = hostThreads;
+  launch.l2 = l2 ? &l2->cache() : nullptr;
   return simulateToJson(launch);
 }
 } // namespace
@@ -110,7 +114,11 @@ NB_MODULE(_native, m) {
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));
   m.def("normalize_target", &normalizeTargetJson, nb::arg("json"), nb::arg("cores"));
   m.def("normalize_plan", &normalizePlanJson, nb::arg("json"));
+  nb::class_<DeviceCache>(m, "DeviceCache")
+      .def(nb::init<uint64_t>(), nb::arg("capacity_bytes"))
+      .def("flush", &DeviceCache::flush)
+      .def("traffic", &DeviceCache::traffic);
   m.def("simulate", &simulate, nb::arg("text"), nb::arg("kernel"), nb::arg("grid"), nb::arg("block"),
         nb::arg("buffers"), nb::arg("constants"), nb::arg("dynamic_shared"), nb::arg("device"), nb::arg("instructions"),
-        nb::arg("seconds"), nb::arg("host_threads"), NoGil());
+        nb::arg("seconds"), nb::arg("host_threads"), nb::arg("l2").none(), NoGil());
 }

@@ -19,8 +19,9 @@ from tilewright.errors import TargetError
 from tilewright.iree.text import from_iree
 from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
+from tilewright.placement import place_tensors
 from tilewright.signature import Array
-from tilewright.simulator import SimulationReport, simulate
+from tilewright.simulator import L2, SimulationReport, simulate
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target
 from tilewright.tensors import Invented, LaunchTensors
@@ -34,7 +35,8 @@ class SimulatedRun:
     """What the simulated device made of a program."""
 
     kernels: tuple[SimulationReport, ...]
-    """In launch order; a kernel that is launched twice is there twice."""
+    """In launch order; a kernel that is launched twice is there twice. They share an L2, which is empty at first and
+    written back at the end."""
     results: list[Array]
     """The program's results, those included that random numbers went into; none if no kernel is ours."""
     outputs: list[Array] | None
@@ -51,7 +53,10 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
     flow = describe_launches(dump)
     machine = Target.lookup(dump / "target.json")
     tensors = LaunchTensors(flow.get("tensors", []), arrays, program.parameter_paths)
-    reports = []
+    described = flow.get("results", [])
+    made_for_results = {result["tensor"] for result in described if "tensor" in result}
+    addresses = place_tensors(flow["launches"], made_for_results, tensors.size)
+    l2, reports = L2(machine), []
     for launch in flow["launches"]:
         read = [tensors.get(number) for number in launch["inputs"]]
         made = [tensors.new(number) for number in launch["outputs"]]
@@ -63,20 +68,21 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
             target=machine,
             empty=range(len(read), len(read) + len(made)),
             dynamic_shared_bytes=launch["dynamic_shared_bytes"],
+            l2=l2,
+            addresses=[addresses[number] for number in [*launch["inputs"], *launch["outputs"]]],
         )
         report.check()
         tensors.put(launch["outputs"], made, is_real=tensors.are_real(launch["inputs"]))
         reports.append(report)
-    described = flow.get("results", [])
     results = [
         np.asarray(arrays[result["argument"]])
         if "argument" in result
         else tensors.get(result["tensor"]).reshape(result["shape"])
         for result in described
     ]
-    complete = bool(reports) and tensors.are_real([r["tensor"] for r in described if "tensor" in r])
+    complete = bool(reports) and tensors.are_real(sorted(made_for_results))
     return SimulatedRun(
-        kernels=tuple(reports),
+        kernels=tuple(l2.write_back(reports)),
         results=results,
         outputs=results if complete else None,
         invented=tuple(sorted(tensors.invented)),

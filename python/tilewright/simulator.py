@@ -9,6 +9,7 @@ docs/simulator.md says what each count is and what is found.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ class SimulationReport:
     dram_bytes_read: int
     """Past the L2."""
     dram_bytes_written: int
+    """Of what this kernel was the last to write."""
     warp_barriers: int
     block_barriers: int
     cluster_barriers: int
@@ -179,6 +181,21 @@ def _counts(counts: AccessCounts) -> str:
     return f"{counts.bytes} bytes ({counts.coalescing:.0%} coalesced)"
 
 
+class L2:
+    """The L2 of a GPU, for kernels one after another: what one leaves there the next one finds."""
+
+    def __init__(self, target: Target) -> None:
+        self.cache = native.DeviceCache(_l2_bytes(target))
+
+    def write_back(self, reports: Sequence[SimulationReport]) -> list[SimulationReport]:
+        """The reports of all its kernels, in order, with what they wrote counted to the end."""
+        self.cache.flush()
+        return [
+            dataclasses.replace(report, dram_bytes_read=read, dram_bytes_written=written)
+            for report, (read, written) in zip(reports, self.cache.traffic(), strict=True)
+        ]
+
+
 def simulate(
     module_text: str,
     kernel: str = "",
@@ -193,6 +210,8 @@ def simulate(
     max_instructions: int = 200_000_000,
     max_seconds: float = 60.0,
     host_threads: int = 0,
+    l2: L2 | None = None,
+    addresses: Sequence[int] = (),
 ) -> SimulationReport:
     """Runs a kernel on the simulated device; `arrays` are its buffers, and change as the kernel writes them.
 
@@ -200,6 +219,9 @@ def simulate(
     there is one. The content of the arrays at the positions `empty` counts as never written. `block` is what
     `nvvm.maxntid` says where it is not given. After `max_instructions` of one thread, or `max_seconds`, the kernel is
     ended. If the report has a fault, the arrays are as they were.
+
+    Kernels that share an `l2` say at which `addresses` of the device, multiples of 32 bytes, their arrays lie. What a
+    kernel wrote and is still in there counts as written when the L2 is written back.
     """
     machine = target if isinstance(target, Target) else Target.lookup(target)
     if machine.backend != "cuda":
@@ -214,22 +236,41 @@ def simulate(
         kernel,
         _size("grid", grid, fill=1),
         _size("block", block, fill=1 if block else 0),
-        [_buffer(index, array, empty=index in empty) for index, array in enumerate(arrays)],
+        [
+            _buffer(index, array, empty=index in empty, address=address)
+            for index, (array, address) in enumerate(zip(arrays, _addresses(addresses, len(arrays)), strict=True))
+        ],
         [_constant(constant) for constant in constants],
         dynamic_shared_bytes,
         _device(machine),
         max_instructions,
         max_seconds,
         host_threads,
+        l2.cache if l2 else None,
     )
     if problem:
         raise SimulationError(problem)
     return from_json(SimulationReport, json.loads(text))
 
 
+def _l2_bytes(target: Target) -> int:
+    return {level.name: level.capacity_bytes for level in target.levels}.get("L2", 0)
+
+
 def _device(target: Target) -> tuple[str, int, int, int]:
-    capacity = {level.name: level.capacity_bytes for level in target.levels}
-    return target.name, capacity.get("L2", 0), target.block_bytes, target.cores
+    return target.name, _l2_bytes(target), target.block_bytes, target.cores
+
+
+def _addresses(addresses: Sequence[int], count: int) -> Sequence[int]:
+    anywhere = -1
+    if not addresses:
+        return [anywhere] * count
+    if len(addresses) != count or any(address < 0 or address % SECTOR_BYTES for address in addresses):
+        raise InputError(
+            f"addresses are {count} multiples of {SECTOR_BYTES}, one an array, not {list(addresses)}",
+            hint="round them up",
+        )
+    return addresses
 
 
 def _size(what: str, size: Sequence[int], *, fill: int) -> tuple[int, int, int]:
@@ -245,7 +286,7 @@ def _constant(value: int) -> int:
     return int(value)
 
 
-def _buffer(index: int, array: Array, *, empty: bool) -> tuple[int, int, bool]:
+def _buffer(index: int, array: Array, *, empty: bool, address: int) -> tuple[int, int, bool, int]:
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
         raise InputError(f"array {index} is not a writable, contiguous numpy array", hint="pass a copy of it")
-    return array.ctypes.data, array.nbytes, empty
+    return array.ctypes.data, array.nbytes, empty, address

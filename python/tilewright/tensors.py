@@ -7,6 +7,7 @@ constant. What IREE computes is not known here: random numbers stand for it.
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,11 @@ class LaunchTensors:
         """Memory for what a launch makes."""
         shape, dtype = self._type(number)
         return np.zeros(shape, dtype)
+
+    def size(self, number: int) -> int:
+        """Bytes."""
+        shape, dtype = self._type(number)
+        return math.prod(shape) * dtype.itemsize
 
     def put(self, numbers: Sequence[int], made: Sequence[Array], *, is_real: bool) -> None:
         """What a launch made; it is real if all that the launch read was."""

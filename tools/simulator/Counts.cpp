@@ -96,8 +96,10 @@ void Machine::fill(Report &report) {
   uint64_t perMultiprocessor = launch.device.threadsPerMultiprocessor / std::max(1u, numThreads);
   if (layout.usedBytes > 0)
     perMultiprocessor = std::min(perMultiprocessor, launch.device.sharedBytes / layout.usedBytes);
-  L2Cache cache(launch.device.l2Bytes, memory.numSectors);
+  L2Cache own(launch.device.l2Bytes), &cache = launch.l2 ? *launch.l2 : own;
+  cache.beginKernel();
   replay(traces, launch.device.multiprocessors * std::max<uint64_t>(1, perMultiprocessor), cache);
-  report.dramBytesRead = cache.bytesRead;
-  report.dramBytesWritten = cache.bytesWritten;
+  own.flush();
+  report.dramBytesRead = cache.kernels.back().bytesRead;
+  report.dramBytesWritten = cache.kernels.back().bytesWritten;
 }

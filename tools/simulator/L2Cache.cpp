@@ -4,11 +4,10 @@
 
 using namespace tilewright::simulator;
 
-L2Cache::L2Cache(uint64_t capacityBytes, uint32_t sectors)
-    : entries(sectors + 1, Entry{0, 0, false, false}), head(sectors),
-      capacity(std::max<uint64_t>(1, capacityBytes / sectorBytes)) {
-  entries[head].previous = entries[head].next = head;
-}
+L2Cache::L2Cache(uint64_t capacityBytes)
+    : entries(1, Entry{head, head, clean, false}), capacity(std::max<uint64_t>(1, capacityBytes / sectorBytes)) {}
+
+void L2Cache::beginKernel() { kernels.emplace_back(); }
 
 void L2Cache::access(const SectorRun &run) {
   for (uint32_t index = 0; index < run.count; ++index)
@@ -21,39 +20,44 @@ void L2Cache::flush() {
 }
 
 void L2Cache::touch(uint32_t sector, bool reads, bool writes) {
-  Entry &entry = entries[sector];
+  uint32_t place = sector + 1;
+  if (place >= entries.size())
+    entries.resize(std::max<size_t>(place + 1, 2 * entries.size()), Entry{head, head, clean, false});
+  Entry &entry = entries[place];
   if (entry.present) {
-    unlink(sector);
+    unlink(place);
   } else {
     if (used == capacity)
       evict();
-    bytesRead += reads ? sectorBytes : 0;
+    kernels.back().bytesRead += reads ? sectorBytes : 0;
     entry.present = true;
-    entry.dirty = false;
+    entry.writer = clean;
     ++used;
   }
-  entry.dirty |= writes;
-  pushFront(sector);
+  if (writes)
+    entry.writer = static_cast<uint32_t>(kernels.size() - 1);
+  pushFront(place);
 }
 
-void L2Cache::unlink(uint32_t sector) {
-  Entry &entry = entries[sector];
+void L2Cache::unlink(uint32_t place) {
+  Entry &entry = entries[place];
   entries[entry.previous].next = entry.next;
   entries[entry.next].previous = entry.previous;
 }
 
-void L2Cache::pushFront(uint32_t sector) {
-  Entry &entry = entries[sector];
+void L2Cache::pushFront(uint32_t place) {
+  Entry &entry = entries[place];
   entry.previous = head;
   entry.next = entries[head].next;
-  entries[entry.next].previous = sector;
-  entries[head].next = sector;
+  entries[entry.next].previous = place;
+  entries[head].next = place;
 }
 
 void L2Cache::evict() {
   uint32_t victim = entries[head].previous;
   unlink(victim);
-  bytesWritten += entries[victim].dirty ? sectorBytes : 0;
+  if (entries[victim].writer != clean)
+    kernels[entries[victim].writer].bytesWritten += sectorBytes;
   entries[victim].present = false;
   --used;
 }
@@ -97,5 +101,4 @@ void tilewright::simulator::replay(std::vector<BlockTrace> &traces, uint64_t res
     parts = std::max(parts, trace.size());
   for (size_t part = 0; part < parts; ++part)
     replayPart(traces, part, resident, cache);
-  cache.flush();
 }

@@ -23,32 +23,39 @@ using BlockTrace = std::vector<std::vector<SectorRun>>;
 
 class L2Cache {
 public:
-  /// Sectors are numbered from 0 to `sectors`.
-  L2Cache(uint64_t capacityBytes, uint32_t sectors);
+  explicit L2Cache(uint64_t capacityBytes);
 
+  /// Accesses from here on are of another kernel.
+  void beginKernel();
   void access(const SectorRun &run);
   /// Writes back what is dirty.
   void flush();
 
-  uint64_t bytesRead = 0, bytesWritten = 0;
+  /// Past the cache.
+  struct Traffic {
+    uint64_t bytesRead = 0;
+    uint64_t bytesWritten = 0; ///< of what the kernel wrote last
+  };
+  std::vector<Traffic> kernels; ///< in the order in which they began
 
 private:
   void touch(uint32_t sector, bool reads, bool writes);
-  void unlink(uint32_t sector);
-  void pushFront(uint32_t sector);
+  void unlink(uint32_t place);
+  void pushFront(uint32_t place);
   void evict();
 
   struct Entry {
     uint32_t previous, next;
-    bool present, dirty;
+    uint32_t writer; ///< the kernel that wrote it last, or `clean`
+    bool present;
   };
-  std::vector<Entry> entries; ///< the last one is the head of the list
-  uint32_t head;
+  static constexpr uint32_t head = 0, clean = ~uint32_t(0);
+  std::vector<Entry> entries; ///< of a sector behind the head of the list; as many as were touched
   uint64_t capacity, used = 0;
 };
 
-/// Plays the blocks against the cache as the device would: as many at once as are resident, a warp access each in turn,
-/// the next block where one ends.
+/// Plays a kernel's blocks against the cache as the device would: as many at once as are resident, a warp access each
+/// in turn, the next block where one ends.
 void replay(std::vector<BlockTrace> &traces, uint64_t resident, L2Cache &cache);
 
 } // namespace tilewright::simulator

@@ -1,6 +1,7 @@
 #include "tools/simulator/Memory.h"
 #include "tools/simulator/L2Cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -37,7 +38,7 @@ bool GlobalMemory::addBindings(const std::vector<Binding> &bindings, uint32_t gr
     region.begin = begin;
     region.bytes = binding.bytes;
     region.empty = binding.empty;
-    if (!add(std::move(region), !binding.empty, granule))
+    if (!add(std::move(region), !binding.empty, granule, binding.address))
       return false;
   }
   return true;
@@ -48,12 +49,13 @@ bool GlobalMemory::addVariable(const Variable &variable, char *address, uint32_t
   region.name = "variable @" + variable.name;
   region.begin = address;
   region.bytes = variable.bytes;
-  return add(std::move(region), /*written=*/true, granule);
+  return add(std::move(region), /*written=*/true, granule, Binding::anywhere);
 }
 
-bool GlobalMemory::add(Region region, bool written, uint32_t granule) {
-  region.firstSector = numSectors;
-  numSectors += roundUp(region.bytes, sectorBytes) / sectorBytes;
+bool GlobalMemory::add(Region region, bool written, uint32_t granule, uint64_t address) {
+  region.firstSector = address == Binding::anywhere ? numSectors : static_cast<uint32_t>(address / sectorBytes);
+  uint32_t end = region.firstSector + static_cast<uint32_t>(roundUp(region.bytes, sectorBytes) / sectorBytes);
+  numSectors = std::max(numSectors, end);
   region.shadow = std::make_unique<GlobalShadow>(roundUp(region.bytes, granule) / granule, written);
   bool valid = region.shadow->valid();
   regions.push_back(std::move(region));

@@ -15,7 +15,7 @@ struct Region {
   std::string name;
   char *begin = nullptr;
   uint64_t bytes = 0;
-  uint32_t firstSector = 0; ///< sectors of all regions are numbered through
+  uint32_t firstSector = 0; ///< sectors are numbered through, those of regions that lie anywhere behind the others
   bool empty = false;
   std::unique_ptr<GlobalShadow> shadow;
 
@@ -39,7 +39,7 @@ public:
   uint32_t numSectors = 0;
 
 private:
-  bool add(Region region, bool written, uint32_t granule);
+  bool add(Region region, bool written, uint32_t granule, uint64_t address);
   std::vector<std::pair<void *, uint64_t>> mappings;
 };
 

@@ -11,6 +11,8 @@
 
 namespace tilewright::simulator {
 
+class L2Cache;
+
 /// What the device has of what the counts depend on.
 struct Device {
   std::string name;
@@ -22,9 +24,11 @@ struct Device {
 
 /// A global buffer of the caller: read before the launch, written back after it.
 struct Binding {
+  static constexpr uint64_t anywhere = ~uint64_t(0);
   void *data = nullptr;
   uint64_t bytes = 0;
   bool empty = false; ///< its content counts as never written
+  uint64_t address = anywhere; ///< on the device, a multiple of a sector: of launches that share an L2
 };
 
 /// What stops a kernel that would not end.
@@ -42,6 +46,7 @@ struct Launch {
   std::vector<int32_t> constants;
   uint64_t dynamicSharedBytes = 0;
   Device device;
+  L2Cache *l2 = nullptr; ///< that outlives the launch; null: it has one of its own, whose bytes are then written back
   Limits limits;
   unsigned hostThreads = 0; ///< 0: all
 };
