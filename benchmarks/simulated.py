@@ -38,8 +38,12 @@ class SimulatedRow:
     kernels: int | None = None
     bytes_moved: int | None = None
     """In sectors of 32 bytes, before any cache."""
+    asked_bytes: float | None = None
+    """The plan's prediction of `bytes_moved`; None where it has none for a kernel."""
     dram_bytes: int | None = None
     """Past an L2 of the target's size."""
+    planned_bytes: float | None = None
+    """The plan's prediction of `dram_bytes`: every tensor once a kernel that reads or writes it."""
     compulsory_bytes: int | None = None
     coalescing: float | None = None
     """Of the worst of reads and writes."""
@@ -55,6 +59,16 @@ class SimulatedRow:
         if self.bytes_moved is None or not self.compulsory_bytes:
             return None
         return self.bytes_moved / self.compulsory_bytes
+
+    @property
+    def moved_to_planned(self) -> float | None:
+        """Sectors over what the plan says that blocks ask the L2 for."""
+        return self.bytes_moved / self.asked_bytes if self.bytes_moved and self.asked_bytes else None
+
+    @property
+    def dram_to_planned(self) -> float | None:
+        """Bytes past the L2 over those that the plan predicts."""
+        return self.dram_bytes / self.planned_bytes if self.dram_bytes and self.planned_bytes else None
 
 
 def simulate_workloads(names: Sequence[tuple[str, str]], *, target: str, jobs: int) -> Iterator[SimulatedRow]:
@@ -107,10 +121,13 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
         reads.sectors + writes.sectors + atomics.sectors for reads, writes, atomics, _, _ in accesses
     )
     resources = program.metadata.resources
+    asked = [kernel.asked_bytes for kernel in program.kernels]
     return {
         "predicted_s": sum(kernel.predicted_seconds for kernel in program.kernels),
         "kernels": len(run.kernels),
         "bytes_moved": SECTOR_BYTES * sectors,
+        "asked_bytes": sum(asked) if all(asked) else None,
+        "planned_bytes": sum(kernel.predicted_bytes for kernel in program.kernels),
         "dram_bytes": sum(k.dram_bytes_read + k.dram_bytes_written for k in run.kernels),
         "coalescing": min((min(r.coalescing, w.coalescing) for r, w, _, _, _ in accesses), default=None),
         "conflicts": sum(reads.conflicts + writes.conflicts for _, _, _, reads, writes in accesses),
@@ -120,7 +137,17 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
 
 def to_json(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
     """As the measured runs' rows; times that only a GPU can tell are null."""
-    return [{**asdict(row), "moved": row.moved, "median_s": None, "kernel_s": None} for row in rows]
+    return [
+        {
+            **asdict(row),
+            "moved": row.moved,
+            "moved_to_planned": row.moved_to_planned,
+            "dram_to_planned": row.dram_to_planned,
+            "median_s": None,
+            "kernel_s": None,
+        }
+        for row in rows
+    ]
 
 
 def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequence[str]) -> str:
@@ -130,7 +157,9 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
         "status",
         "kernels",
         "moved",
+        "to plan",
         "past L2",
+        "to plan",
         "coalescing",
         "conflicts",
         "spills",
@@ -143,10 +172,12 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
             row.status + (f": {row.reason}" if row.reason else ""),
             _shown(row.kernels, "{}"),
             _shown(row.moved, "{:.2f}"),
+            _shown(row.moved_to_planned, "{:.2f}"),
             _shown(
                 row.dram_bytes / row.compulsory_bytes if row.dram_bytes and row.compulsory_bytes else None,
                 "{:.2f}",
             ),
+            _shown(row.dram_to_planned, "{:.2f}"),
             _shown(row.coalescing, "{:.2f}"),
             _shown(row.conflicts, "{}"),
             _shown(row.spill_bytes, "{}"),
@@ -156,7 +187,10 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
         for row in rows
     ]
     notes = "\n".join(f"- {line}" for line in conditions)
-    legend = "moved, past L2: bytes in sectors, and those past the L2, over compulsory bytes. No time here is measured."
+    legend = (
+        "moved, past L2: bytes in sectors, and those past the L2, over compulsory bytes; to plan: over what the plan "
+        "predicts of them. No time here is measured."
+    )
     return f"# {title}\n\n{notes}\n\n{legend}\n\n{table(header, cells)}\n"
 
 

@@ -3,6 +3,7 @@
 #include "passes/analysis/Rounding.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/SumTiling.h"
+#include "passes/plan/AskedBytes.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/LiveBuffers.h"
 #include "passes/plan/TileGrowth.h"
@@ -439,6 +440,7 @@ private:
     }
     block.work.registers += grown > 0 ? grown + SumTiling::kLoopRegisters : 0;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
+    block.work.movedBytes = askedBytes(block.tilings);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     ScratchBytes scratch = scratchBytes(block.tilings);
     block.work.sharedBytes = buffers + scratch.apart;
@@ -495,10 +497,20 @@ private:
     considered.tiles = space.tiles;
     considered.block = space.block;
     considered.work = block->work;
-    considered.work.movedBytes = bytesOfBlocks();
     considered.latency.residentBlocks = resident;
     considered.latency.waves = std::ceil(blocks / slots);
     considered.latency.seconds = secondsOf(*block, std::min(blocks, slots), together);
+  }
+
+  /// Past L1, in all blocks, in whole sectors.
+  double askedBytes(ArrayRef<SumTiling> tilings) const {
+    double bytes = askedBesideOperands(graph, space);
+    for (auto [product, tiling] : llvm::zip(products, tilings))
+      for (unsigned operand : {0, 1}) {
+        bool isRows = operand == rolesOf(graph, *product.root)->rowInput;
+        bytes += askedOfOperand(graph, space, *product.root, operand, tiling.step, isRows && tiling.keptSteps > 0);
+      }
+    return bytes;
   }
 
   /// Of the operands, past L1, in all blocks.

@@ -127,7 +127,7 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       SmallVector<unsigned> readers = space.readingNests(result);
       bool grown = grows(graph, space, root);
       if ((readers.empty() && !grown) || (!grown && isHandedOver(graph, space, root)) ||
-          (!readers.empty() && growsInRegisters(graph, space, root)))
+          growsInRegisters(graph, space, root))
         continue;
       int64_t elements = 1;
       for (AffineExpr index : map.getResults())

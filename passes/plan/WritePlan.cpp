@@ -4,6 +4,7 @@
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/ChainMovement.h"
+#include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/CopyWidths.h"
 #include "passes/plan/KernelPhases.h"
@@ -63,6 +64,21 @@ private:
     return predictPhases(works, target).terms;
   }
 
+  /// On a GPU, in whole sectors; 0: not known of a part.
+  double askedBytes(ArrayRef<unsigned> members) const {
+    double asked = 0;
+    for (unsigned part : members) {
+      const IndexSpace &space = decisions.parts[part]->space;
+      if (space.blockWork.movedBytes <= 0)
+        return 0;
+      asked += space.blockWork.movedBytes;
+      if (space.steps > 0) // workgroups leave sums to each other
+        asked += 2.0 * static_cast<double>(sharedTiles(graph, target, space, space.threads).rowBytes *
+                                           (space.workgroups - 1));
+    }
+    return asked;
+  }
+
   KernelPlan emitKernel(ArrayRef<unsigned> members) {
     KernelPlan kernel;
     kernel.name = nameOf(members);
@@ -78,6 +94,8 @@ private:
         kernel.kept.push_back(
             {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
+    if (double asked = askedBytes(members); asked > 0)
+      kernel.predicted.push_back({"asked of L2", "B", asked});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
     return kernel;

@@ -1,6 +1,7 @@
 #include "passes/transforms/Movement.h"
 
 #include "dialects/tile/BufferPlaces.h"
+#include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/plan/WalkedDim.h"
 
@@ -251,6 +252,10 @@ private:
     for (Nest &nest : movement.nests)
       if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
         movement.buffered.insert(nest.running.getResult(0));
+    // Threads keep sums that grow in registers, if those have a tile of their own (GrownSums).
+    for (ExprOp root : movement.grown)
+      if (subprogram->hasAttr(kThreadsAttr) && root.getMicroKernel())
+        movement.buffered.insert(root.getResult(0));
   }
 
   /// What is stored relative to a reference is corrected when the maximum is known, which is kept for that.

@@ -184,6 +184,11 @@ class Kernel:
     def predicted_seconds(self) -> float:
         return self._term("seconds")
 
+    @property
+    def asked_bytes(self) -> float:
+        """On a GPU, what all blocks ask of the L2, in whole sectors; 0 where that is not known."""
+        return self._term("asked of L2")
+
     def _term(self, name: str) -> float:
         return next((term.value for term in self.predicted if term.name == name), 0.0)
 
