@@ -12,8 +12,9 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from tilewright.cli import cli
+from tilewright.errors import InputError
 from tilewright.signature import Array
-from tilewright.simulator import AccessCounts, SimulationReport, simulate
+from tilewright.simulator import L2, AccessCounts, SimulationReport, simulate
 
 INPUTS = Path(__file__).resolve().parents[1] / "simulator" / "Inputs"
 CORRECT = (INPUTS / "correct.mlir").read_text()
@@ -157,6 +158,28 @@ def test_what_does_not_fit_the_l2_comes_from_memory_again(l2_bytes: int, again: 
     report = simulate(CORRECT, "add_sum", (128,), [x, scratch, y], target=machine)
     report.check()
     assert report.dram_bytes_read == x.nbytes + again * scratch.nbytes
+
+
+def test_kernels_that_share_an_l2_find_what_others_left() -> None:
+    """The second kernel reads what the first wrote, and writes over it: each sector goes to memory once, in the end."""
+    target = tilewright.Target.lookup("cuda:h200")
+    x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
+    l2, at = L2(target), {"x": 0, "y": 4096}
+    reports = [
+        simulate(CORRECT, "scale", (8,), [x, y], [1024], l2=l2, addresses=[at["x"], at["y"]]),
+        simulate(CORRECT, "scale", (8,), [y, x], [1024], l2=l2, addresses=[at["y"], at["x"]]),
+        simulate(CORRECT, "scale", (8,), [x, y], [1024], l2=l2, addresses=[at["x"], at["y"]]),
+    ]
+    np.testing.assert_array_equal(y, 8 * np.ones_like(y))
+    past = [(report.dram_bytes_read, report.dram_bytes_written) for report in l2.write_back(reports)]
+    assert past == [(4096, 0), (0, 4096), (0, 4096)]
+
+
+@pytest.mark.parametrize("addresses", [[0], [0, 16], [0, -32]])
+def test_addresses_that_no_array_can_have_are_refused(addresses: list[int]) -> None:
+    x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
+    with pytest.raises(InputError, match="multiples of 32"):
+        simulate(CORRECT, "scale", (8,), [x, y], [1024], addresses=addresses)
 
 
 def test_layer_norm() -> None:

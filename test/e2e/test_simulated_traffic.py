@@ -1,0 +1,75 @@
+"""What plans for GPUs predict of their traffic, held to the simulated device: what blocks ask of the L2, and what comes
+past it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import tilewright
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulated import SimulatedRun, simulate_program
+from tilewright.simulator import SECTOR_BYTES
+
+from benchmarks.workloads import Workload, contractions
+from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+_WALKED = ChainOptions(batch=2, m=128, n=64, k=64, l=512)
+_CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=128, head_size=64, is_causal=True)
+_GROUPED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=64, is_causal=False)
+
+_WORKLOADS = {
+    "whole tiles": partial(contractions.matmul, 128, 256, 192),
+    "few rows": partial(contractions.matmul, 4, 512, 256),
+    "rows of an odd number of sectors": partial(contractions.matmul, 96, 200, 120),
+    "chain, blocks of the middle dim": partial(contractions.gemm_chain, _WALKED),
+    "chain with a softmax": partial(contractions.softmax_chain, _WALKED),
+    "causal attention": partial(contractions.attention, _CAUSAL),
+    "grouped attention": partial(contractions.attention, _GROUPED),
+}
+
+
+def _simulated(
+    name: str, dtype: str, target: str, folder: Path
+) -> tuple[tilewright.Program, SimulatedRun]:
+    workload = Workload(name=name, build=_WORKLOADS[name], description="", suite="gemm").in_type(dtype)
+    model = workload.build()
+    inputs = random_inputs(model, 0)
+    program = tilewright.compile(model, target, dump_dir=folder)
+    ran = simulate_program(program, folder, inputs)
+    assert ran.outputs is not None
+    for output, expected in zip(ran.outputs, float64_reference(model, inputs), strict=True):
+        assert relative_error(output, expected) <= model_tolerance(model)
+    return program, ran
+
+
+@pytest.mark.parametrize("target", ["cuda:h200", "cuda:a100"])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("name", _WORKLOADS)
+def test_traffic_is_what_the_plan_predicts(name: str, dtype: str, target: str, tmp_path: Path) -> None:
+    program, ran = _simulated(name, dtype, target, tmp_path)
+    asked = sum(kernel.asked_bytes for kernel in program.kernels)
+    sectors = sum(k.global_reads.sectors + k.global_writes.sectors for k in ran.kernels)
+    assert 0.95 * asked <= sectors * SECTOR_BYTES <= 1.05 * asked
+    past = sum(k.dram_bytes_read + k.dram_bytes_written for k in ran.kernels)
+    assert past <= 1.05 * sum(kernel.predicted_bytes for kernel in program.kernels)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("name", ["whole tiles", "few rows", "chain with a softmax", "causal attention"])
+def test_results_of_two_bytes_are_written_in_whole_sectors(name: str, dtype: str, tmp_path: Path) -> None:
+    """Tensor cores leave a thread two neighbours, with which a row's threads would write half a sector."""
+    _, ran = _simulated(name, dtype, "cuda:h200", tmp_path)
+    for kernel in ran.kernels:
+        assert kernel.global_writes.coalescing == 1
+        assert kernel.shared_reads.conflicts == 0
+
+
+def test_an_output_that_grows_is_written_once(tmp_path: Path) -> None:
+    """Blocks of the middle dim add to it in registers, also where nothing else is computed with it."""
+    _, ran = _simulated("chain, blocks of the middle dim", "f32", "cuda:h200", tmp_path)
+    (kernel,) = ran.kernels
+    assert kernel.global_writes.bytes == 2 * 128 * 64 * 4
