@@ -15,13 +15,34 @@ static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-/// The bytes of whole sectors over those of a run that begins at any multiple of `aligned`, on average.
-static double sectorShare(double run, int64_t aligned) {
-  int64_t begins = std::gcd(aligned, kSectorBytes);
-  return begins == kSectorBytes && std::fmod(run, kSectorBytes) == 0
-             ? 1
-             : (run + static_cast<double>(kSectorBytes - begins)) / run;
-}
+namespace {
+/// The elements of a tensor along its innermost dim, as a block copies them: tiles, each in runs that a warp asks for
+/// at once.
+struct Line {
+  int64_t extent, tile, run; ///< elements
+  int64_t bytes;             ///< of one
+  int64_t aligned;           ///< bytes; lines begin at any multiple
+
+  /// The bytes of whole sectors over those of the elements, on average.
+  double sectorShare() const {
+    double sectors = static_cast<double>(extent / tile) * ofTile(tile) + ofTile(extent % tile);
+    return sectors * kSectorBytes / static_cast<double>(extent * bytes);
+  }
+
+private:
+  double ofTile(int64_t elements) const {
+    return static_cast<double>(elements / run) * ofRun(run) + ofRun(elements % run);
+  }
+  double ofRun(int64_t elements) const {
+    int64_t begins = std::gcd(std::gcd(aligned, tile * bytes), std::gcd(run * bytes, kSectorBytes));
+    if (elements == 0)
+      return 0;
+    if (begins == kSectorBytes)
+      return static_cast<double>(llvm::divideCeil(elements * bytes, kSectorBytes));
+    return static_cast<double>(elements * bytes + kSectorBytes - begins) / kSectorBytes;
+  }
+};
+} // namespace
 
 namespace {
 /// How often blocks come to the elements that an access of a root touches.
@@ -74,17 +95,20 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
   if (access.producer >= 0)
     return 0;
   auto type = cast<RankedTensorType>(access.tensor.getType());
+  const TensorExpr &expr = graph.exprs()[contraction.expr];
   int64_t bytes = elementBytesOf(access.tensor), aligned = copyBytes(graph, contraction, operand);
+  int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
   int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
-  bool alongTerms = inner >= 0 && llvm::is_contained(graph.exprs()[contraction.expr].reductions, inner);
-  int64_t place = inner < 0 ? -1 : contraction.dims[inner];
-  int64_t line = alongTerms ? step : place < 0 ? 1 : space.tiles[place];
-  // A warp asks for 32 copies at a time.
+  Line line{row, row, 1, bytes, row * bytes};
+  if (inner >= 0) {
+    bool alongTerms = llvm::is_contained(expr.reductions, inner);
+    line.extent = expr.domain[inner];
+    line.tile = alongTerms ? step : contraction.dims[inner] < 0 ? 1 : space.tiles[contraction.dims[inner]];
+  }
   int64_t copy = aligned < kLeastCopy ? bytes : std::min(aligned, kWidestCopy);
-  double run = static_cast<double>(std::min(line * bytes, kWarpLanes * copy));
-  // Copies are aligned to what rows are, and those of 16 bytes to whole sectors where their rows are.
-  int64_t row = type.getRank() == 0 ? bytes : type.getShape().back() * bytes;
-  return Visits(graph, space, contraction).bytes(access, kept) * sectorShare(run, row);
+  line.run = std::min(line.tile, kWarpLanes * copy / bytes);
+  bool inOneRun = line.tile >= line.extent && line.extent == row; // lines lie behind one another
+  return Visits(graph, space, contraction).bytes(access, kept) * (inOneRun ? 1 : line.sectorShare());
 }
 
 double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space) {
