@@ -1,5 +1,6 @@
 #include "passes/plan/AskedBytes.h"
 
+#include "passes/plan/BlockReads.h"
 #include "passes/plan/CopyWidths.h"
 #include "passes/plan/WalkedDim.h"
 #include "llvm/ADT/SetVector.h"
@@ -9,7 +10,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kSectorBytes = 32, kWarpLanes = 32, kLeastCopy = 4, kWidestCopy = 16;
+static constexpr int64_t kSectorBytes = BlockReads::kSectorBytes, kWarpLanes = 32;
 
 static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
@@ -21,7 +22,7 @@ namespace {
 struct Line {
   int64_t extent, tile, run; ///< elements
   int64_t bytes;             ///< of one
-  int64_t aligned;           ///< bytes; lines begin at any multiple
+  int64_t pitch;             ///< in bytes, from line to line
 
   /// The bytes of whole sectors over those of the elements, on average.
   double sectorShare() const {
@@ -34,7 +35,7 @@ private:
     return static_cast<double>(elements / run) * ofRun(run) + ofRun(elements % run);
   }
   double ofRun(int64_t elements) const {
-    int64_t begins = std::gcd(std::gcd(aligned, tile * bytes), std::gcd(run * bytes, kSectorBytes));
+    int64_t begins = std::gcd(std::gcd(pitch, tile * bytes), std::gcd(run * bytes, kSectorBytes));
     if (elements == 0)
       return 0;
     if (begins == kSectorBytes)
@@ -42,9 +43,7 @@ private:
     return static_cast<double>(elements * bytes + kSectorBytes - begins) / kSectorBytes;
   }
 };
-} // namespace
 
-namespace {
 /// How often blocks come to the elements that an access of a root touches.
 class Visits {
 public:
@@ -54,7 +53,7 @@ public:
         walked(walkedDim(space.extents, space.tiles, space.grid)) {}
 
   double bytes(const RootAccess &access, bool kept) const {
-    double count = elementBytesOf(access.tensor) * space.visitedShare(root);
+    double count = elementBytesOf(access.tensor) * (kept ? 1 : space.visitedShare(root));
     for (int64_t dim = 0; dim < static_cast<int64_t>(domain.size()); ++dim)
       count *= access.map.isFunctionOfDim(dim) ? static_cast<double>(domain[dim]) : again(dim, kept);
     for (int64_t place : space.grid)
@@ -96,7 +95,7 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
     return 0;
   auto type = cast<RankedTensorType>(access.tensor.getType());
   const TensorExpr &expr = graph.exprs()[contraction.expr];
-  int64_t bytes = elementBytesOf(access.tensor), aligned = copyBytes(graph, contraction, operand);
+  int64_t bytes = elementBytesOf(access.tensor), width = copyBytes(graph, contraction, operand);
   int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
   int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
   Line line{row, row, 1, bytes, row * bytes};
@@ -105,7 +104,7 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
     line.extent = expr.domain[inner];
     line.tile = alongTerms ? step : contraction.dims[inner] < 0 ? 1 : space.tiles[contraction.dims[inner]];
   }
-  int64_t copy = aligned < kLeastCopy ? bytes : std::min(aligned, kWidestCopy);
+  int64_t copy = width < kLeastCopyBytes ? bytes : width;
   line.run = std::min(line.tile, kWarpLanes * copy / bytes);
   bool inOneRun = line.tile >= line.extent && line.extent == row; // lines lie behind one another
   return Visits(graph, space, contraction).bytes(access, kept) * (inOneRun ? 1 : line.sectorShare());
@@ -113,12 +112,12 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
 
 double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space) {
   double asked = 0;
-  llvm::SmallSetVector<Value, 4> seen; // what several nests read is kept
+  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // what several nests read of a tensor is kept
   for (const PartRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind == ExprKind::contraction)
       continue;
     for (const RootAccess &access : root.accesses)
-      if (access.producer < 0 && seen.insert(access.tensor))
+      if (access.producer < 0 && seen.insert({access.tensor, overSpace(access.map, root.dims, space.extents.size())}))
         asked += Visits(graph, space, root).bytes(access, /*kept=*/false);
   }
   for (Value output : space.outputs)

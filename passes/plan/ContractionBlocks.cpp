@@ -37,6 +37,7 @@ constexpr size_t kMostTiles = 96;    ///< that are predicted
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
   const PartRoot *root = nullptr;
+  unsigned rowInput = 0;
   MicroKernel kernel;
   std::optional<MicroKernel> groupKernel; ///< of warpgroups
   int64_t row = -1, lane = -1;            ///< places; -1: none
@@ -174,6 +175,7 @@ private:
         return "no micro kernel of the target computes the contraction";
       Product product;
       product.root = &root;
+      product.rowInput = roles->rowInput;
       product.kernel = *kernel;
       product.groupKernel = warpgroupKernelFor(graph, root, target);
       product.row = roles->row < 0 ? -1 : root.dims[roles->row];
@@ -440,15 +442,16 @@ private:
     }
     block.work.registers += grown > 0 ? grown + SumTiling::kLoopRegisters : 0;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
-    block.work.movedBytes = askedBytes(block.tilings);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     ScratchBytes scratch = scratchBytes(block.tilings);
     block.work.sharedBytes = buffers + scratch.apart;
     block.ahead = scratch.ahead > 0 && hasRoomAhead(target, block.work, buffers + scratch.ahead, target.cores);
     if (block.ahead)
       block.work.sharedBytes = buffers + scratch.ahead;
-    if (block.work.sharedBytes <= target.blockBytes)
+    if (block.work.sharedBytes <= target.blockBytes) {
+      block.work.movedBytes = askedBytes(block.tilings);
       return block;
+    }
     refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) + " bytes; the target has " +
            std::to_string(target.blockBytes));
     return std::nullopt;
@@ -506,10 +509,9 @@ private:
   double askedBytes(ArrayRef<SumTiling> tilings) const {
     double bytes = askedBesideOperands(graph, space);
     for (auto [product, tiling] : llvm::zip(products, tilings))
-      for (unsigned operand : {0, 1}) {
-        bool isRows = operand == rolesOf(graph, *product.root)->rowInput;
-        bytes += askedOfOperand(graph, space, *product.root, operand, tiling.step, isRows && tiling.keptSteps > 0);
-      }
+      for (unsigned operand : {0, 1})
+        bytes += askedOfOperand(graph, space, *product.root, operand, tiling.step,
+                                operand == product.rowInput && tiling.keptSteps > 0);
     return bytes;
   }
 

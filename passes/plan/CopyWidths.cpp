@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kWidestBytes = 16, kLeastBytes = 4; ///< of an asynchronous copy
+constexpr int64_t kWidestBytes = 16; ///< of an asynchronous copy
 
 /// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart. An index
 /// may cut a dim into rows.
@@ -45,7 +45,7 @@ std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &c
       text += ", ";
     int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
     text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
-                          width < kLeastBytes ? "element by element" : std::to_string(width) + " bytes at a time", row,
+                          width < kLeastCopyBytes ? "element by element" : std::to_string(width) + " bytes at a time", row,
                           type.getElementType(), kWidestBytes);
   }
   return text;

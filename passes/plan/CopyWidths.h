@@ -6,6 +6,8 @@
 
 namespace tilewright {
 
+constexpr int64_t kLeastCopyBytes = 4; ///< of an asynchronous copy; what is narrower comes element by element
+
 /// Bytes of an operand that are copied at once.
 int64_t copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand);
 

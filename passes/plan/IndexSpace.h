@@ -116,6 +116,9 @@ std::optional<IndexSpace> findIndexSpace(const TensorGraph &graph, const PartCho
 /// The roles of a contraction root's dims and accesses, if it reads two tensors as a register block can.
 std::optional<ContractionRoles> rolesOf(const TensorGraph &graph, const PartRoot &root);
 
+/// `map`, over the dims of a root, over those of its space instead: `places` of them, -1 where one has none.
+mlir::AffineMap overSpace(mlir::AffineMap map, llvm::ArrayRef<int64_t> places, unsigned spaceDims);
+
 /// The dim a quasi-affine expression is, or -1.
 int64_t pureDim(mlir::AffineExpr expr);
 /// The dim that advances the expression by one: d, or d plus something; -1 if there is none.

@@ -13,6 +13,14 @@ using namespace tilewright;
 // Questions
 //===----------------------------------------------------------------------===//
 
+AffineMap tilewright::overSpace(AffineMap map, ArrayRef<int64_t> places, unsigned spaceDims) {
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> dims;
+  for (int64_t place : places)
+    dims.push_back(place < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(place, context));
+  return map.replaceDimsAndSymbols(dims, {}, spaceDims, 0);
+}
+
 int64_t tilewright::pureDim(AffineExpr expr) {
   auto dim = dyn_cast<AffineDimExpr>(expr);
   return dim ? static_cast<int64_t>(dim.getPosition()) : -1;

@@ -441,11 +441,7 @@ private:
 
   /// The index of an access over the dims of the space.
   AffineMap inSpace(const PartRoot &root, const RootAccess &access) const {
-    MLIRContext *context = access.map.getContext();
-    SmallVector<AffineExpr> places;
-    for (int64_t place : root.dims)
-      places.push_back(place < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(place, context));
-    return access.map.replaceDimsAndSymbols(places, {}, space.extents.size(), 0);
+    return overSpace(access.map, root.dims, space.extents.size());
   }
 
   std::vector<Value> tileStaged() const {
@@ -462,8 +458,11 @@ private:
       ranges.push_back({0, dim < 0 ? 0 : space.tiles[dim] - 1});
     auto type = cast<RankedTensorType>(access.tensor.getType());
     int64_t elements = 1, line = 1;
-    for (auto [expr, size] : llvm::zip(access.map.getResults(), type.getShape()))
-      elements *= line = std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
+    for (auto [expr, size] : llvm::zip(access.map.getResults(), type.getShape())) {
+      int64_t along = std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
+      elements *= along;
+      line = isa<AffineConstantExpr>(expr) ? line : along;
+    }
     int64_t padding = isGpu() && contracts() && line > 1 ? kMostPadding * elements / line : 0;
     return elements * elementBytesOf(access.tensor) + padding;
   }

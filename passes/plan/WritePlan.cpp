@@ -157,7 +157,8 @@ private:
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
-    plan.movement = movementOfPart(graph, part, target, least);
+    if (part.space.threads == 0) // blocks on a GPU meet in L2: what they ask of it is predicted
+      plan.movement = movementOfPart(graph, part, target, least);
     return plan;
   }
 

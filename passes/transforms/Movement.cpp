@@ -252,7 +252,7 @@ private:
     for (Nest &nest : movement.nests)
       if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
         movement.buffered.insert(nest.running.getResult(0));
-    // Threads keep sums that grow in registers, if those have a tile of their own (GrownSums).
+    // Sums that grow have a buffer: one that takes no memory where threads keep them in registers (GrownSums).
     for (ExprOp root : movement.grown)
       if (subprogram->hasAttr(kThreadsAttr) && root.getMicroKernel())
         movement.buffered.insert(root.getResult(0));

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from tilewright.simulator import RESERVED_BYTES
+
 _ALIGNMENT = 256
 
 
@@ -20,7 +22,7 @@ def place_tensors(
     made = {number: place for place, launch in enumerate(launches) for number in launch["outputs"]}
     last = {number: place for place, launch in enumerate(launches) for number in _tensors_of(launch)}
     addresses: dict[int, int] = {}
-    end = 0
+    end = RESERVED_BYTES
     for number in last:
         if number not in made or number in results:
             addresses[number], end = end, _aligned(end + size(number))

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from tilewright.signature import Array
 
 SECTOR_BYTES = 32
+RESERVED_BYTES = 4096
+"""At the begin of a device's memory, for variables of modules."""
+_MEMORY_BYTES = 1 << 32
+"""That kernels which share an L2 may use: it remembers every sector of it."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class SimulationReport:
     dram_bytes_read: int
     """Past the L2."""
     dram_bytes_written: int
-    """Of what this kernel was the last to write."""
+    """Of what this kernel was the last to write; where it shares an L2, only when that is written back."""
     warp_barriers: int
     block_barriers: int
     cluster_barriers: int
@@ -185,11 +189,14 @@ class L2:
     """The L2 of a GPU, for kernels one after another: what one leaves there the next one finds."""
 
     def __init__(self, target: Target) -> None:
+        self.target = target
         self.cache = native.DeviceCache(_l2_bytes(target))
 
     def write_back(self, reports: Sequence[SimulationReport]) -> list[SimulationReport]:
         """The reports of all its kernels, in order, with what they wrote counted to the end."""
         self.cache.flush()
+        if len(reports) != len(self.cache.traffic()):
+            raise InputError(f"{len(reports)} reports of {len(self.cache.traffic())} kernels that used the L2")
         return [
             dataclasses.replace(report, dram_bytes_read=read, dram_bytes_written=written)
             for report, (read, written) in zip(reports, self.cache.traffic(), strict=True)
@@ -220,14 +227,18 @@ def simulate(
     `nvvm.maxntid` says where it is not given. After `max_instructions` of one thread, or `max_seconds`, the kernel is
     ended. If the report has a fault, the arrays are as they were.
 
-    Kernels that share an `l2` say at which `addresses` of the device, multiples of 32 bytes, their arrays lie. What a
-    kernel wrote and is still in there counts as written when the L2 is written back.
+    Kernels that share an `l2` say at which `addresses` of the device, multiples of 32 bytes from 4096 to 4 GiB, their
+    arrays lie. What a kernel wrote and is still in there counts as written when the L2 is written back.
     """
     machine = target if isinstance(target, Target) else Target.lookup(target)
     if machine.backend != "cuda":
         raise TargetError(
             f"target {machine.name} is not a GPU", hint="simulate for one of the table, say cuda:h200"
         )
+    if (l2 or addresses) and len(addresses) != len(arrays):
+        raise InputError(f"{len(addresses)} addresses for {len(arrays)} arrays", hint="kernels that share an L2 have one each")
+    if l2 and l2.target.name != machine.name:
+        raise InputError(f"an L2 of {l2.target.name} for a kernel on {machine.name}", hint="make another one")
     for index in empty:
         if not 0 <= index < len(arrays):
             raise InputError(f"empty names array {index}, of {len(arrays)}")
@@ -238,7 +249,7 @@ def simulate(
         _size("block", block, fill=1 if block else 0),
         [
             _buffer(index, array, empty=index in empty, address=address)
-            for index, (array, address) in enumerate(zip(arrays, _addresses(addresses, len(arrays)), strict=True))
+            for index, (array, address) in enumerate(zip(arrays, _addresses(addresses, arrays), strict=True))
         ],
         [_constant(constant) for constant in constants],
         dynamic_shared_bytes,
@@ -261,15 +272,16 @@ def _device(target: Target) -> tuple[str, int, int, int]:
     return target.name, _l2_bytes(target), target.block_bytes, target.cores
 
 
-def _addresses(addresses: Sequence[int], count: int) -> Sequence[int]:
+def _addresses(addresses: Sequence[int], arrays: Sequence[Array]) -> Sequence[int]:
     anywhere = -1
     if not addresses:
-        return [anywhere] * count
-    if len(addresses) != count or any(address < 0 or address % SECTOR_BYTES for address in addresses):
-        raise InputError(
-            f"addresses are {count} multiples of {SECTOR_BYTES}, one an array, not {list(addresses)}",
-            hint="round them up",
-        )
+        return [anywhere] * len(arrays)
+    for index, (address, array) in enumerate(zip(addresses, arrays, strict=True)):
+        if address % SECTOR_BYTES or not RESERVED_BYTES <= address <= _MEMORY_BYTES - array.nbytes:
+            raise InputError(
+                f"array {index} cannot lie at {address}: addresses are multiples of {SECTOR_BYTES} from "
+                f"{RESERVED_BYTES} to {_MEMORY_BYTES} less its size"
+            )
     return addresses
 
 

@@ -76,7 +76,7 @@ _CASES = {
     "one-bias": [Part(columns=70, bias=True), Part(columns=70)],
     "narrow-heads": [Part(columns=60, heads=6), Part(columns=60, heads=6)],
     "unequal": [Part(columns=192), Part(columns=64)],
-    "apart": [Part(columns=700), Part(columns=3)],
+    "apart": [Part(columns=700), Part(columns=5)],
 }
 
 

@@ -164,7 +164,7 @@ def test_kernels_that_share_an_l2_find_what_others_left() -> None:
     """The second kernel reads what the first wrote, and writes over it: each sector goes to memory once, in the end."""
     target = tilewright.Target.lookup("cuda:h200")
     x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
-    l2, at = L2(target), {"x": 0, "y": 4096}
+    l2, at = L2(target), {"x": 4096, "y": 8192}
     reports = [
         simulate(CORRECT, "scale", (8,), [x, y], [1024], l2=l2, addresses=[at["x"], at["y"]]),
         simulate(CORRECT, "scale", (8,), [y, x], [1024], l2=l2, addresses=[at["y"], at["x"]]),
@@ -175,11 +175,30 @@ def test_kernels_that_share_an_l2_find_what_others_left() -> None:
     assert past == [(4096, 0), (0, 4096), (0, 4096)]
 
 
-@pytest.mark.parametrize("addresses", [[0], [0, 16], [0, -32]])
-def test_addresses_that_no_array_can_have_are_refused(addresses: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("addresses", "why"),
+    [
+        ([], "0 addresses for 2 arrays"),
+        ([4096], "1 addresses for 2 arrays"),
+        ([4096, 8208], "array 1 cannot lie at 8208"),
+        ([0, 8192], "array 0 cannot lie at 0"),
+        ([4096, 1 << 40], "array 1 cannot lie at 1099511627776"),
+    ],
+)
+def test_addresses_that_no_array_can_have_are_refused(addresses: list[int], why: str) -> None:
     x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
-    with pytest.raises(InputError, match="multiples of 32"):
-        simulate(CORRECT, "scale", (8,), [x, y], [1024], addresses=addresses)
+    l2 = L2(tilewright.Target.lookup("cuda:h200"))
+    with pytest.raises(InputError, match=why):
+        simulate(CORRECT, "scale", (8,), [x, y], [1024], l2=l2, addresses=addresses)
+
+
+def test_an_l2_is_of_one_target_and_of_all_its_kernels() -> None:
+    x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
+    l2 = L2(tilewright.Target.lookup("cuda:a100"))
+    with pytest.raises(InputError, match="L2 of"):
+        simulate(CORRECT, "scale", (8,), [x, y], [1024], l2=l2, addresses=[4096, 8192])
+    with pytest.raises(InputError, match="1 reports of 0 kernels"):
+        l2.write_back([simulate(CORRECT, "scale", (8,), [x, y], [1024])])
 
 
 def test_layer_norm() -> None:

@@ -89,6 +89,8 @@ void Machine::fill(Report &report) {
     if (launch.bindings[index].empty)
       report.bindings[index].bytesNeverWritten =
           std::min(launch.bindings[index].bytes, memory.regions[index].shadow->neverWritten() * granule);
+  L2Cache own(launch.device.l2Bytes), &cache = launch.l2 ? *launch.l2 : own;
+  cache.beginKernel();
   if (failed) {
     report.faults.push_back(fault);
     return;
@@ -96,10 +98,8 @@ void Machine::fill(Report &report) {
   uint64_t perMultiprocessor = launch.device.threadsPerMultiprocessor / std::max(1u, numThreads);
   if (layout.usedBytes > 0)
     perMultiprocessor = std::min(perMultiprocessor, launch.device.sharedBytes / layout.usedBytes);
-  L2Cache own(launch.device.l2Bytes), &cache = launch.l2 ? *launch.l2 : own;
-  cache.beginKernel();
   replay(traces, launch.device.multiprocessors * std::max<uint64_t>(1, perMultiprocessor), cache);
-  own.flush();
+  own.flush(); // one that outlives the launch is written back by who owns it
   report.dramBytesRead = cache.kernels.back().bytesRead;
   report.dramBytesWritten = cache.kernels.back().bytesWritten;
 }

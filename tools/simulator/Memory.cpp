@@ -1,7 +1,6 @@
 #include "tools/simulator/Memory.h"
 #include "tools/simulator/L2Cache.h"
 
-#include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -53,9 +52,10 @@ bool GlobalMemory::addVariable(const Variable &variable, char *address, uint32_t
 }
 
 bool GlobalMemory::add(Region region, bool written, uint32_t granule, uint64_t address) {
-  region.firstSector = address == Binding::anywhere ? numSectors : static_cast<uint32_t>(address / sectorBytes);
-  uint32_t end = region.firstSector + static_cast<uint32_t>(roundUp(region.bytes, sectorBytes) / sectorBytes);
-  numSectors = std::max(numSectors, end);
+  bool isPlaced = address != Binding::anywhere;
+  region.firstSector = isPlaced ? static_cast<uint32_t>(address / sectorBytes) : nextSector;
+  if (!isPlaced)
+    nextSector += static_cast<uint32_t>(roundUp(region.bytes, sectorBytes) / sectorBytes);
   region.shadow = std::make_unique<GlobalShadow>(roundUp(region.bytes, granule) / granule, written);
   bool valid = region.shadow->valid();
   regions.push_back(std::move(region));

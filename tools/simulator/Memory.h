@@ -15,7 +15,7 @@ struct Region {
   std::string name;
   char *begin = nullptr;
   uint64_t bytes = 0;
-  uint32_t firstSector = 0; ///< sectors are numbered through, those of regions that lie anywhere behind the others
+  uint32_t firstSector = 0; ///< sectors are numbered through, where the caller does not say where a buffer lies
   bool empty = false;
   std::unique_ptr<GlobalShadow> shadow;
 
@@ -36,7 +36,7 @@ public:
 
   const Region *find(const char *address) const;
   std::vector<Region> regions; ///< bindings first
-  uint32_t numSectors = 0;
+  uint32_t nextSector = 0; ///< of what has no address of its own; those have addresses behind it
 
 private:
   bool add(Region region, bool written, uint32_t granule, uint64_t address);

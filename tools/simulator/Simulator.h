@@ -28,7 +28,10 @@ struct Binding {
   void *data = nullptr;
   uint64_t bytes = 0;
   bool empty = false; ///< its content counts as never written
-  uint64_t address = anywhere; ///< on the device, a multiple of a sector: of launches that share an L2
+  /// On the device, a multiple of a sector behind `reservedBytes`, where variables of modules lie: of launches that
+  /// share an L2.
+  static constexpr uint64_t reservedBytes = 4096;
+  uint64_t address = anywhere;
 };
 
 /// What stops a kernel that would not end.

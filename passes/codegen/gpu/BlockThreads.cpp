@@ -1,5 +1,7 @@
 #include "passes/codegen/gpu/BlockThreads.h"
 
+#include "passes/cost/BlockLatency.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -166,8 +168,6 @@ public:
   }
 
 private:
-  static constexpr int64_t kAccessBytes = 16;
-
   int64_t alignment() const { return piece * elementBytes(element); }
   SmallVector<Value> place(OpBuilder &builder, Value thread, int64_t lane) const {
     Value own = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);

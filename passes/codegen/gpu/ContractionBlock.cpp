@@ -507,10 +507,10 @@ private:
   }
 
   void store(ArrayRef<Value> sums) {
-    if (gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
-      store(withLongerRuns(frame, *share), exchangePairs(frame, *share, sums));
-    else
-      store(*share, sums);
+    if (!gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
+      return store(*share, sums);
+    SumLayout longer = withLongerRuns(frame, *share);
+    store(longer, exchangePairs(frame, *share, sums));
   }
 
   void store(const SumLayout &layout, ArrayRef<Value> sums) {

@@ -262,9 +262,9 @@ static bool leavesHeld(const HeldSums &held, ComputeOp nest) {
     Operation *reader = nest->getBlock()->findAncestorOpInBlock(*user);
     return isa<LoadOp>(user) && (!reader || nest->isBeforeInBlock(reader));
   };
+  bool isInLoop = isa<scf::ForOp>(nest->getParentOp());
   return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(), [&](StoreOp store) {
     Value slice = store.getSlice();
-    bool isInLoop = isa<scf::ForOp>(nest->getParentOp());
     return held.tiles.contains(slice) && (isInLoop || llvm::any_of(slice.getUsers(), isBehind));
   });
 }
