@@ -45,8 +45,8 @@ std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &c
       text += ", ";
     int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
     text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
-                          width < kLeastCopyBytes ? "element by element" : std::to_string(width) + " bytes at a time", row,
-                          type.getElementType(), kWidestBytes);
+                          width < kLeastCopyBytes ? "element by element" : std::to_string(width) + " bytes at a time",
+                          row, type.getElementType(), kWidestBytes);
   }
   return text;
 }

@@ -89,8 +89,8 @@ Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
     shape.push_back(tiles[place]);
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
   shape = lanesLast<int64_t>(access.tensor, shape, places);
-  bool meetsContraction =
-      llvm::any_of(subprogram.getBody().getOps<ExprOp>(), [](ExprOp root) { return root.getMicroKernel().has_value(); });
+  bool meetsContraction = llvm::any_of(subprogram.getBody().getOps<ExprOp>(),
+                                       [](ExprOp root) { return root.getMicroKernel().has_value(); });
   if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && shape.size() > 1)
     shape.back() = paddedLine(shape.back(), elementBytes(element));
   return allocate(builder, subprogram.getLoc(), shape, element);

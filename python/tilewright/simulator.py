@@ -196,7 +196,9 @@ class L2:
         """The reports of all its kernels, in order, with what they wrote counted to the end."""
         self.cache.flush()
         if len(reports) != len(self.cache.traffic()):
-            raise InputError(f"{len(reports)} reports of {len(self.cache.traffic())} kernels that used the L2")
+            raise InputError(
+                f"{len(reports)} reports of {len(self.cache.traffic())} kernels that used the L2"
+            )
         return [
             dataclasses.replace(report, dram_bytes_read=read, dram_bytes_written=written)
             for report, (read, written) in zip(reports, self.cache.traffic(), strict=True)
@@ -236,7 +238,10 @@ def simulate(
             f"target {machine.name} is not a GPU", hint="simulate for one of the table, say cuda:h200"
         )
     if (l2 or addresses) and len(addresses) != len(arrays):
-        raise InputError(f"{len(addresses)} addresses for {len(arrays)} arrays", hint="kernels that share an L2 have one each")
+        raise InputError(
+            f"{len(addresses)} addresses for {len(arrays)} arrays",
+            hint="kernels that share an L2 have one each",
+        )
     if l2 and l2.target.name != machine.name:
         raise InputError(f"an L2 of {l2.target.name} for a kernel on {machine.name}", hint="make another one")
     for index in empty:

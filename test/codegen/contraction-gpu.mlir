@@ -106,6 +106,36 @@ tile.program @warps outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
+// Four pairs of wide elements are a whole sector already: nothing is exchanged.
+// CHECK-LABEL: func.func @wide_results
+// CHECK-NOT: nvvm.shfl
+// CHECK: vector.store {{.*}} {alignment = 8 : i64} : memref<128x128xf32, 1>, vector<2xf32>
+tile.program @wide_results outputs 1 {
+^bb0(%a: !tile.slice<128x64xf16, global>, %b: !tile.slice<64x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
 // Rows of an odd number of elements of two bytes are copied one by one; the products are still the warp's.
 // CHECK-LABEL: func.func @unaligned
 // CHECK-NOT: nvvm.cp.async

@@ -32,9 +32,7 @@ _WORKLOADS = {
 }
 
 
-def _simulated(
-    name: str, dtype: str, target: str, folder: Path
-) -> tuple[tilewright.Program, SimulatedRun]:
+def _simulated(name: str, dtype: str, target: str, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
     workload = Workload(name=name, build=_WORKLOADS[name], description="", suite="gemm").in_type(dtype)
     model = workload.build()
     inputs = random_inputs(model, 0)

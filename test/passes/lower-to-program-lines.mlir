@@ -48,3 +48,96 @@ func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48x
   }
   return %r : tensor<32x48xf32>
 }
+
+#keep = affine_map<(i, j) -> (i)>
+
+// So do those of a mask that two nests read of it: 64 elements of 2 bytes and 8 more.
+// CHECK-LABEL: tile.program @masked
+// CHECK-DAG: tile.alloc : <16x64xf32, block>
+// CHECK-DAG: tile.alloc : <16x72xf16, block>
+func.func @masked(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %k: tensor<32x64xf16>) -> tensor<32x64xf32> {
+  %r = tile.subprogram "masked" (%x, %v, %k) extents [32, 64, 32] tiles [16, 64, 32] grid [0] vector 1 workgroups 2
+      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      : (tensor<32x32xf16>, tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x64xf32> {
+  ^bb0(%a: tensor<32x32xf16>, %b: tensor<32x64xf16>, %mask: tensor<32x64xf16>):
+    %s = tile.expr domain [32, 64, 32] reduce [2] (%a, %b) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x32xf16>, tensor<32x64xf16>) -> tensor<32x64xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<32x64xf32>
+    %t = tile.expr domain [32, 64] reduce [1] (%sc, %mask) maps [#id, #id] guards [unit, unit] into [#keep]
+        inits [0.0 : f32] dims [0, 1] : (tensor<32x64xf32>, tensor<32x64xf16>) -> tensor<32xf32> {
+    ^bb0(%l: f32, %m: f16, %acc: f32):
+      %me = arith.extf %m : f16 to f32
+      %w = arith.addf %l, %me : f32
+      %n = arith.addf %acc, %w : f32
+      tile.yield %n : f32
+    }
+    %tc = tile.connect %t <block> : tensor<32xf32>
+    %o = tile.expr domain [32, 64] reduce [] (%sc, %mask, %tc) maps [#id, #id, #keep] guards [unit, unit, unit]
+        into [#id] inits [] dims [0, 1] : (tensor<32x64xf32>, tensor<32x64xf16>, tensor<32xf32>) -> tensor<32x64xf32> {
+    ^bb0(%l: f32, %m: f16, %sum: f32):
+      %me = arith.extf %m : f16 to f32
+      %w = arith.addf %l, %me : f32
+      %n = arith.subf %w, %sum : f32
+      tile.yield %n : f32
+    }
+    tile.yield %o : tensor<32x64xf32>
+  }
+  return %r : tensor<32x64xf32>
+}
+
+// Sums that grow over blocks of a dim, here of the terms, are added up in a buffer also where nothing is computed with
+// them: one that takes no memory, as threads keep them.
+// CHECK-LABEL: tile.program @grown
+// CHECK-NOT: tile.store {{.*}}, global>
+// CHECK: scf.for
+// CHECK-NOT: tile.store {{.*}}, global>
+// CHECK: tile.compute [32, 48] sizes [16, 48]
+// CHECK: tile.store {{.*}} : f32, <16x48xf32, block>
+// CHECK-NOT: tile.store {{.*}}, global>
+// CHECK: tile.compute [32, 48] sizes [16, 48]
+// CHECK: tile.store {{.*}} : f32, <32x48xf32, global>
+func.func @grown(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48xf16>) -> tensor<32x48xf32> {
+  %r = tile.subprogram "grown" (%x, %v, %w) extents [32, 64, 32, 48] tiles [16, 32, 32, 48] grid [0] vector 3 workgroups 2
+      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      : (tensor<32x32xf16>, tensor<32x64xf16>, tensor<64x48xf16>) -> tensor<32x48xf32> {
+  ^bb0(%a: tensor<32x32xf16>, %b: tensor<32x64xf16>, %c: tensor<64x48xf16>):
+    %s = tile.expr domain [32, 64, 32] reduce [2] (%a, %b) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x32xf16>, tensor<32x64xf16>) -> tensor<32x64xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<32x64xf32>
+    %e = tile.expr domain [32, 64] reduce [] (%sc) maps [#id] guards [unit] into [#id] inits []
+        dims [0, 1] : (tensor<32x64xf32>) -> tensor<32x64xf16> {
+    ^bb0(%l: f32):
+      %n = arith.truncf %l : f32 to f16
+      tile.yield %n : f16
+    }
+    %ec = tile.connect %e <block> : tensor<32x64xf16>
+    %o = tile.expr domain [32, 48, 64] reduce [2] (%ec, %c) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 3, 1] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x64xf16>, tensor<64x48xf16>) -> tensor<32x48xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    tile.yield %o : tensor<32x48xf32>
+  }
+  return %r : tensor<32x48xf32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tilewright.placement import place_tensors
@@ -25,7 +26,7 @@ def test_what_is_alive_together_lies_apart() -> None:
     addresses = place_tensors(launches, {4}, sizes.__getitem__)
     for alive in ([0, 1, 2, 4], [0, 1, 2, 3, 4], [0, 2, 3, 4]):
         ranges = sorted((addresses[number], addresses[number] + sizes[number]) for number in alive)
-        assert all(end <= begin for (_, end), (begin, _) in zip(ranges, ranges[1:], strict=False))
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(ranges))
 
 
 def test_a_result_that_is_read_again_keeps_its_place() -> None:

@@ -36,7 +36,7 @@ public:
 
   const Region *find(const char *address) const;
   std::vector<Region> regions; ///< bindings first
-  uint32_t nextSector = 0; ///< of what has no address of its own; those have addresses behind it
+  uint32_t nextSector = 0;     ///< of what has no address of its own; those have addresses behind it
 
 private:
   bool add(Region region, bool written, uint32_t granule, uint64_t address);

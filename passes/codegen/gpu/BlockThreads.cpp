@@ -189,9 +189,7 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
   NVVM::Barrier0Op::create(builder, loc);
   unsigned across = mapping.reduced >> kWarpBits << kWarpBits;
   Value own = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, ~across & (mapping.threads - 1)));
-  auto peerAt = [&](Value other) {
-    return values.load(builder, arith::OrIOp::create(builder, loc, own, other));
-  };
+  auto peerAt = [&](Value other) { return values.load(builder, arith::OrIOp::create(builder, loc, own, other)); };
   // Every subset of the bits, a few at a time: together they could be more than a thread has registers.
   auto vectorType = dyn_cast<VectorType>(value.getType());
   int64_t lanes = vectorType ? vectorType.getNumElements() : 1;

@@ -28,9 +28,8 @@ bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contra
                     cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue(), lane);
   int64_t along = llvm::find(reader->dims, lane) - reader->dims.begin();
   ComputeOp nest = reader->nest;
-  return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(), [&](StoreOp store) {
-    return isNarrow(store.getSlice().getType(), store.getMap(), along);
-  });
+  return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(),
+                      [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); });
 }
 
 /// The places of the pairs that a thread exchanges: those of an even block of columns, and of the next one.
@@ -68,8 +67,8 @@ SumLayout tilewright::withLongerRuns(ContractionFrame &frame, const SumLayout &l
 SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const SumLayout &layout, ValueRange sums) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, frame.modulo(frame.thread, 2),
-                                      frame.constant(1));
+  Value isOdd =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, frame.modulo(frame.thread, 2), frame.constant(1));
   auto choose = [&](Value ofOdd, Value ofEven) -> Value {
     return arith::SelectOp::create(builder, loc, isOdd, ofOdd, ofEven);
   };
