@@ -3,7 +3,8 @@
 // them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
 // length zero, gives what its results begin with: IREE's compiler divides by the length.
 // Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h), and reductions that it takes dim
-// by dim are one (MergeReductions.h). Slices of a reshaped tensor are reshaped slices of the tensor.
+// by dim are one (MergeReductions.h). Slices of a reshaped tensor are reshaped slices of the tensor. Copies that add
+// dims of length one are reshapes.
 #include "passes/Passes.h"
 #include "passes/analysis/TensorExpr.h"
 #include "passes/transforms/BatchDims.h"
@@ -61,6 +62,52 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     });
   }
 
+  /// Copies that only add dims of length one, such as those of a weight for a product of one matrix, are reshapes: then
+  /// a parameter stays one.
+  void expandInsteadOfCopying() {
+    SmallVector<linalg::GenericOp> copies;
+    getOperation()->walk([&](linalg::GenericOp op) { copies.push_back(op); });
+    for (linalg::GenericOp copy : copies) {
+      std::optional<SmallVector<ReassociationIndices>> groups = addedOnes(copy);
+      if (!groups)
+        continue;
+      OpBuilder builder(copy);
+      copy.replaceAllUsesWith(
+          ValueRange{tensor::ExpandShapeOp::create(builder, copy.getLoc(), copy.getResult(0).getType(),
+                                                   copy.getInputs()[0], *groups)
+                         .getResult()});
+      copy.erase();
+    }
+  }
+
+  /// The dims of the copy that each dim of what it copies becomes, with the ones beside it. Nothing if it does more.
+  static std::optional<SmallVector<ReassociationIndices>> addedOnes(linalg::GenericOp op) {
+    if (op.getInputs().size() != 1 || op.getOutputs().size() != 1 || op.getNumReductionLoops() > 0 ||
+        !op.hasPureTensorSemantics())
+      return std::nullopt;
+    auto from = dyn_cast<RankedTensorType>(op.getInputs()[0].getType());
+    auto to = cast<RankedTensorType>(op.getResult(0).getType());
+    auto yielded = dyn_cast<BlockArgument>(op.getBody()->getTerminator()->getOperand(0));
+    AffineMap map = op.getIndexingMapsArray()[0];
+    if (!from || !from.hasStaticShape() || !to.hasStaticShape() || from.getRank() == to.getRank() ||
+        from.getNumElements() != to.getNumElements() || !yielded || yielded.getArgNumber() != 0 ||
+        !op.getIndexingMapsArray()[1].isIdentity() || !map.isProjectedPermutation())
+      return std::nullopt;
+    SmallVector<ReassociationIndices> groups;
+    int64_t next = 0;
+    for (unsigned i = 0; i < map.getNumResults(); ++i) {
+      int64_t last = map.getDimPosition(i);
+      if (last < next)
+        return std::nullopt;
+      ReassociationIndices &group = groups.emplace_back();
+      for (; next <= last; ++next)
+        group.push_back(next);
+    }
+    for (; next < to.getRank() && !groups.empty(); ++next)
+      groups.back().push_back(next);
+    return groups;
+  }
+
   /// In front of a reshape, a slice reads what was computed: a kernel that computes it can write the slices, too. Where
   /// movement is reshaped, readers compose indices in either order.
   void sliceBeforeReshapes() {
@@ -116,6 +163,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     dropAssertions();
     foldScalars();
     foldWithoutPoints();
+    expandInsteadOfCopying();
     keepBatchDimsApart(getOperation());
     takeScalarsInside(getOperation());
     RewritePatternSet patterns(&getContext());

@@ -98,7 +98,7 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     there, becomes an operand, and integers are padded with such a number by a
     constant pad of differences to it. A maximum, minimum, `and` or `or` of the results
     of one of the same kind that has no other readers is one reduction. A slice of a computed tensor that was
-    expanded is the slice of the tensor, expanded, where it is one. Apart from that, contractions and everything that is not linalg.generic are
+    expanded is the slice of the tensor, expanded, where it is one. A copy that adds dims of length one is a reshape. Apart from that, contractions and everything that is not linalg.generic are
     left alone.
     See test/passes/normalize.mlir.
   }];

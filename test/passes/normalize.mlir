@@ -473,3 +473,58 @@ func.func @slice_of_movement(%a: tensor<64x128xf32>) -> tensor<128x1x32xf32> {
   %s = tensor.extract_slice %r[0, 0, 0] [128, 1, 32] [1, 1, 1] : tensor<128x1x64xf32> to tensor<128x1x32xf32>
   return %s : tensor<128x1x32xf32>
 }
+
+// A copy that adds dims of length one is a reshape: a weight for a product of one matrix stays a parameter.
+// CHECK-LABEL: func @copies_that_add_ones_are_reshapes
+// CHECK-NOT: linalg.generic
+// CHECK: %[[A:.+]] = tensor.expand_shape %arg0 {{\[}}[0, 1], [2, 3]] output_shape [1, 5, 7, 1] : tensor<5x7xf16>
+// CHECK: %[[B:.+]] = tensor.expand_shape %arg1 [] output_shape [1, 1] : tensor<f16> into tensor<1x1xf16>
+// CHECK: return %[[A]], %[[B]]
+func.func @copies_that_add_ones_are_reshapes(%a: tensor<5x7xf16>, %b: tensor<f16>) -> (tensor<1x5x7x1xf16>, tensor<1x1xf16>) {
+  %e = tensor.empty() : tensor<1x5x7x1xf16>
+  %x = linalg.generic {indexing_maps = [affine_map<(i, j, k, l) -> (j, k)>, affine_map<(i, j, k, l) -> (i, j, k, l)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%a : tensor<5x7xf16>) outs(%e : tensor<1x5x7x1xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  } -> tensor<1x5x7x1xf16>
+  %f = tensor.empty() : tensor<1x1xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%b : tensor<f16>) outs(%f : tensor<1x1xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  } -> tensor<1x1xf16>
+  return %x, %y : tensor<1x5x7x1xf16>, tensor<1x1xf16>
+}
+
+// What is repeated, turned or computed is none.
+// CHECK-LABEL: func @copies_that_do_more_stay
+// CHECK-NOT: tensor.expand_shape
+// CHECK-COUNT-3: linalg.generic
+// CHECK-NOT: tensor.expand_shape
+func.func @copies_that_do_more_stay(%a: tensor<5x7xf16>) -> (tensor<2x5x7xf16>, tensor<1x7x5xf16>, tensor<1x5x7xf16>) {
+  %e = tensor.empty() : tensor<2x5x7xf16>
+  %x = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a : tensor<5x7xf16>) outs(%e : tensor<2x5x7xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  } -> tensor<2x5x7xf16>
+  %f = tensor.empty() : tensor<1x7x5xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a : tensor<5x7xf16>) outs(%f : tensor<1x7x5xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  } -> tensor<1x7x5xf16>
+  %g = tensor.empty() : tensor<1x5x7xf16>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a : tensor<5x7xf16>) outs(%g : tensor<1x5x7xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %s = arith.addf %in, %in : f16
+    linalg.yield %s : f16
+  } -> tensor<1x5x7xf16>
+  return %x, %y, %z : tensor<2x5x7xf16>, tensor<1x7x5xf16>, tensor<1x5x7xf16>
+}
