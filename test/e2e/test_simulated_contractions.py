@@ -162,10 +162,11 @@ def test_few_rows(left: tuple[int, int], element: str, tmp_path: Path) -> None:
         ((1, 512), 64, "neither", "f16"),
         ((5, 512), 64, "right", "bf16"),
         ((16, 300), 48, "neither", "f16"),
+        ((1, 768), 768, "neither", "f32"),
         ((1, 512), 64, "right", "f32"),
         ((3, 515), 33, "neither", "f32"),
     ],
-    ids=["1 f16", "5 bf16 transposed", "16 f16 tail", "1 f32 transposed", "3 f32 odd"],
+    ids=["1 f16", "5 bf16 transposed", "16 f16 tail", "1 f32", "1 f32 transposed", "3 f32 odd"],
 )
 def test_few_rows_share_the_terms(
     left: tuple[int, int], columns: int, transposed: str, element: str, tmp_path: Path
@@ -179,6 +180,7 @@ def test_few_rows_share_the_terms(
     operands = (left[0] + columns) * left[1] * _DTYPES[element].itemsize
     # Whole sectors of 32 bytes, where rows are odd.
     assert outcome.report.dram_bytes_read <= 1.05 * operands
+    assert outcome.report.shared_reads.conflicts == 0
 
 
 @pytest.mark.parametrize(

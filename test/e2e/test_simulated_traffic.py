@@ -6,13 +6,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tilewright
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 
-from benchmarks.workloads import Workload, contractions
+from benchmarks.workloads import WORKLOADS, Workload, contractions
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
@@ -71,3 +72,14 @@ def test_an_output_that_grows_is_written_once(tmp_path: Path) -> None:
     _, ran = _simulated("chain, blocks of the middle dim", "f32", "cuda:h200", tmp_path)
     (kernel,) = ran.kernels
     assert kernel.global_writes.bytes == 2 * 128 * 64 * 4
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+def test_chimeras_chains_with_a_softmax_are_one_kernel(number: int) -> None:
+    """With a kernel for each product and one for the softmax, scores would be written and read twice."""
+    model = WORKLOADS[f"g{number}-softmax-chain"].build()
+    (kernel,) = tilewright.compile(model, "cuda:h200").kernels
+    shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input]
+    (*batch, rows, _), (*_, columns, _) = shapes[:2]
+    scores = 4 * np.prod([*batch, rows, columns])
+    assert kernel.predicted_bytes <= 0.6 * (kernel.predicted_bytes + 4 * scores)

@@ -177,6 +177,8 @@ struct StepOperands {
       frame.offsets[plan.terms] =
           frame.add(frame.offsets[plan.terms], frame.multiply(contraction.share->first, tiling.step));
     for (ContractionOperand *operand : {&rows, &lanes}) {
+      if (tiling.termUnits > 1)
+        operand->spreadUnits(tiling.ownTerms());
       if (isOfWarpgroup(plan.kernel))
         operand->cutIntoPanels();
       else if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())

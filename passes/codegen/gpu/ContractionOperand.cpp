@@ -115,13 +115,23 @@ Value ContractionOperand::panelOf(Value inner) {
   return frame.multiply(frame.divide(inner, pitch()), lines() * pitch());
 }
 
+/// Lines of terms that are shorter than all banks together change places with those beside them by the unit that reads
+/// them: otherwise units would find theirs in the same banks, as many lines apart as each has.
+Value ContractionOperand::placeOfLine(Value line) {
+  int64_t beside = kBankAtoms * atom() / pitch();
+  if (alongTerms || termsOfUnit == 0 || beside <= 1)
+    return line;
+  Value unit = frame.modulo(frame.divide(line, termsOfUnit), beside);
+  return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, line, unit);
+}
+
 Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
   Value line = alongTerms ? point : term, inner = alongTerms ? term : point, panel;
   if (hasPanels()) {
     panel = panelOf(inner);
     inner = frame.modulo(inner, pitch());
   }
-  Value place = frame.add(frame.multiply(line, pitch()), swizzled(line, inner));
+  Value place = frame.add(frame.multiply(placeOfLine(line), pitch()), swizzled(line, inner));
   place = frame.add(frame.multiply(slot, slotElements), place);
   return panel ? frame.add(panel, place) : place;
 }

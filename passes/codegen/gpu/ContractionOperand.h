@@ -59,6 +59,9 @@ public:
   void enter(mlir::Value step, mlir::Value first) { currentStep = step, current = first; }
   /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
   void spreadForWords() { pairs = bytes == 4; }
+  /// Where so many terms of a step are of one unit and the next ones of another, which read at the same time: short
+  /// lines of different units lie in different banks.
+  void spreadUnits(int64_t ownTerms) { termsOfUnit = ownTerms; }
   /// Where warpgroups read by descriptors: lines are of 128 bytes at most, and what lies further inside is in panels
   /// behind one another. The places of atoms in such lines are those of the hardware's swizzles of 32, 64 and 128
   /// bytes.
@@ -84,6 +87,7 @@ private:
   }
   bool hasPanels() const { return pitch() < (alongTerms ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
+  mlir::Value placeOfLine(mlir::Value line);
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
@@ -99,8 +103,8 @@ private:
   mlir::Value shared;   ///< all slots, as elements
   mlir::Value barriers; ///< of an image: one for each slot
   int64_t stages = 1;
-  mlir::Value currentStep, current; ///< that is multiplied, and its first term
-  int64_t slotElements = 0;
+  mlir::Value currentStep, current;          ///< that is multiplied, and its first term
+  int64_t slotElements = 0, termsOfUnit = 0; ///< 0: all terms are
 };
 
 } // namespace tilewright
