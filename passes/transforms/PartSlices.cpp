@@ -77,7 +77,8 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
   auto root = tensor.getDefiningOp<ExprOp>();
   SmallVector<int64_t> shape = tileShape(root, cast<OpResult>(tensor).getResultNumber());
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  bool meetsContraction = feedsContraction(tensor) || (!root.isReduction() && followsContraction(root));
+  bool meetsContraction =
+      root.getMicroKernel() || feedsContraction(tensor) || (!root.isReduction() && followsContraction(root));
   if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && !shape.empty())
     shape.back() = paddedLine(shape.back(), elementBytes(element));
   return allocate(builder, root.getLoc(), shape, element);

@@ -6,10 +6,10 @@
 #id = affine_map<(i, j) -> (i, j)>
 
 // Of what a contraction on a GPU reads from shared memory, neighbouring lines begin in different banks: 64 elements of 2
-// bytes are followed by 8 that nobody uses. Its sums stay in registers, and need no such place.
+// bytes are followed by 8 that nobody uses, and so are 64 of its sums, which would take memory if they left registers.
 // CHECK-LABEL: tile.program @chain
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
-// CHECK-DAG: tile.alloc : <16x64xf32, block>
+// CHECK-DAG: tile.alloc : <16x72xf32, block>
 // CHECK-NOT: tile.alloc
 func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48xf16>) -> tensor<32x48xf32> {
   %r = tile.subprogram "chain" (%x, %v, %w) extents [32, 64, 32, 48] tiles [16, 64, 32, 48] grid [0] vector 3 workgroups 2
@@ -53,7 +53,7 @@ func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48x
 
 // So do those of a mask that two nests read of it: 64 elements of 2 bytes and 8 more.
 // CHECK-LABEL: tile.program @masked
-// CHECK-DAG: tile.alloc : <16x64xf32, block>
+// CHECK-DAG: tile.alloc : <16x72xf32, block>
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
 func.func @masked(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %k: tensor<32x64xf16>) -> tensor<32x64xf32> {
   %r = tile.subprogram "masked" (%x, %v, %k) extents [32, 64, 32] tiles [16, 64, 32] grid [0] vector 1 workgroups 2
@@ -100,7 +100,7 @@ func.func @masked(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %k: tensor<32x64
 // CHECK: scf.for
 // CHECK-NOT: tile.store {{.*}}, global>
 // CHECK: tile.compute [32, 48] sizes [16, 48]
-// CHECK: tile.store {{.*}} : f32, <16x48xf32, block>
+// CHECK: tile.store {{.*}} : f32, <16x56xf32, block>
 // CHECK-NOT: tile.store {{.*}}, global>
 // CHECK: tile.compute [32, 48] sizes [16, 48]
 // CHECK: tile.store {{.*}} : f32, <32x48xf32, global>
