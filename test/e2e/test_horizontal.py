@@ -76,6 +76,7 @@ _CASES = {
     "one-bias": [Part(columns=70, bias=True), Part(columns=70)],
     "narrow-heads": [Part(columns=60, heads=6), Part(columns=60, heads=6)],
     "unequal": [Part(columns=192), Part(columns=64)],
+    # Of two or three columns it would be a reduction, whose order is that of its kernel.
     "apart": [Part(columns=700), Part(columns=5)],
 }
 

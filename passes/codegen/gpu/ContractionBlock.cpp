@@ -251,9 +251,9 @@ public:
         outer.push_back(dim);
     std::optional<RegisterHandover> handover = registerHandover(compute);
     std::optional<HeldSums> held;
-    if (handover && handover->keepsSums())
+    if (handover && handover->keepsSums()) {
       held = HeldSums{contraction, *share, {}};
-    else if (handover) {
+    } else if (handover) {
       reader = handover->readers.front();
       epilogue.emplace(frame, *reader, plan.contraction.lane);
     }
