@@ -1,5 +1,6 @@
 #include "passes/cost/SumTiling.h"
 
+#include "passes/cost/BufferLines.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -8,7 +9,6 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kAtomBytes = 16;   ///< what is loaded from shared memory at once
-constexpr int64_t kStepBytes = 64;   ///< of a row of an operand in a step
 constexpr int64_t kPanelBytes = 128; ///< the same for a warpgroup: lines of the widest swizzle
 constexpr int64_t kThreadSums = 64;  ///< that leave registers for the operands
 constexpr int64_t kWarpSums = 128;   ///< the same where a warp's step keeps operands packed

@@ -2,6 +2,7 @@
 
 #include "dialects/tile/TileDialect.h"
 #include "passes/analysis/Rounding.h"
+#include "passes/cost/BufferLines.h"
 #include "passes/plan/WalkedDim.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -136,10 +137,9 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
       // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
       unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
-      int64_t bytes = elements * tile::elementBytes(element);
-      if (int64_t line = lineOf(space, root, map); line > 1)
-        bytes += kMostPadding * elements / line;
-      bytes = llvm::alignTo(bytes, kBufferAlignment);
+      int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
+      int64_t padded = line > 1 ? operandLine(line, elementBytes, /*ofLanes=*/false) : line;
+      int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
       // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
       // are added from registers.
       if (grown && !contracts(graph, root))

@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// Bytes by which a line of a buffer beside a contraction is longer at most (paddedLine).
-constexpr int64_t kMostPadding = 32;
-
 /// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they
 /// have no buffer.
 bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);

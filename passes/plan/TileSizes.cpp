@@ -2,6 +2,7 @@
 
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/RunningMaximum.h"
+#include "passes/cost/BufferLines.h"
 #include "passes/plan/BlockShapes.h"
 #include "passes/plan/ChainMovement.h"
 #include "passes/plan/ContractionBlocks.h"
@@ -463,8 +464,9 @@ private:
       elements *= along;
       line = isa<AffineConstantExpr>(expr) ? line : along;
     }
-    int64_t padding = isGpu() && contracts() && line > 1 ? kMostPadding * elements / line : 0;
-    return elements * elementBytesOf(access.tensor) + padding;
+    int64_t bytes = elementBytesOf(access.tensor);
+    bool isPadded = isGpu() && contracts() && line > 1;
+    return elements / line * (isPadded ? sumLine(line, bytes) : line) * bytes;
   }
 
   bool usesGrid(const PartRoot &root, AffineMap map) const {

@@ -27,12 +27,6 @@ int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
   return along;
 }
 
-int64_t tilewright::paddedLine(int64_t elements, int64_t elementBytes) {
-  constexpr int64_t kWideElement = 4;
-  int64_t piece = (elementBytes < kWideElement ? 1 : 2) * kCopyBytes / elementBytes;
-  return elements % (2 * piece) == 0 ? elements + piece : elements;
-}
-
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
   std::optional<ArrayRef<int64_t>> dims = root.getDims();
   assert(dims && "a root without a place in the index space");

@@ -55,11 +55,6 @@ struct Movement {
 /// How many of the last grid dims a nest has no part in: what it computes is kept for the tiles along them.
 int64_t keptAlong(tile::SubprogramOp subprogram, const Nest &nest);
 
-/// The elements of a line of a buffer that a contraction on a GPU reads or leaves, several lines at one place each: an
-/// odd number of pieces of what a thread has of a line and its neighbours (16 bytes, of wide types 32), so that the
-/// lines begin in different banks. Lines that are no whole pieces stay.
-int64_t paddedLine(int64_t elements, int64_t elementBytes);
-
 /// Where the dims of a root stand in the index space.
 llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
 

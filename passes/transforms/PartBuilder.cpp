@@ -5,6 +5,7 @@
 #include "passes/analysis/Rounding.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/analysis/TileImage.h"
+#include "passes/plan/IndexSpace.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -157,6 +158,28 @@ static std::optional<int64_t> laneOfContraction(ExprOp root) {
   return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
 }
 
+/// The dim along which most of what a nest touches lies, in global memory first; -1: nothing does along a dim of
+/// which a reduction's order is not bound. Ties are `preferred`'s.
+static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
+  constexpr int64_t kGlobalWeight = 16; // a sector of eight words for one; the same of a buffer are passes over banks
+  SmallVector<int64_t> votes(rank, 0);
+  auto vote = [&](SliceType type, AffineMap map) {
+    if (map.getNumResults() == 0)
+      return;
+    int64_t dim = unitStrideDim(map.getResults().back());
+    if (dim >= 0 && !llvm::is_contained(bound, dim))
+      votes[dim] += type.getSpace() == Space::global ? kGlobalWeight : 1;
+  };
+  for (Operation &op : body) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      vote(load.getSlice().getType(), load.getMap());
+    else if (auto store = dyn_cast<StoreOp>(op))
+      vote(store.getSlice().getType(), store.getMap());
+  }
+  int64_t best = llvm::max_element(votes) - votes.begin();
+  return rank == 0 || votes[best] == 0 || (preferred >= 0 && votes[preferred] == votes[best]) ? preferred : best;
+}
+
 static StringAttr microKernelOf(const Nest &nest) {
   return nest.roots.empty() ? StringAttr() : ExprOp(nest.roots.front()).getMicroKernelAttr();
 }
@@ -195,6 +218,11 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
     if (sizes[position] > 1)
       vector = position;
   SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
+  // Beside contractions the space's lanes are those of one of them; the threads of other nests are free.
+  if (contractsOnGpu() && !microKernelOf(nest) && blocks == 0) {
+    bool inOrder = llvm::is_contained(kinds, "none");
+    vector = mostContiguousDim(*body, inOrder ? ArrayRef(reductions) : ArrayRef<int64_t>(), vector, nest.dims.size());
+  }
   auto compute =
       ComputeOp::create(builder, subprogram.getLoc(), nestOffsets, accs.slices, nestExtents, sizes, offsetDims,
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),

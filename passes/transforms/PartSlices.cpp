@@ -1,6 +1,8 @@
 #include "passes/transforms/PartSlices.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/Contraction.h"
+#include "passes/cost/BufferLines.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -14,6 +16,12 @@ int64_t PartSlices::placeOfIndex(ExprOp root, AffineExpr index) {
 AffineExpr PartSlices::offsetOf(int64_t dim) {
   AffineExpr expr = getAffineDimExpr(dim, context());
   return hasOffset(dim) ? expr - getAffineSymbolExpr(dim, context()) : expr;
+}
+
+bool PartSlices::contractsOnGpu() {
+  return subprogram->hasAttr(kThreadsAttr) && llvm::any_of(subprogram.getBody().getOps<ExprOp>(), [](ExprOp root) {
+           return root.getMicroKernel().has_value();
+         });
 }
 
 Value PartSlices::bindingOf(Value argument) { return bindings[cast<BlockArgument>(argument).getArgNumber()]; }
@@ -33,20 +41,35 @@ Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> s
   return AllocOp::create(builder, loc, SliceType::get(context(), shape, element, Space::block), IntegerAttr());
 }
 
-static bool feedsContraction(Value tensor) {
-  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
-    if (auto connect = dyn_cast<ConnectOp>(user))
-      return feedsContraction(connect.getResult());
-    auto root = dyn_cast<ExprOp>(user);
-    return root && root.getMicroKernel();
-  });
+namespace {
+enum class OperandRole { none, rows, lanes };
+}
+
+static OperandRole roleIn(ExprOp contraction, unsigned input) {
+  FailureOr<TensorExpr> expr = describe(contraction);
+  if (failed(expr) || expr->inputs.size() != 2)
+    return OperandRole::rows;
+  std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
+  return roles && roles->laneInput == input ? OperandRole::lanes : OperandRole::rows;
+}
+
+/// Of the contractions that read it, of the lanes before rows.
+static OperandRole roleInContractions(Value tensor) {
+  OperandRole role = OperandRole::none;
+  for (OpOperand &use : tensor.getUses()) {
+    if (auto connect = dyn_cast<ConnectOp>(use.getOwner()))
+      role = std::max(role, roleInContractions(connect.getResult()));
+    else if (auto root = dyn_cast<ExprOp>(use.getOwner()); root && root.getMicroKernel())
+      role = std::max(role, roleIn(root, use.getOperandNumber()));
+  }
+  return role;
 }
 
 template <typename T> SmallVector<T> PartSlices::lanesLast(Value tensor, ArrayRef<T> index, ArrayRef<int64_t> places) {
   SmallVector<T> inOrder(index);
   auto *lane = llvm::find(places, static_cast<int64_t>(subprogram.getVector()));
   auto root = tensor.getDefiningOp<ExprOp>();
-  bool meetsContraction = feedsContraction(tensor) || (root && root.getMicroKernel());
+  bool meetsContraction = roleInContractions(tensor) != OperandRole::none || (root && root.getMicroKernel());
   if (lane != places.end() && !meetsContraction && !subprogram->hasAttr(kThreadsAttr))
     std::rotate(inOrder.begin() + (lane - places.begin()), inOrder.begin() + (lane - places.begin()) + 1,
                 inOrder.end());
@@ -77,10 +100,15 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
   auto root = tensor.getDefiningOp<ExprOp>();
   SmallVector<int64_t> shape = tileShape(root, cast<OpResult>(tensor).getResultNumber());
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  bool meetsContraction =
-      root.getMicroKernel() || feedsContraction(tensor) || (!root.isReduction() && followsContraction(root));
-  if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && !shape.empty())
-    shape.back() = paddedLine(shape.back(), elementBytes(element));
+  OperandRole role = roleInContractions(tensor);
+  bool isSum = root.getMicroKernel() || (!root.isReduction() && followsContraction(root));
+  if (subprogram->hasAttr(kThreadsAttr) && !shape.empty()) {
+    int64_t &line = shape.back(), bytes = elementBytes(element);
+    if (role != OperandRole::none)
+      line = operandLine(line, bytes, role == OperandRole::lanes);
+    else if (isSum)
+      line = sumLine(line, bytes);
+  }
   return allocate(builder, root.getLoc(), shape, element);
 }
 
@@ -90,10 +118,8 @@ Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
     shape.push_back(tiles[place]);
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
   shape = lanesLast<int64_t>(access.tensor, shape, places);
-  bool meetsContraction = llvm::any_of(subprogram.getBody().getOps<ExprOp>(),
-                                       [](ExprOp root) { return root.getMicroKernel().has_value(); });
-  if (subprogram->hasAttr(kThreadsAttr) && meetsContraction && shape.size() > 1)
-    shape.back() = paddedLine(shape.back(), elementBytes(element));
+  if (contractsOnGpu() && shape.size() > 1)
+    shape.back() = sumLine(shape.back(), elementBytes(element));
   return allocate(builder, subprogram.getLoc(), shape, element);
 }
 

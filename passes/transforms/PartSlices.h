@@ -22,6 +22,9 @@ protected:
   /// Where in the space the domain dim stands that a result index is, or -1.
   static int64_t placeOfIndex(tile::ExprOp root, mlir::AffineExpr index);
 
+  /// Whether it is a part for a GPU with contractions.
+  bool contractsOnGpu();
+
   mlir::Value bindingOf(mlir::Value argument);
   mlir::Value outputBinding(unsigned result) { return bindings[subprogram.getInputs().size() + result]; }
   /// The results of the subprogram that are this tensor.

@@ -322,6 +322,8 @@ private:
   SmallVector<Value> reduceSteps(ValueRange sums) {
     int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead();
     beginBulkCopies();
+    rows.fillUp();
+    lanes.fillUp();
     for (int64_t step = 0; step < ahead; ++step) {
       ifThere(frame.constant(step), [&] { copyFirst(frame.constant(step)); });
       if (operands.restIsAsync(again != nullptr))

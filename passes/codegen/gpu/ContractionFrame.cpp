@@ -85,21 +85,29 @@ static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) 
   return std::max<int64_t>(step, 1);
 }
 
-int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
+/// At most `most`, a power of two, and a divisor of all.
+static int64_t mostWhole(ArrayRef<int64_t> counts, int64_t most) {
+  while (llvm::any_of(counts, [&](int64_t count) { return count % most != 0; }))
+    most /= 2;
+  return most;
+}
+
+int64_t tilewright::alignedPlaces(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
   SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
   std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
   if (!pieces)
     return 1;
-  SmallVector<int64_t> wholes = {compute.getSizes()[dim], compute.getExtents()[dim]};
-  wholes.append(*pieces);
+  SmallVector<int64_t> wholes = *pieces;
   for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
     wholes.push_back(index * stride);
   for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other)
     if (other != dim && compute.getExtents()[other] > 1)
       wholes.push_back(stepAlong(map, strides, other));
-  while (llvm::any_of(wholes, [&](int64_t count) { return count % most != 0; }))
-    most /= 2;
-  return most;
+  return mostWhole(wholes, most);
+}
+
+int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
+  return mostWhole({compute.getSizes()[dim], compute.getExtents()[dim]}, alignedPlaces(compute, type, map, dim, most));
 }
 
 SmallVector<Value> ContractionFrame::at(AffineMap map) {

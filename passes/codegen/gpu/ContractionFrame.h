@@ -12,7 +12,9 @@ namespace tilewright {
 /// Whether every tile has all points of the dim, and `count` of them or a multiple.
 bool isWhole(tile::ComputeOp compute, int64_t dim, int64_t count);
 /// How many elements of an access, at most `most` and a power of two, lie together along the dim and are aligned to
-/// as many wherever the tile is.
+/// as many, from any multiple of as many on.
+int64_t alignedPlaces(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
+/// The same wherever the tile is, all of them in the tile or none.
 int64_t alignedRun(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
 
 class ContractionFrame {

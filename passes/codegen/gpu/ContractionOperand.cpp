@@ -5,6 +5,7 @@
 
 #include "passes/analysis/TileImage.h"
 #include "passes/codegen/cpu/Slices.h"
+#include "passes/cost/BufferLines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -43,15 +44,33 @@ bool tilewright::isImage(ComputeOp compute, LoadOp load) {
   return compute->hasAttr(kImageAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
+/// Those of whole steps.
+static int64_t termsOfSteps(ComputeOp compute, OperandShape shape) {
+  return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
+}
+
+/// Whether the buffer goes on beyond the tile for `count` points of the dim in all, which may be zeroed there.
+static bool hasRoom(ComputeOp compute, LoadOp load, int64_t dim, int64_t count) {
+  if (isWhole(compute, dim, count))
+    return true;
+  AffineExpr inTile = getAffineDimExpr(dim, compute.getContext());
+  if (llvm::is_contained(compute.getOffsetDims(), dim))
+    inTile = inTile - getAffineSymbolExpr(dim, compute.getContext());
+  return llvm::all_of(llvm::zip(load.getMap().getResults(), load.getSlice().getType().getShape()), [&](auto index) {
+    auto [expr, size] = index;
+    return !expr.isFunctionOfDim(dim) || (expr == inTile && count <= size);
+  });
+}
+
 bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   if (type.getSpace() != Space::block || shape.dim < 0)
     return false;
-  constexpr int64_t kAtomBytes = 16;
   int64_t inner = liesAlong(load, shape.terms) ? shape.terms : shape.dim;
-  int64_t atom = kAtomBytes / elementBytes(type.getElementType());
-  return liesAlong(load, inner) && isWhole(compute, shape.dim, shape.points) &&
-         isWhole(compute, shape.terms, shape.step) && alignedRun(compute, type, load.getMap(), inner, atom) == atom;
+  int64_t atom = ContractionOperand::kAtomBytes / elementBytes(type.getElementType());
+  return liesAlong(load, inner) && hasRoom(compute, load, shape.dim, shape.points) &&
+         hasRoom(compute, load, shape.terms, termsOfSteps(compute, shape)) &&
+         alignedPlaces(compute, type, load.getMap(), inner, atom) == atom;
 }
 
 int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape shape) {
@@ -146,21 +165,24 @@ Value ContractionOperand::matrix(Value slot, Value point, Value term) {
   return frame.pointer(shared, frame.add(place, inner));
 }
 
-/// The index in the buffer that another nest filled.
+/// The index in the buffer that another nest filled, of a point of the nest.
 SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
   SmallVector<Value> before = frame.indices;
-  frame.indices[shape.terms] = frame.add(current, term);
-  frame.indices[shape.dim] = frame.add(frame.offsets[shape.dim], point);
+  frame.indices[shape.terms] = term;
+  frame.indices[shape.dim] = point;
   SmallVector<Value> index = frame.at(load.getMap());
   frame.indices = before;
   return index;
 }
 
+Value ContractionOperand::ofTile(Value point) { return frame.add(frame.offsets[shape.dim], point); }
+
 Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
   slot = kept ? currentStep : slot;
   auto vector = VectorType::get({count}, type);
   Value memory = resident ? frame.values.lookup(load.getSlice()) : shared;
-  SmallVector<Value> index = resident ? inBuffer(point, term) : SmallVector<Value>{inSlot(slot, point, term)};
+  SmallVector<Value> index =
+      resident ? inBuffer(ofTile(point), frame.add(current, term)) : SmallVector<Value>{inSlot(slot, point, term)};
   auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, memory, index);
   loaded.setAlignment(count * bytes);
   return loaded;
@@ -171,7 +193,65 @@ Value ContractionOperand::pointer(Value slot, Value point, Value term) {
   if (!resident)
     return frame.pointer(shared, inSlot(slot, point, term));
   Value buffer = frame.values.lookup(load.getSlice());
-  return frame.pointer(buffer, frame.linear(buffer, inBuffer(point, term)));
+  return frame.pointer(buffer, frame.linear(buffer, inBuffer(ofTile(point), frame.add(current, term))));
+}
+
+/// Two parts: what follows the ends of lines, and whole lines behind the last one. Tiles that are cut at the border of
+/// a dim end at different places; what may be zeroed begins where the shortest one does.
+void ContractionOperand::fillUp() {
+  if (!resident)
+    return;
+  ArrayRef<int64_t> sizes = frame.compute.getSizes(), extents = frame.compute.getExtents();
+  auto shortest = [&](int64_t dim) {
+    int64_t cut = extents[dim] % sizes[dim];
+    return cut == 0 ? sizes[dim] : cut;
+  };
+  Stretch terms{shape.terms, shortest(shape.terms), termsOfSteps(frame.compute, shape)};
+  Stretch points{shape.dim, shortest(shape.dim), shape.points};
+  Stretch line = alongTerms ? points : terms, inner = alongTerms ? terms : points;
+  int64_t piece = pieceOfLines(), whole = inner.begin / piece * piece;
+  bool endsInAtom = inner.begin % atom() != 0 || sizes[inner.dim] % atom() != 0;
+  OpBuilder::InsertionGuard guard(frame.builder);
+  if (sizes[terms.dim] == terms.end && sizes[points.dim] == points.end) {
+    auto isCut = [&](int64_t dim) { return frame.isBelow(frame.ends[dim], frame.add(frame.offsets[dim], sizes[dim])); };
+    Value either = frame.builder.createOrFold<arith::OrIOp>(frame.loc, isCut(terms.dim), isCut(points.dim));
+    auto branch = scf::IfOp::create(frame.builder, frame.loc, either, /*withElseRegion=*/false);
+    frame.builder.setInsertionPointToStart(branch.thenBlock());
+  }
+  zeroBeyond({line.dim, 0, line.end}, {inner.dim, whole, inner.end}, endsInAtom ? 1 : atom());
+  zeroBeyond({line.dim, line.begin / kBankAtoms * kBankAtoms, line.end}, {inner.dim, 0, whole}, atom());
+}
+
+/// What neighbouring lines have in different banks (operandLine): an odd number of those is a line.
+int64_t ContractionOperand::pieceOfLines() {
+  int64_t line = load.getSlice().getType().getShape().back();
+  return line / atom() % 2 == 0 ? 2 * atom() : atom();
+}
+
+/// Threads that store at the same time have a piece of a line each, or parts of it, then the same of the next line.
+void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t together) {
+  OpBuilder &builder = frame.builder;
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t count = lines.end - lines.begin, piece = pieceOfLines(), ofPiece = piece / together;
+  int64_t total = count * (inner.end - inner.begin) / together;
+  if (total == 0)
+    return;
+  auto loop =
+      scf::ForOp::create(builder, frame.loc, frame.thread, frame.constant(total), frame.constant(frame.threads));
+  builder.setInsertionPointToStart(loop.getBody());
+  Value own = loop.getInductionVar(), rest = frame.divide(own, ofPiece);
+  Value inPiece = frame.multiply(frame.modulo(own, ofPiece), together);
+  Value place = frame.add(frame.multiply(frame.divide(rest, count), piece), inPiece);
+  place = frame.add(frame.offsets[inner.dim], frame.add(place, inner.begin));
+  Value line = frame.add(frame.offsets[lines.dim], frame.add(frame.modulo(rest, count), lines.begin));
+  Value isInTile = frame.both(frame.isBelow(line, frame.ends[lines.dim]), frame.isBelow(place, frame.ends[inner.dim]));
+  auto branch = scf::IfOp::create(builder, frame.loc, isInTile, /*withElseRegion=*/true);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  auto vector = VectorType::get({together}, type);
+  Value zeros = arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(vector));
+  vector::StoreOp::create(builder, frame.loc, zeros, frame.values.lookup(load.getSlice()),
+                          alongTerms ? inBuffer(line, place) : inBuffer(place, line))
+      .setAlignment(together * bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -277,21 +357,23 @@ void ContractionOperand::await(Value step) {
 void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  Value target = inSlot(slot, point, term), valid;
+  Value target = inSlot(slot, point, term);
   SmallVector<Value> before = frame.indices;
-  auto locate = [&](int64_t dim, Value index, bool isWhole) {
-    frame.indices[dim] = index;
-    if (!isWhole)
-      valid = frame.both(valid, frame.isBelow(index, frame.ends[dim]));
+  int64_t inner = alongTerms ? shape.terms : shape.dim;
+  auto last = [&](int64_t dim) {
+    return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(dim == inner ? granule : 1));
   };
-  locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step));
+  // Beyond the end nothing is read, or what is not used: the last element, whose sector others ask for.
+  auto locate = [&](int64_t dim, Value index, bool isWhole) {
+    frame.indices[dim] = isWhole ? index : arith::MinUIOp::create(builder, loc, index, last(dim)).getResult();
+    return isWhole ? Value() : frame.isBelow(index, frame.ends[dim]);
+  };
+  Value hasTerm = locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step)), hasPoint;
   if (shape.dim >= 0)
-    locate(shape.dim, frame.add(frame.offsets[shape.dim], point), frame.isWhole(shape.dim, shape.points));
-  if (valid) // nothing is read there, but the address is one of the operand's
-    for (int64_t dim : {shape.terms, shape.dim})
-      if (dim >= 0)
-        frame.indices[dim] =
-            arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
+    hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
+  if (Value hasLine = alongTerms ? hasPoint : hasTerm)
+    frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
+  Value valid = frame.both(hasTerm, hasPoint);
   Value memory = frame.values.lookup(load.getSlice());
   SmallVector<Value> source = frame.at(load.getMap());
   frame.indices = before;

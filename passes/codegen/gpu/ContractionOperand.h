@@ -15,8 +15,8 @@ struct OperandShape {
   int64_t step;   ///< terms of a step
 };
 
-/// Whether the operand is what another nest left in shared memory, as the threads can read it: a buffer has no zeros
-/// beyond the tile, so the tile has to be whole, and what is read at once lies together.
+/// Whether the operand is what another nest left in shared memory, and threads read it there: the buffer has room for
+/// whole steps of the filled tile, and what is read at once lies together.
 bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
 /// Elements that are copied at once on the way to shared memory: as many as lie together and are aligned wherever the
@@ -53,6 +53,9 @@ public:
   void invalidateBarriers();
   /// Until the copy of a step is in its slot; nothing where threads copied it.
   void await(mlir::Value step);
+  /// Of one that is read where another nest left it: zeros where the buffer goes on beyond the tile. They are there
+  /// behind the next barrier.
+  void fillUp();
   /// All steps have slots of their own, in order: of those it is read from.
   void keepSteps() { kept = true; }
   /// The step that is multiplied next, and the term at which it begins.
@@ -77,7 +80,14 @@ public:
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
+  mlir::Value ofTile(mlir::Value point);
   llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
+  /// Points of a dim of the tile.
+  struct Stretch {
+    int64_t dim, begin, end;
+  };
+  int64_t pieceOfLines();
+  void zeroBeyond(Stretch lines, Stretch inner, int64_t together);
   static constexpr int64_t kBankAtoms = 8; ///< of all banks together
 
   int64_t lines() const { return alongTerms ? shape.points : shape.step; }

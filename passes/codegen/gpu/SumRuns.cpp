@@ -17,6 +17,12 @@ static bool isNarrow(SliceType type, AffineMap map, int64_t dim) {
          strideAlong(map, denseStrides(type.getShape()), dim) == 1;
 }
 
+/// What is the same in all rows is few sectors either way.
+static bool changesByRow(AffineMap map, int64_t lane) {
+  return llvm::any_of(llvm::seq<int64_t>(0, map.getNumDims()),
+                      [&](int64_t dim) { return dim != lane && map.isFunctionOfDim(dim); });
+}
+
 bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contraction, const SumLayout &layout,
                                    const SumReader *reader) {
   int64_t lane = plan.contraction.lane;
@@ -27,9 +33,12 @@ bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contra
     return isNarrow(cast<SliceType>(contraction.getAccs()[0].getType()),
                     cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue(), lane);
   int64_t along = llvm::find(reader->dims, lane) - reader->dims.begin();
-  ComputeOp nest = reader->nest;
-  return llvm::any_of(nest.getBodyBlock().getOps<StoreOp>(),
-                      [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); });
+  Block &body = ComputeOp(reader->nest).getBodyBlock();
+  return llvm::any_of(body.getOps<StoreOp>(),
+                      [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); }) ||
+         llvm::any_of(body.getOps<LoadOp>(), [&](LoadOp load) {
+           return changesByRow(load.getMap(), along) && isNarrow(load.getSlice().getType(), load.getMap(), along);
+         });
 }
 
 /// The places of the pairs that a thread exchanges: those of an even block of columns, and of the next one.

@@ -1,6 +1,7 @@
 // Tensor cores leave a thread pairs of neighbouring sums, and a row's pairs of 16 bits lie with four threads: half a
-// sector. Where a nest stores them so, two threads first exchange pairs of two neighbouring blocks. Each then has four
-// neighbours, and the four threads write a whole sector of the row (of bytes half of one). Buffers that the nest
+// sector. Where a nest stores them so, or reads such a tensor beside them, two threads first exchange pairs of two
+// neighbouring blocks. Each then has four neighbours, and the four threads touch a whole sector of the row (of bytes
+// half of one). Buffers that the nest
 // touches as well have lines for pairs, and give fours in two passes over the banks: cheaper than twice the sectors.
 #ifndef TILEWRIGHT_CODEGEN_GPU_SUMRUNS_H
 #define TILEWRIGHT_CODEGEN_GPU_SUMRUNS_H
@@ -10,7 +11,7 @@
 
 namespace tilewright {
 
-/// Whether what stores the sums gains by longer runs: a nest that reads them, or null: the contraction itself.
+/// Whether what takes the sums gains by longer runs: a nest that reads them, or null: the contraction itself.
 bool gainsByLongerRuns(const ContractionPlan &plan, tile::ComputeOp contraction, const SumLayout &layout,
                        const SumReader *reader);
 

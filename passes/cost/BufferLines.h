@@ -1,0 +1,39 @@
+// Lines of the buffers beside a contraction on a GPU: how long they are, so that threads which read or write one place
+// of several lines find them in different banks. What the plan counts and code generation allocates is the same.
+#ifndef TILEWRIGHT_COST_BUFFERLINES_H
+#define TILEWRIGHT_COST_BUFFERLINES_H
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+namespace tilewright {
+
+/// Of a line of an operand, what a step of a contraction's terms takes at most.
+constexpr int64_t kStepBytes = 64;
+
+constexpr int64_t kPieceBytes = 16; ///< what a thread has of a line at once
+
+/// Elements of a line of so many: an odd number of pieces, so that neighbouring lines begin in different banks. Lines
+/// that are no whole pieces stay.
+constexpr int64_t paddedLine(int64_t elements, int64_t elementBytes, int64_t pieceBytes) {
+  int64_t piece = std::max<int64_t>(pieceBytes / elementBytes, 1);
+  return elements % (2 * piece) == 0 ? elements + piece : elements;
+}
+
+/// Of what threads leave of a contraction's sums, or read beside them: two neighbours have a piece of wide types each.
+constexpr int64_t sumLine(int64_t elements, int64_t elementBytes) {
+  constexpr int64_t kWideElement = 4;
+  return paddedLine(elements, elementBytes, elementBytes < kWideElement ? kPieceBytes : 2 * kPieceBytes);
+}
+
+/// Of what a contraction reads in place, in steps of its terms. Threads read a piece of each of several lines of the
+/// lanes at once; of the rows few, which were left as sums are.
+constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, bool ofLanes) {
+  int64_t steps = llvm::alignTo(elements, std::max<int64_t>(kStepBytes / elementBytes, 1));
+  return ofLanes ? paddedLine(steps, elementBytes, kPieceBytes) : sumLine(steps, elementBytes);
+}
+
+} // namespace tilewright
+
+#endif
