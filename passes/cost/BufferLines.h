@@ -27,8 +27,8 @@ constexpr int64_t sumLine(int64_t elements, int64_t elementBytes) {
   return paddedLine(elements, elementBytes, elementBytes < kWideElement ? kPieceBytes : 2 * kPieceBytes);
 }
 
-/// Of what a contraction reads in place, in steps of its terms. Threads read a piece of each of several lines of the
-/// lanes at once; of the rows few, which were left as sums are.
+/// Of what a contraction reads in place, in steps of its terms. Of lines of lanes threads read a piece each at once; of
+/// others few, which were left as sums are.
 constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, bool ofLanes) {
   int64_t steps = llvm::alignTo(elements, std::max<int64_t>(kStepBytes / elementBytes, 1));
   return ofLanes ? paddedLine(steps, elementBytes, kPieceBytes) : sumLine(steps, elementBytes);

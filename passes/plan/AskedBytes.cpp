@@ -16,31 +16,61 @@ static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
+/// On average, of bytes that lie together and begin at any multiple of `grain`.
+static double sectorsOf(int64_t bytes, int64_t grain) {
+  grain = std::gcd(grain, kSectorBytes);
+  auto reached = static_cast<double>(llvm::alignTo(bytes, grain) + kSectorBytes - grain);
+  return bytes == 0 ? 0 : reached / kSectorBytes;
+}
+
 namespace {
-/// The elements of a tensor along its innermost dim, as a block copies them: tiles, each in runs that a warp asks for
-/// at once.
-struct Line {
-  int64_t extent, tile, run; ///< elements
-  int64_t bytes;             ///< of one
-  int64_t pitch;             ///< in bytes, from line to line
+/// A dim of an operand: blocks copy it in tiles, each filled up to so many places in shared memory.
+struct TiledDim {
+  int64_t extent, tile, filled;
+
+  int64_t tiles() const { return llvm::divideCeil(extent, tile); }
+};
+
+/// How the warps of a block copy an operand whose lines lie along its innermost dim: place after place of the filled
+/// tile, `together` of them at once.
+struct WarpCopies {
+  TiledDim line, lines;
+  int64_t together; ///< elements that a warp copies at once
+  int64_t bytes;    ///< of an element
+  int64_t row;      ///< elements from line to line
+  bool single;      ///< element by element: of places beyond the tile they read one of the last element's
 
   /// The bytes of whole sectors over those of the elements, on average.
   double sectorShare() const {
-    double sectors = static_cast<double>(extent / tile) * ofTile(tile) + ofTile(extent % tile);
-    return sectors * kSectorBytes / static_cast<double>(extent * bytes);
+    double sectors = 0;
+    if (together >= line.filled && line.tile >= line.extent && line.extent == row) // lines lie behind one another
+      sectors = ofStretch(lines.extent * row, linesAtOnce() * row, kSectorBytes);
+    else
+      sectors = static_cast<double>(lines.extent) * ofLine();
+    if (single)
+      sectors += static_cast<double>(lines.tiles() * lines.filled - lines.extent) * requestsOfLine();
+    return sectors * kSectorBytes / static_cast<double>(lines.extent * line.extent * bytes);
   }
 
 private:
-  double ofTile(int64_t elements) const {
-    return static_cast<double>(elements / run) * ofRun(run) + ofRun(elements % run);
+  int64_t linesAtOnce() const { return std::max<int64_t>(1, together / line.filled); }
+  double requestsOfLine() const { return static_cast<double>(line.filled) / static_cast<double>(together); }
+
+  double ofLine() const {
+    return static_cast<double>(line.extent / line.tile) * ofTile(line.tile) + ofTile(line.extent % line.tile);
   }
-  double ofRun(int64_t elements) const {
-    int64_t begins = std::gcd(std::gcd(pitch, tile * bytes), std::gcd(run * bytes, kSectorBytes));
+  double ofTile(int64_t elements) const {
     if (elements == 0)
       return 0;
-    if (begins == kSectorBytes)
-      return static_cast<double>(llvm::divideCeil(elements * bytes, kSectorBytes));
-    return static_cast<double>(elements * bytes + kSectorBytes - begins) / kSectorBytes;
+    int64_t run = std::min(line.tile, together);
+    int64_t empty = single ? std::max<int64_t>(0, line.filled / together - llvm::divideCeil(elements, together)) : 0;
+    return ofStretch(elements, run, std::gcd(row, line.tile) * bytes) + static_cast<double>(empty);
+  }
+  /// Of elements that lie together from a multiple of `grain` bytes on, copied in runs.
+  double ofStretch(int64_t elements, int64_t run, int64_t grain) const {
+    grain = std::gcd(grain, run * bytes);
+    return static_cast<double>(elements / run) * sectorsOf(run * bytes, grain) +
+           sectorsOf(elements % run * bytes, grain);
   }
 };
 
@@ -89,28 +119,51 @@ private:
 } // namespace
 
 double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
-                                  unsigned operand, int64_t step, bool kept) {
+                                  unsigned operand, const SumTiling &tiling) {
   const RootAccess &access = contraction.accesses[operand];
   if (access.producer >= 0)
     return 0;
   auto type = cast<RankedTensorType>(access.tensor.getType());
   const TensorExpr &expr = graph.exprs()[contraction.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  bool ofRows = roles && operand == roles->rowInput;
   int64_t bytes = elementBytesOf(access.tensor), width = copyBytes(graph, contraction, operand);
   int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
   int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
-  Line line{row, row, 1, bytes, row * bytes};
-  if (inner >= 0) {
-    bool alongTerms = llvm::is_contained(expr.reductions, inner);
-    line.extent = expr.domain[inner];
-    line.tile = alongTerms ? step : contraction.dims[inner] < 0 ? 1 : space.tiles[contraction.dims[inner]];
-  }
-  int64_t copy = width < kLeastCopyBytes ? bytes : width;
-  line.run = std::min(line.tile, kWarpLanes * copy / bytes);
-  bool inOneRun = line.tile >= line.extent && line.extent == row; // lines lie behind one another
-  return Visits(graph, space, contraction).bytes(access, kept) * (inOneRun ? 1 : line.sectorShare());
+  int64_t point = !roles ? -1 : ofRows ? roles->row : roles->lane, points = ofRows ? tiling.heldRows : tiling.lanes;
+  auto tiled = [&](int64_t dim) -> TiledDim {
+    if (dim < 0)
+      return {1, 1, 1};
+    int64_t extent = expr.domain[dim];
+    if (llvm::is_contained(expr.reductions, dim))
+      return {extent, tiling.step, tiling.step};
+    int64_t tile = contraction.dims[dim] < 0 ? 1 : space.tiles[contraction.dims[dim]];
+    return {extent, std::min(tile, extent), dim == point ? points : tile};
+  };
+  bool single = width < kLeastCopyBytes;
+  int64_t longest = expr.reductions.empty() ? -1 : *llvm::max_element(expr.reductions, [&](int64_t a, int64_t b) {
+    return expr.domain[a] < expr.domain[b];
+  });
+  TiledDim line = inner >= 0 ? tiled(inner) : TiledDim{row, row, row};
+  TiledDim lines = tiled(inner == point ? longest : point);
+  WarpCopies copies{line, lines, kWarpLanes * (single ? 1 : width / bytes), bytes, row, single};
+  return Visits(graph, space, contraction).bytes(access, ofRows && tiling.keptSteps > 0) * copies.sectorShare();
 }
 
-double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space) {
+/// The bytes of whole sectors over those of a result, on average, as the four threads that have a row of a block of
+/// tensor cores' sums write it: fours or pairs of neighbours, and where lines do not allow that, of each pair one and
+/// then the other.
+static double storedShare(Value output) {
+  auto type = cast<RankedTensorType>(output.getType());
+  int64_t bytes = elementBytesOf(output), line = type.getRank() == 0 ? 1 : type.getShape().back();
+  constexpr int64_t kThreads = 4, kPair = 2, kWide = 4;
+  int64_t run = bytes < kWide && line % (2 * kPair) == 0 ? 2 * kPair : line % kPair == 0 ? kPair : 1;
+  int64_t together = kThreads * std::max(run, kPair) * bytes;
+  double sectors = run > 1 ? sectorsOf(together, line * bytes) : kPair * sectorsOf(together - bytes, line * bytes);
+  return sectors * kSectorBytes / static_cast<double>(together);
+}
+
+double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space, bool onTensorCores) {
   double asked = 0;
   llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // what several nests read of a tensor is kept
   for (const PartRoot &root : space.roots) {
@@ -121,6 +174,6 @@ double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpac
         asked += Visits(graph, space, root).bytes(access, /*kept=*/false);
   }
   for (Value output : space.outputs)
-    asked += static_cast<double>(tensorBytes(output));
+    asked += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);
   return asked;
 }

@@ -3,17 +3,18 @@
 #ifndef TILEWRIGHT_PLAN_ASKEDBYTES_H
 #define TILEWRIGHT_PLAN_ASKEDBYTES_H
 
+#include "passes/cost/SumTiling.h"
 #include "passes/plan/IndexSpace.h"
 
 namespace tilewright {
 
-/// Of an operand of a contraction, copied in steps of so many terms; `kept`: blocks of a walked dim find it in shared
-/// memory.
+/// Of an operand of a contraction, copied in the steps of the tiling.
 double askedOfOperand(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction, unsigned operand,
-                      int64_t step, bool kept);
+                      const SumTiling &tiling);
 
-/// Of everything else that the part reads and writes in global memory.
-double askedBesideOperands(const TensorGraph &graph, const IndexSpace &space);
+/// Of everything else that the part reads and writes in global memory; `onTensorCores`: results lie with threads as
+/// warps' instructions leave them.
+double askedBesideOperands(const TensorGraph &graph, const IndexSpace &space, bool onTensorCores);
 
 } // namespace tilewright
 

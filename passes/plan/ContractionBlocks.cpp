@@ -507,11 +507,11 @@ private:
 
   /// Past L1, in all blocks, in whole sectors.
   double askedBytes(ArrayRef<SumTiling> tilings) const {
-    double bytes = askedBesideOperands(graph, space);
+    bool onTensorCores = products.back().kernel.unit == StepUnit::warp;
+    double bytes = askedBesideOperands(graph, space, onTensorCores);
     for (auto [product, tiling] : llvm::zip(products, tilings))
       for (unsigned operand : {0, 1})
-        bytes += askedOfOperand(graph, space, *product.root, operand, tiling.step,
-                                operand == product.rowInput && tiling.keptSteps > 0);
+        bytes += askedOfOperand(graph, space, *product.root, operand, tiling);
     return bytes;
   }
 

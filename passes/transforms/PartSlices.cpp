@@ -42,34 +42,38 @@ Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> s
 }
 
 namespace {
-enum class OperandRole { none, rows, lanes };
-}
+/// How contractions read a buffer: not at all, or a few lines at a time, or as many as threads have lanes.
+enum class InPlace { none, fewLines, linesOfLanes };
+} // namespace
 
-static OperandRole roleIn(ExprOp contraction, unsigned input) {
+static InPlace readingOf(ExprOp contraction, unsigned input) {
   FailureOr<TensorExpr> expr = describe(contraction);
   if (failed(expr) || expr->inputs.size() != 2)
-    return OperandRole::rows;
+    return InPlace::fewLines;
   std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
-  return roles && roles->laneInput == input ? OperandRole::lanes : OperandRole::rows;
+  AffineMap map = expr->inputs[input].map;
+  bool alongTerms = llvm::any_of(expr->reductions, [&](int64_t dim) {
+    return map.getNumResults() > 0 && map.getResults().back().isFunctionOfDim(dim);
+  });
+  return roles && roles->laneInput == input && alongTerms ? InPlace::linesOfLanes : InPlace::fewLines;
 }
 
-/// Of the contractions that read it, of the lanes before rows.
-static OperandRole roleInContractions(Value tensor) {
-  OperandRole role = OperandRole::none;
+static InPlace readingInPlace(Value tensor) {
+  InPlace reading = InPlace::none;
   for (OpOperand &use : tensor.getUses()) {
     if (auto connect = dyn_cast<ConnectOp>(use.getOwner()))
-      role = std::max(role, roleInContractions(connect.getResult()));
+      reading = std::max(reading, readingInPlace(connect.getResult()));
     else if (auto root = dyn_cast<ExprOp>(use.getOwner()); root && root.getMicroKernel())
-      role = std::max(role, roleIn(root, use.getOperandNumber()));
+      reading = std::max(reading, readingOf(root, use.getOperandNumber()));
   }
-  return role;
+  return reading;
 }
 
 template <typename T> SmallVector<T> PartSlices::lanesLast(Value tensor, ArrayRef<T> index, ArrayRef<int64_t> places) {
   SmallVector<T> inOrder(index);
   auto *lane = llvm::find(places, static_cast<int64_t>(subprogram.getVector()));
   auto root = tensor.getDefiningOp<ExprOp>();
-  bool meetsContraction = roleInContractions(tensor) != OperandRole::none || (root && root.getMicroKernel());
+  bool meetsContraction = readingInPlace(tensor) != InPlace::none || (root && root.getMicroKernel());
   if (lane != places.end() && !meetsContraction && !subprogram->hasAttr(kThreadsAttr))
     std::rotate(inOrder.begin() + (lane - places.begin()), inOrder.begin() + (lane - places.begin()) + 1,
                 inOrder.end());
@@ -100,12 +104,12 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
   auto root = tensor.getDefiningOp<ExprOp>();
   SmallVector<int64_t> shape = tileShape(root, cast<OpResult>(tensor).getResultNumber());
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  OperandRole role = roleInContractions(tensor);
+  InPlace reading = readingInPlace(tensor);
   bool isSum = root.getMicroKernel() || (!root.isReduction() && followsContraction(root));
   if (subprogram->hasAttr(kThreadsAttr) && !shape.empty()) {
     int64_t &line = shape.back(), bytes = elementBytes(element);
-    if (role != OperandRole::none)
-      line = operandLine(line, bytes, role == OperandRole::lanes);
+    if (reading != InPlace::none)
+      line = operandLine(line, bytes, reading == InPlace::linesOfLanes);
     else if (isSum)
       line = sumLine(line, bytes);
   }

@@ -13,13 +13,16 @@ from tilewright.oracle import float64_reference, model_tolerance, random_inputs,
 from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 
-from benchmarks.workloads import WORKLOADS, Workload, contractions
+from benchmarks.workloads import WORKLOADS, Workload, contractions, transformers
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
+from benchmarks.workloads.transformers import LlamaOptions
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
 _WALKED = ChainOptions(batch=2, m=128, n=64, k=64, l=512)
 _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=128, head_size=64, is_causal=True)
+_CUT = ChainOptions(batch=2, m=104, n=64, k=64, l=208)
+_ODD = ChainOptions(batch=2, m=53, n=40, k=64, l=77)
 _GROUPED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=64, is_causal=False)
 
 _WORKLOADS = {
@@ -28,6 +31,8 @@ _WORKLOADS = {
     "rows of an odd number of sectors": partial(contractions.matmul, 96, 200, 120),
     "chain, blocks of the middle dim": partial(contractions.gemm_chain, _WALKED),
     "chain with a softmax": partial(contractions.softmax_chain, _WALKED),
+    "chain, tiles cut at the border": partial(contractions.softmax_chain, _CUT),
+    "chain of odd lines": partial(contractions.softmax_chain, _ODD),
     "causal attention": partial(contractions.attention, _CAUSAL),
     "grouped attention": partial(contractions.attention, _GROUPED),
 }
@@ -64,6 +69,26 @@ def test_results_of_two_bytes_are_written_in_whole_sectors(name: str, dtype: str
     _, ran = _simulated(name, dtype, "cuda:h200", tmp_path)
     for kernel in ran.kernels:
         assert kernel.global_writes.coalescing == 1
+        assert kernel.shared_reads.conflicts == 0
+
+
+@pytest.mark.parametrize("target", ["cuda:h200", "cuda:a100"])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_cut_tiles_are_read_where_they_lie(dtype: str, target: str, tmp_path: Path) -> None:
+    """Copied once more, element by element, they would meet in banks."""
+    _, ran = _simulated("chain, tiles cut at the border", dtype, target, tmp_path)
+    (kernel,) = ran.kernels
+    assert kernel.shared_reads.conflicts == kernel.shared_writes.conflicts == 0
+
+
+def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> None:
+    """A rotary embedding of keys, whose lanes are those of the scores: along the sequence."""
+    model = transformers.llama_block(
+        LlamaOptions(hidden=128, heads=2, key_value_heads=2, sequence=64, intermediate=96)
+    )
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    for kernel in simulate_program(program, tmp_path, random_inputs(model, 0)).kernels:
+        assert kernel.global_reads.coalescing > 0.9
         assert kernel.shared_reads.conflicts == 0
 
 

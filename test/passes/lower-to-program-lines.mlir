@@ -49,6 +49,82 @@ func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48x
   return %r : tensor<32x48xf32>
 }
 
+// Lines that a contraction reads in place have whole steps of its terms, of 64 bytes: 50 elements take 64 and 8.
+// CHECK-LABEL: tile.program @odd_chain
+// CHECK-DAG: tile.alloc : <16x72xf16, block>
+// CHECK-DAG: tile.alloc : <16x50xf32, block>
+// CHECK-NOT: tile.alloc
+func.func @odd_chain(%x: tensor<32x32xf16>, %v: tensor<32x50xf16>, %w: tensor<50x48xf16>) -> tensor<32x48xf32> {
+  %r = tile.subprogram "odd_chain" (%x, %v, %w) extents [32, 50, 32, 48] tiles [16, 50, 32, 48] grid [0] vector 3 workgroups 2
+      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      : (tensor<32x32xf16>, tensor<32x50xf16>, tensor<50x48xf16>) -> tensor<32x48xf32> {
+  ^bb0(%a: tensor<32x32xf16>, %b: tensor<32x50xf16>, %c: tensor<50x48xf16>):
+    %s = tile.expr domain [32, 50, 32] reduce [2] (%a, %b) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x32xf16>, tensor<32x50xf16>) -> tensor<32x50xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    %sc = tile.connect %s <block> : tensor<32x50xf32>
+    %e = tile.expr domain [32, 50] reduce [] (%sc) maps [#id] guards [unit] into [#id] inits []
+        dims [0, 1] : (tensor<32x50xf32>) -> tensor<32x50xf16> {
+    ^bb0(%l: f32):
+      %n = arith.truncf %l : f32 to f16
+      tile.yield %n : f16
+    }
+    %ec = tile.connect %e <block> : tensor<32x50xf16>
+    %o = tile.expr domain [32, 48, 50] reduce [2] (%ec, %c) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 3, 1] {micro_kernel = "mma_sync-16x8"}
+        : (tensor<32x50xf16>, tensor<50x48xf16>) -> tensor<32x48xf32> {
+    ^bb0(%l: f16, %m: f16, %acc: f32):
+      %le = arith.extf %l : f16 to f32
+      %me = arith.extf %m : f16 to f32
+      %p = arith.mulf %le, %me : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    tile.yield %o : tensor<32x48xf32>
+  }
+  return %r : tensor<32x48xf32>
+}
+
+#swap = affine_map<(i, j) -> (j, i)>
+
+// The lanes of the part are those of its contraction, columns. What a nest beside it reads lies along the other dim, and
+// neighbouring threads take neighbours there.
+// CHECK-LABEL: tile.program @transposed
+// CHECK: tile.compute [48, 64] sizes [48, 64] offsets {{.*}} vector 1 reduce []
+// CHECK: tile.load %{{.*}} : <48x64xf32, global>
+// CHECK: tile.compute [32, 48, 64] {{.*}} vector 1 reduce [2]
+func.func @transposed(%x: tensor<32x64xf32>, %v: tensor<48x64xf32>) -> tensor<32x48xf32> {
+  %r = tile.subprogram "transposed" (%x, %v) extents [32, 48, 64] tiles [16, 48, 64] grid [0] vector 1 workgroups 2
+      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      : (tensor<32x64xf32>, tensor<48x64xf32>) -> tensor<32x48xf32> {
+  ^bb0(%a: tensor<32x64xf32>, %b: tensor<48x64xf32>):
+    %e = tile.expr domain [64, 48] reduce [] (%b) maps [#swap] guards [unit] into [#id] inits []
+        dims [2, 1] : (tensor<48x64xf32>) -> tensor<64x48xf32> {
+    ^bb0(%l: f32):
+      %n = math.exp %l : f32
+      tile.yield %n : f32
+    }
+    %ec = tile.connect %e <block> : tensor<64x48xf32>
+    %o = tile.expr domain [32, 48, 64] reduce [2] (%a, %ec) maps [#left, #right] guards [unit, unit] into [#out]
+        inits [0.0 : f32] dims [0, 1, 2] {micro_kernel = "fma-8x8"}
+        : (tensor<32x64xf32>, tensor<64x48xf32>) -> tensor<32x48xf32> {
+    ^bb0(%l: f32, %m: f32, %acc: f32):
+      %p = arith.mulf %l, %m : f32
+      %n = arith.addf %acc, %p : f32
+      tile.yield %n : f32
+    }
+    tile.yield %o : tensor<32x48xf32>
+  }
+  return %r : tensor<32x48xf32>
+}
+
 #keep = affine_map<(i, j) -> (i)>
 
 // So do those of a mask that two nests read of it: 64 elements of 2 bytes and 8 more.
