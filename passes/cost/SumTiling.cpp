@@ -14,6 +14,7 @@ constexpr int64_t kThreadSums = 64;  ///< that leave registers for the operands
 constexpr int64_t kWarpSums = 128;   ///< the same where a warp's step keeps operands packed
 constexpr int64_t kRegisterBytes = 4;
 constexpr int64_t kOtherRegisters = 64;
+constexpr int64_t kQuad = 4;              ///< threads that have a row of a warp's sums
 constexpr int64_t kInstructionBytes = 32; ///< of terms that a warp's instruction takes
 constexpr int64_t kSlotAlignment = 128;
 constexpr int64_t kPanelAlignment = 1024; ///< after which the widest swizzle repeats
@@ -45,6 +46,12 @@ void SumTiling::keepRows(int64_t terms) {
   int64_t steps = llvm::divideCeil(terms, step);
   if (loadsFactors && termUnits == 1 && steps * rowSlotBytes <= kMostKeptBytes)
     keptSteps = steps;
+}
+
+int64_t SumTiling::combiningBytes(int64_t threads, int64_t valueBytes) const {
+  bool isThread = sumThreads == rowUnits * laneUnits;
+  int64_t rowsOfThread = sums * (isThread ? 1 : kQuad) / ownLanes;
+  return (keptSteps > 0 ? rowBytes() : 0) + threads * rowsOfThread * valueBytes;
 }
 
 int64_t SumTiling::sumRegisters() const { return sums * sumBytes / kRegisterBytes; }

@@ -48,6 +48,9 @@ struct SumTiling {
   int64_t sharedBytes() const {
     return std::max(slotBytes() + barrierBytes(), (termUnits - 1) * sumThreads * sums * sumBytes);
   }
+  /// To combine rows of the sums while they are in registers: a value of each of the rows that a thread has sums of,
+  /// behind the row operand that stays.
+  int64_t combiningBytes(int64_t threads, int64_t valueBytes) const;
   /// Has the row operand of so many terms stay in shared memory while a loop around the contraction takes other lanes,
   /// if that is little.
   void keepRows(int64_t terms);

@@ -31,6 +31,7 @@ constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to 
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
 constexpr double kSingleWarpShare = 0.63;
 constexpr int64_t kSlotAlignment = 128;
+constexpr int64_t kValueBytes = 4;   ///< of what rows of sums are combined to
 constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 constexpr size_t kMostTiles = 96;    ///< that are predicted
 
@@ -395,20 +396,23 @@ private:
   };
 
   /// What a loop keeps is there beside the others.
-  ScratchBytes scratchBytes(ArrayRef<SumTiling> tilings) const {
-    auto aligned = [&](const SumTiling &tiling) -> int64_t { return llvm::alignTo(tiling.sharedBytes(), alignment()); };
+  ScratchBytes scratchBytes(ArrayRef<SumTiling> tilings, int64_t threads) const {
+    auto bytesOf = [&](const SumTiling &tiling) {
+      return std::max(tiling.sharedBytes(), handsOver ? tiling.combiningBytes(threads, kValueBytes) : 0);
+    };
+    auto aligned = [&](const SumTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
     int64_t kept = 0, most = 0;
     for (const SumTiling &tiling : tilings)
       if (tiling.keptSteps > 0)
         kept += aligned(tiling);
       else
-        most = std::max(most, tiling.sharedBytes());
+        most = std::max(most, bytesOf(tiling));
     ScratchBytes bytes{kept + most, 0};
     for (auto [i, product] : llvm::enumerate(products)) {
       if (!beginsAhead(product))
         continue;
       const SumTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
-      int64_t both = (own.keptSteps > 0 ? 0 : own.sharedBytes()) + (before.keptSteps > 0 ? 0 : aligned(before));
+      int64_t both = (own.keptSteps > 0 ? 0 : bytesOf(own)) + (before.keptSteps > 0 ? 0 : aligned(before));
       bytes.ahead = std::max({bytes.ahead, bytes.apart, kept + both});
     }
     return bytes;
@@ -443,7 +447,7 @@ private:
     block.work.registers += grown > 0 ? grown + SumTiling::kLoopRegisters : 0;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
-    ScratchBytes scratch = scratchBytes(block.tilings);
+    ScratchBytes scratch = scratchBytes(block.tilings, threads);
     block.work.sharedBytes = buffers + scratch.apart;
     block.ahead = scratch.ahead > 0 && hasRoomAhead(target, block.work, buffers + scratch.ahead, target.cores);
     if (block.ahead)

@@ -94,6 +94,8 @@ private:
       if (atLoad[id] && layOut[id])
         decisions.reasons[id] = "lays a weight out for its kernel: done at compile time, in the parameter file (where "
                                 "there is none to write, once at load)";
+      else if (atLoad[id] && isView(expr))
+        decisions.reasons[id] = "a reshape of weights and constants: a view, nothing to compute";
       else if (atLoad[id])
         decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
       else if (folded[id] >= 0)
@@ -492,12 +494,6 @@ private:
       return decisions.parts[part]->space.threads == decisions.parts[parts.front()]->space.threads;
     });
   }
-  int64_t bindings(ArrayRef<unsigned> kernel) const {
-    int64_t count = 0;
-    for (unsigned part : kernel)
-      count += decisions.parts[part]->space.inputs.size() + decisions.parts[part]->space.outputs.size();
-    return count;
-  }
   double secondsOf(ArrayRef<unsigned> kernel, double workingSetBytes) const {
     auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
     return predictKernel(llvm::map_to_vector(kernel, workOf), target, workingSetBytes).seconds;
@@ -512,13 +508,13 @@ private:
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
     if (!llvm::all_of(llvm::concat<const unsigned>(a, b), [&](unsigned part) { return isSmall(part); }))
       return false;
-    if (bindings(a) + bindings(b) > target.maxBindings)
+    SmallVector<unsigned> both(a);
+    llvm::append_range(both, b);
+    if (countBindings(decisions, both) > target.maxBindings)
       return false;
     unsigned left = groupOf(a.front()), right = groupOf(b.front());
     if (partition.reaches(left, right) || partition.reaches(right, left))
       return false;
-    SmallVector<unsigned> both(a);
-    llvm::append_range(both, b);
     if (!haveOneBlockSize(both))
       return false;
     double bytes = bytesOf(both);

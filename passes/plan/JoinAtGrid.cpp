@@ -195,10 +195,10 @@ private:
     Declined why = {"", "scope grid allowed"};
     if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
       return false; // the reason that stands there already says more
-    if (countBindings(both) > target.maxBindings) {
-      why = {llvm::formatv("one kernel at scope grid has {0} bindings; the target has {1}", countBindings(both),
-                           target.maxBindings),
-             "a target with more bindings"};
+    if (int64_t bindings = countBindings(decisions, both); bindings > target.maxBindings) {
+      why = {
+          llvm::formatv("one kernel at scope grid has {0} bindings; the target has {1}", bindings, target.maxBindings),
+          "a target with more bindings"};
       return decline(producers, decisions.kernels[reader], why);
     }
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
@@ -455,18 +455,6 @@ private:
   }
 
   /// What the parts of a kernel hand to each other is bound once.
-  int64_t countBindings(ArrayRef<unsigned> parts) const {
-    int64_t count = 0;
-    for (unsigned own : parts) {
-      count += part(own).space.outputs.size();
-      count += llvm::count_if(part(own).space.inputs, [&](Value input) {
-        return llvm::none_of(parts,
-                             [&](unsigned other) { return llvm::is_contained(part(other).space.outputs, input); });
-      });
-    }
-    return count;
-  }
-
   /// All parts of a kernel run in blocks of one size.
   int64_t threadsOf(ArrayRef<unsigned> parts) const {
     int64_t threads = 0;

@@ -1,6 +1,7 @@
 #include "passes/plan/LiveBuffers.h"
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/analysis/BestFit.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/cost/BufferLines.h"
 #include "passes/plan/WalkedDim.h"
@@ -11,13 +12,6 @@ using namespace mlir;
 using namespace tilewright;
 
 static constexpr int64_t kBufferAlignment = 64;
-
-namespace {
-struct LiveBuffer {
-  int64_t bytes;
-  unsigned first, last; ///< nests, inclusive
-};
-} // namespace
 
 static bool contracts(const TensorGraph &graph, const PartRoot &root) {
   return graph.exprs()[root.expr].kind == ExprKind::contraction;
@@ -116,8 +110,15 @@ static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap m
   return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]];
 }
 
+/// Whether what the nest computes is kept for the tiles along the last dim of the grid (tile.keep).
+static bool isKept(const IndexSpace &space, unsigned nest) {
+  return !space.grid.empty() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+    return root.nest == nest && llvm::is_contained(root.dims, space.grid.back());
+  });
+}
+
 int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space) {
-  SmallVector<LiveBuffer> buffers;
+  SmallVector<LiveBuffer> buffers; // in nests
   unsigned lastNest = 0;
   for (const PartRoot &root : space.roots)
     lastNest = std::max(lastNest, root.nest);
@@ -135,8 +136,6 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
         if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
           elements *= space.tiles[root.dims[dim]];
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
-      // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
-      unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
       int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
       int64_t padded = line > 1 ? operandLine(line, elementBytes, /*ofLanes=*/false) : line;
       int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
@@ -144,16 +143,11 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       // are added from registers.
       if (grown && !contracts(graph, root))
         bytes *= 4;
-      buffers.push_back({bytes, walks ? 0 : root.nest, walks ? lastNest : last});
+      // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
+      bool throughout = walks || isKept(space, root.nest);
+      unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
+      buffers.push_back({bytes, throughout ? 0 : root.nest, throughout ? lastNest : last});
     }
   }
-  int64_t most = 0;
-  for (unsigned nest = 0; nest <= lastNest; ++nest) {
-    int64_t bytes = 0;
-    for (const LiveBuffer &buffer : buffers)
-      if (buffer.first <= nest && nest <= buffer.last)
-        bytes += buffer.bytes;
-    most = std::max(most, bytes);
-  }
-  return most;
+  return placeByBestFit(buffers).end;
 }

@@ -1,5 +1,5 @@
 // The buffers of a block of threads: what a tile keeps of the results that later nests read, by where they are live.
-// Code generation places them by best fit over the same live ranges (tile-allocate-buffers).
+// Code generation places them by best fit over the same live ranges, too (tile-allocate-buffers).
 #ifndef TILEWRIGHT_PLAN_LIVEBUFFERS_H
 #define TILEWRIGHT_PLAN_LIVEBUFFERS_H
 
@@ -14,7 +14,7 @@ bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartR
 /// Whether a contraction's sums grow in registers from block to block of the walked dim (GrownSums).
 bool growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
 
-/// The most bytes of results that are live in one nest.
+/// The bytes that they take, placed by best fit.
 int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space);
 
 } // namespace tilewright

@@ -349,6 +349,16 @@ private:
 };
 } // namespace
 
+int64_t tilewright::countBindings(const Decisions &decisions, ArrayRef<unsigned> parts) {
+  llvm::SmallDenseSet<Value> bound;
+  for (unsigned part : parts) {
+    const IndexSpace &space = decisions.parts[part]->space;
+    bound.insert_range(space.inputs);
+    bound.insert_range(space.outputs);
+  }
+  return bound.size();
+}
+
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
                            const Decisions &decisions) {
   Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);

@@ -30,6 +30,9 @@ struct Decisions {
   std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
 };
 
+/// Of a kernel of so many parts: what several of them read, or hand on, is bound once.
+int64_t countBindings(const Decisions &decisions, llvm::ArrayRef<unsigned> parts);
+
 Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
                const Decisions &decisions);
 

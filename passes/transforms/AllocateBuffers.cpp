@@ -1,7 +1,7 @@
-// Places buffers by best fit over their live ranges (Welder 3.1 does the same for tiles). Largest first: on these
-// handfuls of buffers that is as good as optimal and easy to predict.
+// Places buffers by best fit over their live ranges (analysis/BestFit.h).
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
+#include "passes/analysis/BestFit.h"
 #include "passes/analysis/RegisterHandover.h"
 
 #include <map>
@@ -18,13 +18,10 @@ using namespace tilewright::tile;
 namespace {
 constexpr int64_t kAlignment = 64;
 
-struct Buffer {
-  AllocOp op;
-  size_t number; ///< in program order, so that placing is deterministic
-  int64_t bytes;
-  unsigned first, last; ///< positions in the body of the part, inclusive
-  int64_t offset = 0;
-  bool overlaps(const Buffer &other) const { return first <= other.last && other.first <= last; }
+/// The buffers of a part, in program order, with the positions in its body where they are live.
+struct PartBuffers {
+  SmallVector<AllocOp> ops;
+  SmallVector<LiveBuffer> ranges;
 };
 
 /// Where the last use of a buffer is over for all units of the block: they may still be at it until they meet.
@@ -34,7 +31,7 @@ unsigned meetingAfter(ArrayRef<unsigned> meetings, unsigned lastUse, unsigned en
 }
 
 /// Live ranges in the ops of one part. Loop nests use buffers from inside their bodies, hence the ancestor look-up.
-SmallVector<Buffer> collectBuffers(ParallelOp part) {
+PartBuffers collectBuffers(ParallelOp part) {
   Block &tile = part.getWalk().getBody().front();
   DenseMap<Operation *, unsigned> position;
   SmallVector<unsigned> meetings;
@@ -44,19 +41,20 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
       meetings.push_back(i);
   }
   unsigned end = position.size();
-  SmallVector<Buffer> buffers;
+  PartBuffers buffers;
   auto add = [&](AllocOp alloc, bool throughout) {
-    Buffer buffer{alloc, buffers.size(), static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)), end, 0};
+    LiveBuffer range{static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)), end, 0};
     for (Operation *user : alloc->getUsers()) {
       Operation *ancestor = tile.findAncestorOpInBlock(*user);
       unsigned at = ancestor ? position.lookup(ancestor) : 0;
-      buffer.first = std::min(buffer.first, at);
-      buffer.last = std::max(buffer.last, at);
+      range.first = std::min(range.first, at);
+      range.last = std::max(range.last, at);
     }
-    buffer.last = meetingAfter(meetings, buffer.last, end);
+    range.last = meetingAfter(meetings, range.last, end);
     if (throughout)
-      buffer.first = 0, buffer.last = end;
-    buffers.push_back(buffer);
+      range.first = 0, range.last = end;
+    buffers.ops.push_back(alloc);
+    buffers.ranges.push_back(range);
   };
   for (auto alloc : part.getBody().getOps<AllocOp>())
     add(alloc, /*throughout=*/true);
@@ -64,25 +62,6 @@ SmallVector<Buffer> collectBuffers(ParallelOp part) {
     if (!staysInRegisters(alloc) && keptNumber(alloc) < 0)
       add(alloc, /*throughout=*/false);
   return buffers;
-}
-
-/// The lowest gap between already placed buffers, live at the same time, that is large enough with least waste.
-int64_t bestFit(const Buffer &buffer, ArrayRef<Buffer> placed) {
-  SmallVector<const Buffer *> live;
-  for (const Buffer &other : placed)
-    if (buffer.overlaps(other))
-      live.push_back(&other);
-  llvm::sort(live, [](const Buffer *a, const Buffer *b) { return a->offset < b->offset; });
-  int64_t end = 0, best = -1, bestGap = 0;
-  for (const Buffer *other : live) {
-    int64_t gap = other->offset - end;
-    if (gap >= buffer.bytes && (best < 0 || gap < bestGap)) {
-      best = end;
-      bestGap = gap;
-    }
-    end = std::max(end, other->offset + other->bytes);
-  }
-  return best >= 0 ? best : end;
 }
 
 /// What is kept from phase to phase lies in front of all else. Returns where that ends.
@@ -105,19 +84,15 @@ struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> 
   void runOnOperation() override {
     int64_t first = placeKept(getOperation());
     for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
-      SmallVector<Buffer> buffers = collectBuffers(part);
-      llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
-        return std::make_tuple(-a.bytes, a.first, a.number) < std::make_tuple(-b.bytes, b.first, b.number);
-      });
-      int64_t total = 0, high = 0;
-      for (size_t i = 0; i < buffers.size(); ++i) {
-        buffers[i].offset = bestFit(buffers[i], ArrayRef(buffers).take_front(i));
-        buffers[i].op.setOffset(first + buffers[i].offset);
-        total += buffers[i].bytes;
-        high = std::max(high, buffers[i].offset + buffers[i].bytes);
+      PartBuffers buffers = collectBuffers(part);
+      BestFit fit = placeByBestFit(buffers.ranges);
+      int64_t total = 0;
+      for (auto [op, range, offset] : llvm::zip(buffers.ops, buffers.ranges, fit.offsets)) {
+        op.setOffset(first + offset);
+        total += range.bytes;
       }
-      bytes += high;
-      shared += total - high;
+      bytes += fit.end;
+      shared += total - fit.end;
     }
   }
 };

@@ -139,6 +139,8 @@ private:
           producer >= 0 && (relations[producer] == Relation::sum ||
                             (!included.contains(producer) && relations[producer] != Relation::independent)))
         return refuse("one of its ops reads another one's result in a way that parts have not");
+      if (OpOperand &operand = expr.op->getOpOperand(access.operand); access.tensor == operand.get())
+        access.map = cast<linalg::LinalgOp>(expr.op).getMatchingIndexingMap(&operand); // with dims of one point
       member.reads.push_back(access);
       if (auto known = keyPlace.find(access.tensor); known != keyPlace.end() && !dims.contains(id))
         if (auto dim = dyn_cast<AffineDimExpr>(access.map.getResult(known->second)))
@@ -157,6 +159,9 @@ private:
     for (const TensorAccess &access : member.reads)
       if (placeOf(access.map, member.dim) == -2)
         return refuse("one of its ops reads along the keys in another order");
+    if (!llvm::all_of(llvm::seq<int64_t>(0, expr.domain.size()),
+                      [&](int64_t dim) { return isIndex(member, expr, dim); }))
+      return refuse("one of its ops has a dim that no index tells the size of, behind a view");
     if (member.sums && !startsAtZero(expr))
       return refuse("one of its sums does not start at zero");
     Value result = expr.op->getResult(0);
@@ -176,6 +181,15 @@ private:
       keyPlace[result] = place;
     }
     group.members.push_back(std::move(member));
+  }
+
+  static bool isIndex(const KeyMember &member, const TensorExpr &expr, int64_t dim) {
+    AffineExpr index = getAffineDimExpr(dim, expr.op->getContext());
+    auto op = cast<linalg::LinalgOp>(expr.op);
+    AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+    return llvm::is_contained(written.getResults(), index) ||
+           llvm::any_of(member.reads,
+                        [&](const TensorAccess &access) { return llvm::is_contained(access.map.getResults(), index); });
   }
 
   static bool startsAtZero(const TensorExpr &sum) {

@@ -81,13 +81,14 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
     SubprogramOp first = parts.front(), last = parts.back();
     Location loc = first.getLoc();
-    SmallVector<Value> inputs;
+    llvm::SetVector<Value> inputs; // what several parts read is bound once
     SmallVector<Type> results, bindings;
     for (SubprogramOp part : parts) {
-      llvm::copy_if(part.getInputs(), std::back_inserter(inputs), [&](Value input) { return !isMadeBy(parts, input); });
+      inputs.insert_range(llvm::make_filter_range(part.getInputs(), [&](Value in) { return !isMadeBy(parts, in); }));
       llvm::append_range(results, part.getResultTypes());
     }
-    for (Type type : llvm::concat<Type>(SmallVector<Type>(TypeRange(ValueRange(inputs))), results)) {
+    SmallVector<Type> operands(TypeRange(ValueRange(inputs.getArrayRef())));
+    for (Type type : llvm::concat<Type>(operands, results)) {
       auto tensor = cast<RankedTensorType>(type);
       bindings.push_back(SliceType::get(&getContext(), tensor.getShape(), tensor.getElementType(), Space::global));
     }
@@ -97,8 +98,10 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     for (Type type : bindings)
       body.addArgument(type, loc);
     OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
-    unsigned firstInput = 0, firstResult = inputs.size(), phase = 0;
-    DenseMap<Value, Value> made; // bindings of results
+    unsigned nextResult = inputs.size(), phase = 0;
+    DenseMap<Value, Value> bound;
+    for (auto [input, binding] : llvm::zip_first(inputs, body.getArguments()))
+      bound[input] = binding;
     for (unsigned i = 0; i < parts.size(); ++i) {
       SubprogramOp part = parts[i];
       auto waitsFor = [&](Value input) { return isMadeBy(parts.slice(phase, i - phase), input); };
@@ -108,9 +111,9 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       }
       SmallVector<Value> own;
       for (Value input : part.getInputs())
-        own.push_back(isMadeBy(parts, input) ? made.lookup(input) : Value(body.getArgument(firstInput++)));
+        own.push_back(bound.lookup(input));
       for (Value result : part.getResults())
-        own.push_back(made[result] = body.getArgument(firstResult++));
+        own.push_back(bound[result] = body.getArgument(nextResult++));
       PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
       if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kKeepsAttr))
         body.back().setAttr(kKeepsAttr, keepsOf(keeps.asArrayRef(), own));
@@ -118,7 +121,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);
     auto symbol = SymbolRefAttr::get(&getContext(), kKernelModule, {FlatSymbolRefAttr::get(&getContext(), name)});
-    auto launch = LaunchOp::create(builder, loc, results, symbol, inputs, /*tied=*/DenseI64ArrayAttr());
+    auto launch = LaunchOp::create(builder, loc, results, symbol, inputs.getArrayRef(), /*tied=*/DenseI64ArrayAttr());
     unsigned next = 0;
     for (SubprogramOp part : parts)
       for (Value result : part.getResults())

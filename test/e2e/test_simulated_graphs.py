@@ -1,6 +1,6 @@
 """Random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
 
-As many as five minutes allow; `tilewright fuzz --device sim:h200` judges more. See docs/testing.md.
+As many as a minute and a half allows; `tilewright fuzz --device sim:h200` judges more. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilewright.fuzz.hunt import hunt
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
-_SECONDS = 300.0
+_SECONDS = 90.0
 _MOST_SEEDS = range(1 << 16)
 # Of the others IREE computes a part, which is not simulated.
 _LEAST_SHARE_OF_GRAPHS = 0.85

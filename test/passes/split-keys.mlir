@@ -199,3 +199,73 @@ func.func @scores_behind_a_reshape(%q: tensor<12x1x64xf32>, %k: tensor<12x64x204
   %o = linalg.batch_matmul ins(%e, %v : tensor<12x1x2048xf32>, tensor<12x2048x64xf32>) outs(%zo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
   return %o : tensor<12x1x64xf32>
 }
+
+// -----
+
+#all = affine_map<(b, k) -> (b, k)>
+#row = affine_map<(b, k) -> (b)>
+#keys = affine_map<(b, k, d) -> (b, k, d)>
+#query = affine_map<(b, k, d) -> (b, d)>
+#score = affine_map<(b, k, d) -> (b, k)>
+
+// A dim of one point keeps its index in the parts, too.
+// CHECK-LABEL: func @scores_of_one_term
+// CHECK: tensor.expand_shape
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<[[P:[0-9]+]]x8x128xf32>)
+func.func @scores_of_one_term(%q: tensor<8x1xf16>, %k: tensor<8x8192x1xf16>, %v: tensor<8x8192x128xf16>) -> (tensor<8x128xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %es = tensor.empty() : tensor<8x8192xf32>
+  %zs = linalg.fill ins(%c0 : f32) outs(%es : tensor<8x8192xf32>) -> tensor<8x8192xf32>
+  %s = linalg.generic {indexing_maps = [#query, #keys, #score], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<8x1xf16>, tensor<8x8192x1xf16>) outs(%zs : tensor<8x8192xf32>) {
+  ^bb0(%a: f16, %b: f16, %acc: f32):
+    %x = arith.extf %a : f16 to f32
+    %y = arith.extf %b : f16 to f32
+    %p = arith.mulf %x, %y : f32
+    %n = arith.addf %p, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<8x8192xf32>
+  %er = tensor.empty() : tensor<8xf32>
+  %zm = linalg.fill ins(%low : f32) outs(%er : tensor<8xf32>) -> tensor<8xf32>
+  %m = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%s : tensor<8x8192xf32>) outs(%zm : tensor<8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.maximumf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<8xf32>
+  %e = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%s, %m : tensor<8x8192xf32>, tensor<8xf32>) outs(%es : tensor<8x8192xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.subf %a, %b : f32
+    %n = math.exp %d : f32
+    linalg.yield %n : f32
+  } -> tensor<8x8192xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%er : tensor<8xf32>) -> tensor<8xf32>
+  %l = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%e : tensor<8x8192xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %n = arith.addf %a, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<8xf32>
+  %eh = tensor.empty() : tensor<8x8192xf16>
+  %h = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%e : tensor<8x8192xf32>) outs(%eh : tensor<8x8192xf16>) {
+  ^bb0(%a: f32, %out: f16):
+    %n = arith.truncf %a : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<8x8192xf16>
+  %eo = tensor.empty() : tensor<8x128xf32>
+  %zo = linalg.fill ins(%c0 : f32) outs(%eo : tensor<8x128xf32>) -> tensor<8x128xf32>
+  %o = linalg.generic {indexing_maps = [affine_map<(b, d, k) -> (b, k)>, affine_map<(b, d, k) -> (b, k, d)>, affine_map<(b, d, k) -> (b, d)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%h, %v : tensor<8x8192xf16>, tensor<8x8192x128xf16>) outs(%zo : tensor<8x128xf32>) {
+  ^bb0(%a: f16, %b: f16, %acc: f32):
+    %x = arith.extf %a : f16 to f32
+    %y = arith.extf %b : f16 to f32
+    %p = arith.mulf %x, %y : f32
+    %n = arith.addf %p, %acc : f32
+    linalg.yield %n : f32
+  } -> tensor<8x128xf32>
+  return %o, %l : tensor<8x128xf32>, tensor<8xf32>
+}

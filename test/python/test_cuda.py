@@ -107,6 +107,31 @@ def test_a_fusion_with_too_many_bindings_is_declined() -> None:
     assert any("bindings; the target has 16" in reason for reason in reasons)
 
 
+@pytest.mark.parametrize("target", ["cuda:rtx3090", "cuda:a100", "cuda:h200"])
+@pytest.mark.parametrize("columns", [512, 1000, 1024, 2048, 4096])
+def test_rows_of_a_matmul_with_a_softmax_fit_as_planned(columns: int, target: str) -> None:
+    """One kernel while a block has room for its rows, and two beyond: by itself, and no kernel is refused later."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["y"], axis=-1),
+    ]
+    shapes = {"x": [256, 64], "w": [64, columns], "y": [256, columns]}
+    x, w, y = (value(name, shape, TensorProto.FLOAT16) for name, shape in shapes.items())
+    program = tilewright.compile(make_model(nodes, [x, w], [y]), target)
+    assert len(program.kernels) == 1 or columns > 512
+
+
+def test_attention_over_keys_of_one_element_compiles() -> None:
+    """Its scores are sums of one term, whose dim has no size but in the operands."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    inputs = [value("q", [16, 1]), value("k", [1, 768]), value("v", [768, 49])]
+    assert tilewright.compile(make_model(nodes, inputs, [value("y", [16, 49])]), "cuda:a100").kernels
+
+
 def test_calling_it_without_a_gpu_says_so(on_h200: tilewright.Program) -> None:
     if _has_gpu():
         pytest.skip("there is a GPU")

@@ -359,21 +359,32 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value 
   Location loc = frame.loc;
   Value target = inSlot(slot, point, term);
   SmallVector<Value> before = frame.indices;
-  int64_t inner = alongTerms ? shape.terms : shape.dim;
-  auto last = [&](int64_t dim) {
-    return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(dim == inner ? granule : 1));
-  };
-  // Beyond the end nothing is read, or what is not used: the last element, whose sector others ask for.
   auto locate = [&](int64_t dim, Value index, bool isWhole) {
-    frame.indices[dim] = isWhole ? index : arith::MinUIOp::create(builder, loc, index, last(dim)).getResult();
+    frame.indices[dim] = index;
     return isWhole ? Value() : frame.isBelow(index, frame.ends[dim]);
   };
   Value hasTerm = locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step)), hasPoint;
   if (shape.dim >= 0)
     hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
-  if (Value hasLine = alongTerms ? hasPoint : hasTerm)
-    frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
   Value valid = frame.both(hasTerm, hasPoint);
+  if (valid && isAsync()) {
+    // Nothing is read there, but the address is one of the operand's.
+    for (int64_t dim : {shape.terms, shape.dim})
+      if (dim >= 0)
+        frame.indices[dim] =
+            arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
+  } else if (valid) {
+    // What is read is not used: the last element, whose sector others ask for.
+    auto last = [&](int64_t dim) {
+      return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(1));
+    };
+    for (auto [dim, isThere] : {std::pair(shape.terms, hasTerm), std::pair(shape.dim, hasPoint)})
+      if (isThere)
+        frame.indices[dim] = arith::MinUIOp::create(builder, loc, frame.indices[dim], last(dim)).getResult();
+    int64_t inner = alongTerms ? shape.terms : shape.dim;
+    if (Value hasLine = alongTerms ? hasPoint : hasTerm)
+      frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
+  }
   Value memory = frame.values.lookup(load.getSlice());
   SmallVector<Value> source = frame.at(load.getMap());
   frame.indices = before;

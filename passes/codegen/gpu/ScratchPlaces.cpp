@@ -33,6 +33,8 @@ static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &
     int64_t ofRows = handover && handover->keepsSums() ? rowScratchBytes(*handover, *plan, threads) : 0;
     return std::max(plan->tiling.sharedBytes(), ofRows);
   }
+  if (contractionHandedTo(compute))
+    return 0; // what combines rows of sums is in their contraction's
   BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
   return BlockThreads::scratchBytes(compute, mapNest(compute, shape));
 }

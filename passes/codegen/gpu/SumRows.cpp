@@ -239,9 +239,7 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
   for (const SumReader &reader : handover.readers)
     for (BlockArgument accumulator : ComputeOp(reader.nest).getBodyBlock().getArguments())
       widest = std::max(widest, elementBytes(accumulator.getType()));
-  int64_t threadsOfRow = plan.kernel.unit == StepUnit::thread ? 1 : 4;
-  int64_t kept = plan.tiling.keptSteps > 0 ? plan.tiling.rowBytes() : 0;
-  return kept + threads * (plan.tiling.sums * threadsOfRow / plan.tiling.ownLanes) * widest;
+  return plan.tiling.combiningBytes(threads, widest);
 }
 
 /// Of tiles that the nest reads, or leaves to nobody.

@@ -1,0 +1,26 @@
+// Places in memory for buffers that are live at different times (Welder 3.1 does the same for tiles). Pure: the plan
+// asks how much memory they take, and tile-allocate-buffers places them.
+#ifndef TILEWRIGHT_ANALYSIS_BESTFIT_H
+#define TILEWRIGHT_ANALYSIS_BESTFIT_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tilewright {
+
+struct LiveBuffer {
+  int64_t bytes;
+  unsigned first, last; ///< inclusive
+};
+
+struct BestFit {
+  llvm::SmallVector<int64_t> offsets; ///< in the order of the ranges
+  int64_t end = 0;                    ///< of the last one
+};
+
+/// Largest first: on handfuls of buffers that is as good as optimal and easy to predict.
+BestFit placeByBestFit(llvm::ArrayRef<LiveBuffer> ranges);
+
+} // namespace tilewright
+
+#endif
