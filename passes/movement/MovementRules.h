@@ -5,6 +5,7 @@
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/target/Target.h"
 
 namespace tilewright {
 
@@ -18,7 +19,7 @@ struct MovementCounts {
 /// What is known of the programs of a module while they are rewritten.
 struct MovementState {
   llvm::DenseSet<mlir::Value> handovers; ///< outputs that no program after this one reads
-  int64_t blockBytes = 0;                ///< a block may have for its buffers
+  const Target *target = nullptr;        ///< whose blocks have room for buffers
   MovementCounts counts;
 };
 

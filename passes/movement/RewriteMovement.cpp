@@ -158,7 +158,7 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
     for (ProgramOp program : programs) {
       Launches &own = launches[program.getSymName()];
       MovementState state;
-      state.blockBytes = machine->blockBytes;
+      state.target = &*machine;
       state.handovers.insert_range(handoversOf(program, own));
       rewrite(program, state);
       own = dropBindings(program, own, state.handovers);

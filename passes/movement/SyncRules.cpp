@@ -1,7 +1,10 @@
 // Synchronization insertion (PowerFusion 5.1) between the phases of a program: a barrier of the grid is what phases are
 // given, the widest there is; here it becomes the one that they need. The memory of what they hand over follows: a
 // buffer of the block where one block both writes and reads it.
+#include "passes/Passes.h"
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/PartWork.h"
+#include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/movement/Handovers.h"
 #include "passes/movement/MovementRules.h"
 #include "passes/movement/SliceUses.h"
@@ -252,15 +255,21 @@ private:
         return failure();
     auto type = cast<SliceType>(slice.getType());
     auto buffer = SliceType::get(type.getContext(), boxOf(*tile, part, type), type.getElementType(), Space::block);
-    int64_t bytes = buffer.getNumBytes();
-    part->getParentOfType<ProgramOp>().walk([&](AllocOp alloc) { bytes += alloc.getType().getNumBytes(); });
-    if (bytes > state.blockBytes)
+    if (bytesOf(part) + buffer.getNumBytes() > state.target->blockBytes)
       return failure();
     rewriter.setInsertionPointToStart(&part.getWalk().getBody().front());
     Value alloc = AllocOp::create(rewriter, part.getLoc(), buffer, IntegerAttr());
     for (Use &use : *uses)
       rewriter.modifyOpInPlace(use.op, [&] { redirect(use, slice, alloc); });
     return success();
+  }
+
+  /// As if all buffers were live at once, beside what operands of contractions pass through.
+  int64_t bytesOf(ParallelOp part) const {
+    int64_t bytes = 0;
+    part.walk([&](AllocOp alloc) { bytes += staysInRegisters(alloc) ? 0 : alloc.getType().getNumBytes(); });
+    int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
+    return bytes + (part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, *state.target).bytes : 0);
   }
 
   static void redirect(Use &use, Value slice, Value alloc) {

@@ -65,8 +65,10 @@ def _moved_once(report: Any, program: tilewright.Program, inputs: Sequence[Array
         ),
         (Mlp(rows=33, inner=20, hidden=30, columns=13, function="Tanh", given=True, dtype=_F16), 4e-3),
         (Mlp(rows=37, inner=21, hidden=40, columns=19, function="Relu", given=True, dtype=_F32), 1e-5),
+        (Mlp(rows=129, inner=4, hidden=3, columns=53, function="Relu", given=True, dtype=_F32), 1e-5),
+        (Mlp(rows=129, inner=4, hidden=3, columns=53, function="Relu", given=True, dtype=_F16), 4e-3),
     ],
-    ids=["f16", "bf16, gated", "f16, odd sizes", "f32, odd sizes"],
+    ids=["f16", "bf16, gated", "f16, odd sizes", "f32, odd sizes", "f32, few terms", "f16, few terms"],
 )
 def test_a_second_matmul_reads_the_first_from_shared_memory(mlp: Mlp, steps: float, tmp_path: Path) -> None:
     model, inputs = mlp.build(), list(mlp.values().values())

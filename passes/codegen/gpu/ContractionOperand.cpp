@@ -233,7 +233,7 @@ void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t togeth
   OpBuilder &builder = frame.builder;
   OpBuilder::InsertionGuard guard(builder);
   int64_t count = lines.end - lines.begin, piece = pieceOfLines(), ofPiece = piece / together;
-  int64_t total = count * (inner.end - inner.begin) / together;
+  int64_t total = count * llvm::divideCeil(inner.end - inner.begin, piece) * ofPiece;
   if (total == 0)
     return;
   auto loop =
@@ -242,11 +242,15 @@ void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t togeth
   Value own = loop.getInductionVar(), rest = frame.divide(own, ofPiece);
   Value inPiece = frame.multiply(frame.modulo(own, ofPiece), together);
   Value place = frame.add(frame.multiply(frame.divide(rest, count), piece), inPiece);
-  place = frame.add(frame.offsets[inner.dim], frame.add(place, inner.begin));
+  place = frame.add(place, inner.begin);
+  Value isFilled = frame.isBelow(place, frame.constant(inner.end)); // the last piece may have less
+  place = frame.add(frame.offsets[inner.dim], place);
   Value line = frame.add(frame.offsets[lines.dim], frame.add(frame.modulo(rest, count), lines.begin));
+  Value none = arith::ConstantIntOp::create(builder, frame.loc, 0, 1);
   Value isInTile = frame.both(frame.isBelow(line, frame.ends[lines.dim]), frame.isBelow(place, frame.ends[inner.dim]));
-  auto branch = scf::IfOp::create(builder, frame.loc, isInTile, /*withElseRegion=*/true);
-  builder.setInsertionPointToStart(branch.elseBlock());
+  Value isBeyond = arith::SelectOp::create(builder, frame.loc, isInTile, none, isFilled);
+  auto branch = scf::IfOp::create(builder, frame.loc, isBeyond, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(branch.thenBlock());
   auto vector = VectorType::get({together}, type);
   Value zeros = arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(vector));
   vector::StoreOp::create(builder, frame.loc, zeros, frame.values.lookup(load.getSlice()),
