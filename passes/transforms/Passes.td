@@ -390,7 +390,9 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     place of the subprograms. Roots of one phase with one domain share a loop
     nest and hand values over in registers; block edges become buffers; an
     input that several nests read is staged once per tile, one that every tile
-    reads, once per workgroup; f16 and bf16 sums accumulate in f32. With the form
+    reads, once per workgroup; f16 and bf16 sums accumulate in f32. An input of
+    several parts is one binding. Beside contractions on GPUs, the lanes of a nest
+    are the dim along which most of what it touches lies. With the form
     `running maximum`, what is proportional to exp(-m) is computed in the nest
     that accumulates m, from references in its place, and corrected where later
     nests read it. A dim that tiles walk in blocks becomes a loop around the

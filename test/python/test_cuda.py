@@ -121,6 +121,20 @@ def test_rows_of_a_matmul_with_a_softmax_fit_as_planned(columns: int, target: st
     assert len(program.kernels) == 1 or columns > 512
 
 
+def test_scores_that_phases_hand_over_leave_room_for_operands() -> None:
+    """Scores with their mask, and the product with the values, are phases of one block, which is nearly full."""
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Add", ["s", "mask"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    shapes = {"q": [3, 40, 197], "k": [3, 160, 197], "mask": [40, 160], "v": [3, 160, 129], "y": [3, 40, 129]}
+    *inputs, y = (value(name, shape, TensorProto.BFLOAT16) for name, shape in shapes.items())
+    assert tilewright.compile(make_model(nodes, inputs, [y]), "cuda:rtx3090").kernels
+
+
 def test_attention_over_keys_of_one_element_compiles() -> None:
     """Its scores are sums of one term, whose dim has no size but in the operands."""
     nodes = [
