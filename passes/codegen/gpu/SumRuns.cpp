@@ -34,9 +34,11 @@ bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contra
                     cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue(), lane);
   int64_t along = llvm::find(reader->dims, lane) - reader->dims.begin();
   Block &body = ComputeOp(reader->nest).getBodyBlock();
-  return llvm::any_of(body.getOps<StoreOp>(),
-                      [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); }) ||
-         llvm::any_of(body.getOps<LoadOp>(), [&](LoadOp load) {
+  auto stores = body.getOps<StoreOp>();
+  if (llvm::any_of(stores, [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); }))
+    return true;
+  auto isBuffered = [](StoreOp store) { return store.getSlice().getType().getSpace() == Space::block; };
+  return llvm::none_of(stores, isBuffered) && llvm::any_of(body.getOps<LoadOp>(), [&](LoadOp load) {
            return changesByRow(load.getMap(), along) && isNarrow(load.getSlice().getType(), load.getMap(), along);
          });
 }

@@ -1,8 +1,8 @@
 // Tensor cores leave a thread pairs of neighbouring sums, and a row's pairs of 16 bits lie with four threads: half a
-// sector. Where a nest stores them so, or reads such a tensor beside them, two threads first exchange pairs of two
-// neighbouring blocks. Each then has four neighbours, and the four threads touch a whole sector of the row (of bytes
-// half of one). Buffers that the nest
-// touches as well have lines for pairs, and give fours in two passes over the banks: cheaper than twice the sectors.
+// sector. Where a nest stores them so, or reads such a tensor and leaves nothing in a buffer, two threads first
+// exchange pairs of two neighbouring blocks. Each then has four neighbours, and the four threads touch a whole sector
+// of the row (of bytes half of one). Buffers that the nest touches as well have lines for pairs, and give fours in two
+// passes over the banks: cheaper than writing twice the sectors.
 #ifndef TILEWRIGHT_CODEGEN_GPU_SUMRUNS_H
 #define TILEWRIGHT_CODEGEN_GPU_SUMRUNS_H
 
