@@ -30,6 +30,8 @@ constexpr int64_t sumLine(int64_t elements, int64_t elementBytes) {
 /// Of what a contraction reads in place, in steps of its terms. Of lines of lanes threads read a piece each at once; of
 /// others few, which were left as sums are.
 constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, bool ofLanes) {
+  if (elements <= 1)
+    return elements;
   int64_t steps = llvm::alignTo(elements, std::max<int64_t>(kStepBytes / elementBytes, 1));
   return ofLanes ? paddedLine(steps, elementBytes, kPieceBytes) : sumLine(steps, elementBytes);
 }

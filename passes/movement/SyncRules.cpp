@@ -266,10 +266,14 @@ private:
 
   /// As if all buffers were live at once, beside what operands of contractions pass through.
   int64_t bytesOf(ParallelOp part) const {
+    constexpr int64_t kAlignment = 64;
     int64_t bytes = 0;
-    part.walk([&](AllocOp alloc) { bytes += staysInRegisters(alloc) ? 0 : alloc.getType().getNumBytes(); });
+    part.walk([&](AllocOp alloc) {
+      bytes += staysInRegisters(alloc) ? 0 : llvm::alignTo(alloc.getType().getNumBytes(), kAlignment);
+    });
     int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
-    return bytes + (part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, *state.target).bytes : 0);
+    int64_t scratch = part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, *state.target).bytes : 0;
+    return scratch > 0 ? llvm::alignTo(bytes, scratchAlignment(part)) + scratchAlignment(part) + scratch : bytes;
   }
 
   static void redirect(Use &use, Value slice, Value alloc) {

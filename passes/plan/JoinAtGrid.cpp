@@ -454,7 +454,6 @@ private:
     declined.reason = declined.reason.substr(0, before) + kAlso.str() + why.reason;
   }
 
-  /// What the parts of a kernel hand to each other is bound once.
   /// All parts of a kernel run in blocks of one size.
   int64_t threadsOf(ArrayRef<unsigned> parts) const {
     int64_t threads = 0;

@@ -137,7 +137,7 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
           elements *= space.tiles[root.dims[dim]];
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
       int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
-      int64_t padded = line > 1 ? operandLine(line, elementBytes, /*ofLanes=*/false) : line;
+      int64_t padded = operandLine(line, elementBytes, /*ofLanes=*/false);
       int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
       // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
       // are added from registers.

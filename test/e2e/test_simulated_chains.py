@@ -14,7 +14,7 @@ import tilewright
 from onnx import TensorProto
 from test_attention import Attention
 from test_mlp_chains import Mlp
-from tilewright.oracle import float64_reference
+from tilewright.oracle import float64_reference, random_inputs
 from tilewright.ptxas import find_ptxas
 from tilewright.signature import Array
 from tilewright.simulated import simulate_program
@@ -230,3 +230,23 @@ def test_few_queries_share_long_keys(
 def test_strict_numerics_keep_long_keys_whole() -> None:
     program = tilewright.compile(_few_queries(_F32, 1, 2048, masked=False), "cuda:h200", numerics="strict")
     assert "maxima of parts" not in program.explain()
+
+
+@pytest.mark.parametrize("dtype", [_F16, _F32], ids=["f16", "f32"])
+def test_what_others_read_behind_a_slice_stays(dtype: int, tmp_path: Path) -> None:
+    """Two matmuls read half of a buffer's columns each: the first one's terms end where the second one's begin."""
+    g = GraphBuilder("halves")
+    x = g.input("x", (64, 64), dtype)
+    hidden = g.op("Relu", g.op("MatMul", x, g.input("w1", (64, 104), dtype)))
+    halves = [
+        g.op(
+            "MatMul",
+            g.op("Slice", hidden, *(g.constant(np.array([at], np.int64)) for at in (first, first + 52, 1))),
+            g.input(name, (52, 64), dtype),
+        )
+        for first, name in ((0, "w2"), (52, "w3"))
+    ]
+    g.output(g.op("Add", *halves), (64, 64), dtype)
+    model = g.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    check(model, program, random_inputs(model, 0), tmp_path, steps=1e-5 if dtype == _F32 else 4e-3)

@@ -49,17 +49,51 @@ static int64_t termsOfSteps(ComputeOp compute, OperandShape shape) {
   return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
 }
 
-/// Whether the buffer goes on beyond the tile for `count` points of the dim in all, which may be zeroed there.
+/// Whether an index of a nest is one of its dims, with so many points and so many of them in a tile.
+static bool walksAlike(ComputeOp nest, AffineExpr index, int64_t extent, int64_t size) {
+  for (int64_t dim = 0; dim < static_cast<int64_t>(nest.getSizes().size()); ++dim) {
+    AffineExpr inTile = getAffineDimExpr(dim, index.getContext());
+    if (llvm::is_contained(nest.getOffsetDims(), dim))
+      inTile = inTile - getAffineSymbolExpr(dim, index.getContext());
+    if (index == inTile)
+      return nest.getExtents()[dim] == extent && nest.getSizes()[dim] == size;
+  }
+  return false;
+}
+
+/// Whether all that touches the slice walks the index at `place` alike: then nobody has anything beyond a tile's end.
+static bool areAllAlike(Value slice, unsigned place, int64_t extent, int64_t size) {
+  return llvm::all_of(slice.getUsers(), [&](Operation *user) {
+    auto alike = [&](ComputeOp nest, AffineMap map) {
+      return nest && walksAlike(nest, map.getResult(place), extent, size);
+    };
+    if (auto load = dyn_cast<LoadOp>(user))
+      return alike(load->getParentOfType<ComputeOp>(), load.getMap());
+    if (auto store = dyn_cast<StoreOp>(user))
+      return alike(store->getParentOfType<ComputeOp>(), store.getMap());
+    auto nest = dyn_cast<ComputeOp>(user);
+    return nest && llvm::all_of(llvm::zip(nest.getAccs(), nest.getAccMaps().getAsValueRange<AffineMapAttr>()),
+                                [&](auto acc) { return std::get<0>(acc) != slice || alike(nest, std::get<1>(acc)); });
+  });
+}
+
+/// Whether the buffer has room for `count` points of the dim from where the tile begins, and nobody else has anything
+/// beyond its end.
 static bool hasRoom(ComputeOp compute, LoadOp load, int64_t dim, int64_t count) {
   if (isWhole(compute, dim, count))
     return true;
-  AffineExpr inTile = getAffineDimExpr(dim, compute.getContext());
-  if (llvm::is_contained(compute.getOffsetDims(), dim))
-    inTile = inTile - getAffineSymbolExpr(dim, compute.getContext());
-  return llvm::all_of(llvm::zip(load.getMap().getResults(), load.getSlice().getType().getShape()), [&](auto index) {
-    auto [expr, size] = index;
-    return !expr.isFunctionOfDim(dim) || (expr == inTile && count <= size);
-  });
+  int64_t extent = compute.getExtents()[dim], size = compute.getSizes()[dim];
+  bool isIndex = false;
+  for (auto [place, index] : llvm::enumerate(load.getMap().getResults())) {
+    if (!index.isFunctionOfDim(dim))
+      continue;
+    if (isIndex || count > load.getSlice().getType().getShape()[place] ||
+        !areAllAlike(load.getSlice(), place, extent, size))
+      return false;
+    isIndex = true;
+  }
+  // Workgroups that share terms begin inside a tile.
+  return isIndex && !compute->getParentOfType<ParallelOp>().getSteps();
 }
 
 bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
