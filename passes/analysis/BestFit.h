@@ -15,7 +15,7 @@ struct LiveBuffer {
 
 struct BestFit {
   llvm::SmallVector<int64_t> offsets; ///< in the order of the ranges
-  int64_t end = 0;                    ///< of the last one
+  int64_t end = 0;                    ///< behind all of them
 };
 
 /// Largest first: on handfuls of buffers that is as good as optimal and easy to predict.

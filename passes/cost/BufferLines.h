@@ -9,7 +9,8 @@
 
 namespace tilewright {
 
-/// Of a line of an operand, what a step of a contraction's terms takes at most.
+/// What a step of a contraction's terms takes of a line; more for warpgroups and where units share the terms, which
+/// read nothing in place.
 constexpr int64_t kStepBytes = 64;
 
 constexpr int64_t kPieceBytes = 16; ///< what a thread has of a line at once

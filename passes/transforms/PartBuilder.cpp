@@ -158,8 +158,8 @@ static std::optional<int64_t> laneOfContraction(ExprOp root) {
   return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
 }
 
-/// The dim along which most of what a nest touches lies, in global memory first; -1: nothing does along a dim of
-/// which a reduction's order is not bound. Ties are `preferred`'s.
+/// The dim along which most of what a nest touches lies, in global memory first, but none of the `bound` ones, which
+/// threads cannot share; `preferred` where nothing lies along another one, or as much along it.
 static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
   constexpr int64_t kGlobalWeight = 16; // a sector of eight words for one; the same of a buffer are passes over banks
   SmallVector<int64_t> votes(rank, 0);

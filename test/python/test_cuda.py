@@ -110,7 +110,7 @@ def test_a_fusion_with_too_many_bindings_is_declined() -> None:
 @pytest.mark.parametrize("target", ["cuda:rtx3090", "cuda:a100", "cuda:h200"])
 @pytest.mark.parametrize("columns", [512, 1000, 1024, 2048, 4096])
 def test_rows_of_a_matmul_with_a_softmax_fit_as_planned(columns: int, target: str) -> None:
-    """One kernel while a block has room for its rows, and two beyond: by itself, and no kernel is refused later."""
+    """No kernel is refused after it was planned; rows that every block has room for are one kernel."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["s"]),
         helper.make_node("Softmax", ["s"], ["y"], axis=-1),
