@@ -31,7 +31,7 @@ class SimulatedRow:
     dtype: str
     system: str
     status: str
-    """ok, wrong, incomplete (IREE computes a part), or failed."""
+    """ok, wrong, incomplete (no kernel is ours, or random numbers stand for a part), or failed."""
     reason: str = ""
     predicted_s: float | None = None
     """The compiler's own prediction; nothing here is a measured time."""

@@ -1,7 +1,6 @@
 """A whole program on the simulated device: its kernels one after another, on the model's own numbers.
 
-What IREE computes (convolutions, say) is not run here. A kernel that reads such a tensor gets random numbers in
-its place: what it moves and whether it is safe do not depend on them, and its results are not shown.
+What IREE computes (convolutions, say) it computes on this machine's processor (`foreign`), in between.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import TargetError
+from tilewright.foreign import ForeignTensors
 from tilewright.iree.text import from_iree
 from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
@@ -52,7 +52,8 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
     """
     flow = describe_launches(dump)
     machine = Target.lookup(dump / "target.json")
-    tensors = LaunchTensors(flow.get("tensors", []), arrays, program.parameter_paths)
+    given = flow.get("tensors", [])
+    tensors = LaunchTensors(given, arrays, program.parameter_paths, ForeignTensors(given))
     described = flow.get("results", [])
     made_for_results = {result["tensor"] for result in described if "tensor" in result}
     addresses = place_tensors(flow["launches"], made_for_results, tensors.size)

@@ -1,7 +1,7 @@
 """What the launches of a program read and write, for those who run its kernels without IREE.
 
 `tile-print-launches` numbers the tensors of a program and says of each where it comes from: an argument, a weight, a
-constant. What IREE computes is not known here: random numbers stand for it.
+constant. Where nobody here can compute what IREE does, random numbers stand for it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,20 @@ class Invented:
 
 
 class LaunchTensors:
-    """The tensors of `tile-print-launches`, made when they are first asked for."""
+    """The tensors of `tile-print-launches`, made when they are first asked for.
+
+    `compute` gives what IREE computes, by the tensor's number and inputs (`foreign`).
+    """
 
     def __init__(
-        self, described: Sequence[Mapping[str, Any]], arguments: Sequence[Array], archives: Mapping[str, Path]
+        self,
+        described: Sequence[Mapping[str, Any]],
+        arguments: Sequence[Array],
+        archives: Mapping[str, Path],
+        compute: Callable[[int, Sequence[Array]], Array] | None = None,
     ) -> None:
         self._described, self._arguments, self._archives = described, arguments, archives
+        self._compute = compute
         self._known: dict[int, Array] = {}
         self._unreal: set[int] = set()
         self.invented: set[Invented] = set()
@@ -91,6 +99,10 @@ class LaunchTensors:
             if scope not in self._archives:
                 raise ProgramError("its weights are missing", where=f"scope '{scope}'")
             return read_parameter(self._archives[scope], parameter["name"], shape, dtype).reshape(shape)
+        if self._compute and "function" in described:
+            if not self.are_real(described["inputs"]):
+                self._unreal.add(number)
+            return self._compute(number, [self.get(read) for read in described["inputs"]])
         self.invented.add(Invented(described.get("op", "a global"), first_name(described.get("loc", ""))))
         self._unreal.add(number)
         drawn = np.random.default_rng(number).standard_normal(shape)

@@ -35,6 +35,11 @@
 // CHECK: "global": "{{.*}}stream.parameter.named<\"model\"::\"w\">
 // CHECK: "base64": "AACAPwAAAEA="
 // CHECK: "splat": false
+// CHECK: "function": "\"func.func\"() {{.*}}sym_name = \"tensor_4\"{{.*}}(tensor<1x2xf32>, tensor<2xf32>) -> tensor<2xf32>
+// CHECK-SAME: tensor.collapse_shape{{.*}}\"foreign.op\"(%{{.*}}, %{{.*}})
+// CHECK: "inputs": [
+// CHECK-NEXT: 2,
+// CHECK-NEXT: 1
 // CHECK: "loc": "loc(\"theirs\")"
 // CHECK: "op": "foreign.op"
 module {

@@ -13,7 +13,8 @@ import pytest
 import tilewright
 from onnx import TensorProto, helper, numpy_helper
 from tilewright.oracle import float64_reference, random_inputs, relative_error, tolerance
-from tilewright.simulated import simulate_program
+from tilewright.simulated import describe_launches, simulate_program
+from tilewright.tensors import LaunchTensors
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -97,13 +98,35 @@ def test_an_input_may_be_a_result(tmp_path: Path) -> None:
         assert relative_error(output, expected) <= tolerance(np.float32)
 
 
-def test_what_iree_computes_is_said(tmp_path: Path) -> None:
-    model = _convolution_and_softmaxes()
+def test_iree_computes_what_is_not_ours(tmp_path: Path) -> None:
+    """Between kernels, behind them and in front of them."""
+    weight = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype(np.float32)
+    g = GraphBuilder("convolutions")
+    x, w = g.input("x", (1, 4, 18, 34)), g.constant(weight)
+    inner = g.op("Softmax", g.op("Conv", g.op("Softmax", x, axis=3), w), axis=2)
+    g.output(inner, (1, 4, 16, 32))
+    g.output(g.op("Conv", inner, w), (1, 4, 14, 30))
+    model = g.build()
+    inputs = random_inputs(model, 4)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
-    run = simulate_program(program, tmp_path, random_inputs(model, 4))
-    assert run.outputs is None
-    assert [str(left) for left in run.invented] == ["linalg.conv_2d_nchw_fchw (m)"]
+    run = simulate_program(program, tmp_path, inputs)
     assert len(run.kernels) == len(program.kernels) > 0
+    assert run.invented == ()
+    assert run.outputs is not None
+    for output, expected in zip(run.outputs, float64_reference(model, inputs), strict=True):
+        assert relative_error(output, expected) <= tolerance(np.float32)
+
+
+def test_without_iree_its_part_is_said_and_random(tmp_path: Path) -> None:
+    """As on a machine that has only the kernels."""
+    model = _convolution_and_softmaxes()
+    tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    flow = describe_launches(tmp_path)
+    (read,) = flow["launches"][0]["inputs"]
+    tensors = LaunchTensors(flow["tensors"], random_inputs(model, 4), {})
+    assert tensors.get(read).shape == (1, 4, 16, 32)
+    assert not tensors.are_real([read])
+    assert [str(left) for left in tensors.invented] == ["linalg.conv_2d_nchw_fchw (m)"]
 
 
 def _command(*arguments: str) -> subprocess.CompletedProcess[str]:

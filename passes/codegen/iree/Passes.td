@@ -24,7 +24,8 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
     order with numbers of the tensors that they read and make, the results with
     their shapes, and for every tensor its shape, element type, and where it
     comes from: an argument, a global, a constant, a launch, or an op that is
-    not ours, with its place; and the text of the kernel module.
+    not ours, with its place and, where it depends on nothing else, a function
+    that computes it from other tensors; and the text of the kernel module.
   }];
   let options = [Option<"output", "output", "std::string", "", "the JSON file to write">];
 }

@@ -2,6 +2,7 @@
 // numbered; what an op that is not followed gives is named, not refused, because nobody may ask for it.
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/codegen/iree/ForeignFunction.h"
 #include "passes/transforms/JsonFile.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -38,6 +39,14 @@ std::string textOf(Operation *op) {
   return text;
 }
 
+/// Generic, because IREE's MLIR is of another version.
+std::string textForIree(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  op->print(stream, OpPrintingFlags().enableDebugInfo().useLocalScope().printGenericOpForm());
+  return text;
+}
+
 /// An attribute of an op that MLIR does not know.
 Attribute property(Operation *op, StringRef name) {
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
@@ -52,9 +61,12 @@ public:
   int64_t idOf(Value value) {
     value = throughViews(value);
     auto [known, isNew] = ids.try_emplace(value, list.size());
-    if (isNew)
-      list.push_back(describe(value));
-    return known->second;
+    int64_t id = known->second;
+    if (isNew) {
+      list.push_back(nullptr);
+      list[id] = describe(value, id); // which may number others
+    }
+    return id;
   }
 
   json::Array idsOf(ValueRange values) {
@@ -66,23 +78,16 @@ public:
 
   /// A tensor of another shape may be the same numbers in the same order.
   static Value throughViews(Value value) {
-    while (Operation *op = value.getDefiningOp()) {
-      StringRef name = op->getName().getStringRef();
-      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) ||
-          name.starts_with("iree_tensor_ext.compute_barrier."))
-        value = op->getOperand(0);
-      else if (name == "hal.tensor.barrier")
-        value = op->getOperand(cast<OpResult>(value).getResultNumber());
-      else
-        break;
-    }
+    value = behindBarriers(value);
+    while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+      value = behindBarriers(value.getDefiningOp()->getOperand(0));
     return value;
   }
 
   json::Array take() { return std::move(list); }
 
 private:
-  json::Object describe(Value value) {
+  json::Object describe(Value value, int64_t id) {
     auto type = cast<RankedTensorType>(value.getType());
     std::string element;
     llvm::raw_string_ostream(element) << type.getElementType();
@@ -100,13 +105,19 @@ private:
     else if (matchPattern(value, m_Constant(&constant)))
       describe(constant, tensor);
     else
-      describe(*op, tensor);
+      describeForeign(cast<OpResult>(value), id, tensor);
     return tensor;
   }
 
-  static void describe(Operation &foreign, json::Object &tensor) {
-    tensor["op"] = foreign.getName().getStringRef();
-    tensor["loc"] = textOf(LocationAttr(foreign.getLoc()));
+  void describeForeign(OpResult made, int64_t id, json::Object &tensor) {
+    tensor["op"] = made.getOwner()->getName().getStringRef();
+    tensor["loc"] = textOf(LocationAttr(made.getLoc()));
+    if (comesFromElsewhere(made))
+      return; // from where is not known
+    if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
+      tensor["inputs"] = idsOf(foreign->inputs);
+      tensor["function"] = textForIree(*foreign->function);
+    }
   }
 
   static void describe(DenseElementsAttr constant, json::Object &tensor) {

@@ -46,8 +46,10 @@ def run_simulated(
     for report in simulated.kernels:
         click.echo(report.summary())
     if simulated.outputs is None:
-        left = ", ".join(map(str, simulated.invented)) or "all of it"
-        tell(f"note: no outputs, because IREE computes a part ({left}); kernels read random numbers there")
+        left = ", ".join(map(str, simulated.invented))
+        tell(
+            f"note: no outputs, because {f'random numbers stand for {left}' if left else 'no kernel is ours'}"
+        )
         return
     print_outputs(program, simulated.outputs)
     save_outputs(program, simulated.outputs, output)

@@ -48,7 +48,7 @@ class Verdict:
     taken: int = 0
     eligible: int = 0
     is_compared: bool = True
-    """Not where IREE computes a part of it, which the simulated device does not."""
+    """Not where the simulated device did not compute all of it."""
 
     @property
     def failed(self) -> bool:
@@ -142,7 +142,7 @@ class Ran:
     outputs: Sequence[Array]
     report: Report
     incomplete: frozenset[str] = frozenset()
-    """Parts of which IREE computes something that was not run; "" is any of them. Their outputs mean nothing."""
+    """Parts of which something was not computed; "" is any of them. Their outputs mean nothing."""
 
 
 def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
