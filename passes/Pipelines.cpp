@@ -164,6 +164,9 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   kernels.addPass(createConvertToGpu(convert));
   lowerToLlvm(kernels, options.target, /*isGpu=*/true);
   kernels.addPass(createWrapCudaAbi());
+  ShareBindingsOptions share;
+  share.target = options.target;
+  manager.addPass(createShareBindings(share));
 }
 
 /// Tile programs to PTX.
@@ -232,6 +235,15 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
 }
 
+/// After the plan: it is the same whether weights are stored packed or packed at load. On GPUs after the kernels, which
+/// may have several weights in one binding.
+void storeWeights(OpPassManager &manager, const KernelOptions &options) {
+  StoreWeightsOptions store;
+  store.scopes.append(options.scopes.begin(), options.scopes.end());
+  store.recipes = options.recipes;
+  manager.addPass(createStoreWeights(store));
+}
+
 /// Normalized functions to planned graphs with composed expressions.
 void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   FormSubprogramsOptions form;
@@ -248,11 +260,8 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
   if (isGpu)
     manager.addNestedPass<func::FuncOp>(createPackImages());
-  // After the plan: it is the same whether weights are stored packed or packed at load.
-  StoreWeightsOptions store;
-  store.scopes.append(options.scopes.begin(), options.scopes.end());
-  store.recipes = options.recipes;
-  manager.addPass(createStoreWeights(store));
+  else
+    storeWeights(manager, options);
   manager.addPass(createVerifyPlanned());
 }
 
@@ -301,16 +310,19 @@ void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
 void buildCudaSubprogram(OpPassManager &manager, const KernelOptions &options) {
   buildPrograms(manager, options, /*isGpu=*/true);
   buildCudaKernels(manager, options);
+  storeWeights(manager, options);
 }
 
 void buildCudaSimulated(OpPassManager &manager, const KernelOptions &options) {
   buildCudaPrograms(manager, options);
   buildCudaKernels(manager, options);
+  storeWeights(manager, options);
 }
 
 void buildCuda(OpPassManager &manager, const KernelOptions &options) {
   buildCudaPrograms(manager, options);
   buildCudaCodegen(manager, options);
+  storeWeights(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   splice.target = options.target;

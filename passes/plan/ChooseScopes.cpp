@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/plan/Bindings.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/GreedyPlanner.h"
@@ -258,7 +259,7 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
       *reason = why;
     return std::nullopt;
   }
-  int64_t bindings = part.space.inputs.size() + part.space.outputs.size();
+  int64_t bindings = countBindings(part.space.inputs, part.space.outputs, [](Value) { return false; }, target);
   if (bindings > target.maxBindings) {
     if (reason)
       *reason = std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings);

@@ -510,7 +510,7 @@ private:
       return false;
     SmallVector<unsigned> both(a);
     llvm::append_range(both, b);
-    if (countBindings(decisions, both) > target.maxBindings)
+    if (countBindings(graph, decisions, both, target) > target.maxBindings)
       return false;
     unsigned left = groupOf(a.front()), right = groupOf(b.front());
     if (partition.reaches(left, right) || partition.reaches(right, left))

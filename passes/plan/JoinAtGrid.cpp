@@ -13,6 +13,9 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kKeptPadding = 64; ///< a kept tile is aligned to it, and lies as its tensor does modulo a vector
 constexpr double kClearly = 0.97;    ///< of the time in blocks as they are, for blocks of another size
+/// Of the time of two kernels, for one that has the same code twice, as of two layers of a model. Apart, they share it:
+/// it is compiled, assembled and fetched once.
+constexpr double kWorthTheCode = 0.95;
 /// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
 constexpr int64_t kBesideSums = 56;
 
@@ -188,6 +191,21 @@ private:
     return false;
   }
 
+  /// Whether each part of the one kernel has its like in the other.
+  bool repeats(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
+    return llvm::all_of(reader, [&](unsigned a) {
+      return llvm::any_of(producer, [&](unsigned b) { return areAlike(part(a).choice, part(b).choice); });
+    });
+  }
+
+  /// Ops of the same names over the same domains.
+  bool areAlike(const PartChoice &a, const PartChoice &b) const {
+    return a.exprs.size() == b.exprs.size() && llvm::all_of(llvm::zip(a.exprs, b.exprs), [&](auto pair) {
+             const TensorExpr &one = graph.exprs()[std::get<0>(pair)], &other = graph.exprs()[std::get<1>(pair)];
+             return one.domain == other.domain && one.op->getName() == other.op->getName();
+           });
+  }
+
   /// Apart, the two take so many seconds.
   bool tryJoin(size_t kernel, size_t reader, double apart) {
     SmallVector<unsigned> producers = decisions.kernels[kernel], both = producers;
@@ -195,16 +213,18 @@ private:
     Declined why = {"", "scope grid allowed"};
     if (!partition.canMerge(groupOf(producers), groupOf(decisions.kernels[reader])))
       return false; // the reason that stands there already says more
-    if (int64_t bindings = countBindings(decisions, both); bindings > target.maxBindings) {
+    if (int64_t bindings = countBindings(graph, decisions, both, target); bindings > target.maxBindings) {
       why = {
           llvm::formatv("one kernel at scope grid has {0} bindings; the target has {1}", bindings, target.maxBindings),
           "a target with more bindings"};
       return decline(producers, decisions.kernels[reader], why);
     }
+    bool isRepeated = repeats(decisions.kernels[reader], producers);
+    double bound = isRepeated ? kWorthTheCode * apart : apart;
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
     GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
-    bool joins = stages && cut.kernels.size() == 1 && cut.seconds() <= apart;
-    double most = joins ? kClearly * cut.seconds() : apart;
+    bool isOne = stages && cut.kernels.size() == 1, joins = isOne && cut.seconds() <= bound;
+    double most = joins ? kClearly * cut.seconds() : bound;
     bool mayResize = !joins || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
     if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
       for (auto [own, planned] : llvm::zip(both, alike->parts))
@@ -215,11 +235,16 @@ private:
     if (!joins) {
       if (allowed)
         why.wouldChange = stages ? "a launch that costs more, or blocks that take less" : "blocks of one size";
-      why.reason = stages && !cut.cuts.empty()
-                       ? "scope launch and not grid: " + cut.cuts.front().reason
-                       : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "
-                                       "predicted slower than the {0:f2} us of two kernels",
-                                       apart * 1e6);
+      why.reason =
+          isOne && cut.seconds() <= apart
+              ? llvm::formatv("scope launch and not grid: one kernel would have the same code twice, for {0:f2} "
+                              "us instead of {1:f2}",
+                              cut.seconds() * 1e6, apart * 1e6)
+          : stages && !cut.cuts.empty()
+              ? "scope launch and not grid: " + cut.cuts.front().reason
+              : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "
+                              "predicted slower than the {0:f2} us of two kernels",
+                              apart * 1e6);
       return decline(producers, decisions.kernels[reader], why);
     }
     carryOut(both, *stages, cut.kernels.front(), kernel, reader);

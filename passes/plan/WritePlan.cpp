@@ -3,6 +3,7 @@
 
 #include "passes/analysis/ReducedWalk.h"
 #include "passes/cost/SumTiling.h"
+#include "passes/plan/Bindings.h"
 #include "passes/plan/ChainMovement.h"
 #include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/ContractionKernel.h"
@@ -355,14 +356,23 @@ private:
 };
 } // namespace
 
-int64_t tilewright::countBindings(const Decisions &decisions, ArrayRef<unsigned> parts) {
-  llvm::SmallDenseSet<Value> bound;
-  for (unsigned part : parts) {
-    const IndexSpace &space = decisions.parts[part]->space;
-    bound.insert_range(space.inputs);
-    bound.insert_range(space.outputs);
-  }
-  return bound.size();
+int64_t tilewright::countBindings(const TensorGraph &graph, const Decisions &decisions, ArrayRef<unsigned> parts,
+                                  const Target &target) {
+  llvm::SetVector<Value> outputs, inputs;
+  for (unsigned part : parts)
+    outputs.insert_range(decisions.parts[part]->space.outputs);
+  for (unsigned part : parts)
+    for (Value input : decisions.parts[part]->space.inputs)
+      if (!outputs.contains(input))
+        inputs.insert(input);
+  auto isPrivate = [&](Value output) {
+    unsigned made = graph.indexOf(output.getDefiningOp());
+    return !graph.escapes(made) && llvm::all_of(graph.outEdges(made), [&](unsigned edge) {
+      int64_t reader = decisions.partOf[graph.edges()[edge].consumer];
+      return reader >= 0 && llvm::is_contained(parts, static_cast<unsigned>(reader));
+    });
+  };
+  return countBindings(inputs.getArrayRef(), outputs.getArrayRef(), isPrivate, target);
 }
 
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,

@@ -31,7 +31,8 @@ struct Decisions {
 };
 
 /// Of a kernel of so many parts: what several of them read, or hand on, is bound once.
-int64_t countBindings(const Decisions &decisions, llvm::ArrayRef<unsigned> parts);
+int64_t countBindings(const TensorGraph &graph, const Decisions &decisions, llvm::ArrayRef<unsigned> parts,
+                      const Target &target);
 
 Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
                const Decisions &decisions);

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class StoredWeights:
                 for name, weight in weights.items():
                     file.seek(places[name])
                     # Written, not mapped: a full disk is then an error and not the end of the process.
-                    for block in _evaluate(weight.recipe, weight.element_bytes, sources, archives):
+                    for block in _blocks(weight.recipe, weight.element_bytes, sources, archives):
                         file.write(np.ascontiguousarray(block).data)
             final = directory / f"{scope}.packed.irpa"
             path.replace(final)
@@ -166,6 +166,21 @@ def _temporary(directory: Path, scope: str) -> Path:
         prefix=f".{scope}.", suffix=".irpa", dir=directory, delete=False
     ) as file:
         return Path(file.name)
+
+
+def _blocks(
+    recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
+) -> Iterator[Array]:
+    """What a recipe makes, in pieces: of weights that lie behind one another, no more than one is held in memory."""
+    if recipe["step"] == "concat" and recipe["axis"] == 0:
+        for part in recipe["of"]:
+            yield from _blocks(part, element_bytes, sources, archives)
+        return
+    made = _evaluate(recipe, element_bytes, sources, archives)
+    if made.flags.c_contiguous:
+        yield made
+    else:
+        yield from made
 
 
 def _evaluate(

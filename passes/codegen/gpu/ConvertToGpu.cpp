@@ -409,10 +409,6 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
   static LogicalResult check(ProgramOp program, const Target &target) {
     if (target.backend != Backend::cuda)
       return program.emitError("target '") << target.name << "' is no GPU";
-    int64_t bindings = program.getBody().getNumArguments();
-    if (bindings > target.maxBindings)
-      return program.emitError("it has ") << bindings << " bindings; target '" << target.name << "' takes "
-                                          << target.maxBindings << ": plan smaller kernels";
     for (auto part : program.getBody().getOps<ParallelOp>()) {
       BlockShape shape = blockShapeOf(part);
       bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&

@@ -118,10 +118,10 @@ def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
     Loops are shared out to threads: neighbours take neighbouring vectors of up
     to 16 bytes, reductions end in shuffles and then in shared memory, and loops
     end where the extent does. Between phases is a call of `tile_grid_barrier`,
-    which is put into the module with its counter. More bindings than IREE's CUDA
-    driver takes, more shared memory or threads than the target has, phases with
-    more blocks than are sure to be resident, clusters that the target does not
-    have or that are not whole, and a target that is no GPU, are errors.
+    which is put into the module with its counter. More shared memory or threads
+    than the target has, phases with more blocks than are sure to be resident,
+    clusters that the target does not have or that are not whole, and a target
+    that is no GPU, are errors.
     See test/codegen/convert-to-gpu.mlir and test/codegen/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
@@ -140,6 +140,23 @@ def WrapCudaAbi : Pass<"tile-wrap-cuda-abi", "::mlir::ModuleOp"> {
     kernel, more is the dynamic memory of the launch.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
+}
+
+def ShareBindings : Pass<"tile-share-bindings", "::mlir::ModuleOp"> {
+  let summary = "Let tensors share a binding where a kernel has more than the driver passes";
+  let description = [{
+    Arrives: a module with `tile.launch`es, and a `gpu.module` of kernels over a
+    pointer for each tensor. A kernel with more of them than the target has
+    bindings leaves over fewer: weights of one element type, which lie behind one
+    another in a tensor that its launch is given (for `tile-store-weights` to
+    store), and what none but the kernel reads, which are places in one result
+    of bytes. A kernel that has too many bindings even so is an error.
+    See test/codegen/share-bindings.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numShared", "shared", "kernels whose tensors share bindings">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
 }
 
 def EmitPtx : Pass<"tile-emit-ptx", "::mlir::ModuleOp"> {

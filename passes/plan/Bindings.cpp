@@ -1,0 +1,58 @@
+#include "passes/plan/Bindings.h"
+
+#include "passes/plan/ConstantOperand.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kSmallWeight = 1 << 20; ///< bytes; stored twice where two kernels read it
+
+/// Whether nobody else reads what a weight is made of.
+bool isOnlyReader(Value weight) {
+  for (; weight.hasOneUse(); weight = weight.getDefiningOp()->getOperand(0))
+    if (weight.getDefiningOp()->getNumOperands() == 0)
+      return true;
+  return false;
+}
+} // namespace
+
+DenseElementsAttr tilewright::constantBehindViews(Value tensor) {
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(tensor.getDefiningOp()))
+    tensor = tensor.getDefiningOp()->getOperand(0);
+  DenseElementsAttr elements;
+  return matchPattern(tensor, m_Constant(&elements)) ? elements : DenseElementsAttr();
+}
+
+std::optional<WeightGroup> tilewright::weightGroupOf(Value input) {
+  auto type = dyn_cast<RankedTensorType>(input.getType());
+  if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat() ||
+      type.getElementTypeBitWidth() % 8 != 0)
+    return std::nullopt;
+  if (constantBehindViews(input))
+    return WeightGroup{type.getElementType(), /*isConstant=*/true};
+  bool isSmall = type.getNumElements() * tile::elementBytes(type.getElementType()) <= kSmallWeight;
+  if (!isMadeOfParameters(input) || !(isSmall || isOnlyReader(input)))
+    return std::nullopt;
+  return WeightGroup{type.getElementType(), /*isConstant=*/false};
+}
+
+int64_t tilewright::countBindings(ArrayRef<Value> inputs, ArrayRef<Value> outputs,
+                                  llvm::function_ref<bool(Value)> isPrivate, const Target &target) {
+  int64_t bindings = inputs.size() + outputs.size();
+  if (bindings <= target.maxBindings || target.backend != Backend::cuda)
+    return bindings;
+  SmallVector<WeightGroup> groups;
+  for (Value input : inputs)
+    if (std::optional<WeightGroup> group = weightGroupOf(input)) {
+      if (!llvm::is_contained(groups, *group))
+        groups.push_back(*group);
+      --bindings;
+    }
+  int64_t own = llvm::count_if(outputs, isPrivate);
+  return bindings + groups.size() - own + (own > 0);
+}
