@@ -198,11 +198,12 @@ private:
     });
   }
 
-  /// Ops of the same names over the same domains.
+  /// The same ops, but for what they read.
   bool areAlike(const PartChoice &a, const PartChoice &b) const {
     return a.exprs.size() == b.exprs.size() && llvm::all_of(llvm::zip(a.exprs, b.exprs), [&](auto pair) {
-             const TensorExpr &one = graph.exprs()[std::get<0>(pair)], &other = graph.exprs()[std::get<1>(pair)];
-             return one.domain == other.domain && one.op->getName() == other.op->getName();
+             return OperationEquivalence::isEquivalentTo(
+                 graph.exprs()[std::get<0>(pair)].op, graph.exprs()[std::get<1>(pair)].op,
+                 OperationEquivalence::ignoreValueEquivalence, nullptr, OperationEquivalence::IgnoreLocations);
            });
   }
 

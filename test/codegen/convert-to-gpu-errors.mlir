@@ -27,23 +27,6 @@ tile.program @odd_blocks outputs 1 {
 
 // -----
 
-// expected-error @below {{it has 17 bindings; target 'sm_86' takes 16: plan smaller kernels}}
-tile.program @too_many_bindings outputs 1 {
-^bb0(%0: !tile.slice<4xf32, global>, %1: !tile.slice<4xf32, global>, %2: !tile.slice<4xf32, global>,
-     %3: !tile.slice<4xf32, global>, %4: !tile.slice<4xf32, global>, %5: !tile.slice<4xf32, global>,
-     %6: !tile.slice<4xf32, global>, %7: !tile.slice<4xf32, global>, %8: !tile.slice<4xf32, global>,
-     %9: !tile.slice<4xf32, global>, %a: !tile.slice<4xf32, global>, %b: !tile.slice<4xf32, global>,
-     %c: !tile.slice<4xf32, global>, %d: !tile.slice<4xf32, global>, %e: !tile.slice<4xf32, global>,
-     %f: !tile.slice<4xf32, global>, %g: !tile.slice<4xf32, global>):
-  tile.parallel [4] tiles [4] workgroups 1 {
-  tile.walk {
-  ^bb0(%i: index):
-  }
-  }
-}
-
-// -----
-
 #id = affine_map<(d0)[s0] -> (d0)>
 
 tile.program @more_than_are_resident outputs 2 {

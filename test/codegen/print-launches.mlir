@@ -35,8 +35,8 @@
 // CHECK: "global": "{{.*}}stream.parameter.named<\"model\"::\"w\">
 // CHECK: "base64": "AACAPwAAAEA="
 // CHECK: "splat": false
-// CHECK: "function": "\"func.func\"() {{.*}}sym_name = \"tensor_4\"{{.*}}(tensor<1x2xf32>, tensor<2xf32>) -> tensor<2xf32>
-// CHECK-SAME: tensor.collapse_shape{{.*}}\"foreign.op\"(%{{.*}}, %{{.*}})
+// CHECK: "function": "\"func.func\"() {{.*}}(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>, sym_name = \"tensor_4\"
+// CHECK-SAME: \"tensor.expand_shape\"(%arg0){{.*}}\"foreign.op\"(%{{.*}}, %arg1)
 // CHECK: "inputs": [
 // CHECK-NEXT: 2,
 // CHECK-NEXT: 1
@@ -62,7 +62,8 @@ module {
     %y = tile.launch @tilewright_kernels::@k(%x, %w) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     %v = tensor.expand_shape %y [[0, 1]] output_shape [1, 2] : tensor<2xf32> into tensor<1x2xf32>
     %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
-    %f = "foreign.op"() : () -> tensor<2xf32> loc("theirs")
+    %e = tensor.collapse_shape %v [[0, 1]] : tensor<1x2xf32> into tensor<2xf32>
+    %f = "foreign.op"(%e, %w) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> loc("theirs")
     %z = tile.launch @tilewright_kernels::@l(%v, %c, %f)
         : (tensor<1x2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     %u = tensor.expand_shape %z [[0, 1]] output_shape [1, 2] : tensor<2xf32> into tensor<1x2xf32>

@@ -63,6 +63,8 @@ private:
     Location loc = part.getLoc();
     shape = shapeOf(part);
     thread = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+    if (hasPhases())
+      thread = threadOfItsOwn(builder, loc);
     if (clusterOf(part) > 1)
       arriveAtCluster(builder, loc, /*hasWritten=*/false);
     places = placeScratch(part, threads, target);
@@ -334,24 +336,29 @@ private:
     return success();
   }
 
-  /// To whoever optimizes, a tile's contractions have a thread's index of their own: places of copies and of factors
-  /// depend on it and on no tile, and would be held in registers from the first phase that needs them to the last tile.
   void enterTile(OpBuilder &builder, ParallelOp part, Value first, Value tile, IRMapping &values) override {
     ProgramConverter::enterTile(builder, part, first, tile, values);
     bool contracts = part.walk([](ComputeOp compute) {
                            return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance();
                          })
                          .wasInterrupted();
-    if (!contracts)
-      return;
-    Location loc = part.getLoc();
+    if (contracts || hasPhases())
+      thread = threadOfItsOwn(builder, part.getLoc());
+  }
+
+  bool hasPhases() { return !program.getBody().getOps<SyncOp>().empty(); }
+
+  /// The thread's index, which to whoever optimizes is another one: what a phase, or a tile of a contraction, computes
+  /// of it (places of copies and of factors) would else be held in registers from the first one that needs it to the
+  /// last.
+  Value threadOfItsOwn(OpBuilder &builder, Location loc) {
     Value own = LLVM::InlineAsmOp::create(builder, loc, thread.getType(), thread, /*asm_string=*/"", "=r,0",
                                           /*has_side_effects=*/true, /*is_align_stack=*/false,
                                           LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
                     .getResult(0);
     // Its range is known again: a power of two.
     Value most = arith::ConstantIntOp::create(builder, loc, own.getType(), threads - 1);
-    thread = arith::AndIOp::create(builder, loc, own, most);
+    return arith::AndIOp::create(builder, loc, own, most);
   }
 
   /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
