@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import tilewright
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
@@ -14,6 +15,8 @@ from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 
 from benchmarks.workloads import WORKLOADS, Workload, contractions, transformers
+from benchmarks.workloads.attention import self_attention
+from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 from benchmarks.workloads.transformers import LlamaOptions
 
@@ -90,6 +93,28 @@ def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> 
     for kernel in simulate_program(program, tmp_path, random_inputs(model, 0)).kernels:
         assert kernel.global_reads.coalescing > 0.9
         assert kernel.shared_reads.conflicts == 0
+
+
+def _windows(count: int) -> onnx.ModelProto:
+    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
+    g = GraphBuilder("windows")
+    shape = (count, 49, 96)
+    bias = g.weight((1, 3, 49, 49), fan_in=4)
+    x = g.input("x", shape)
+    g.output(self_attention(g, x, batch=count, sequence=49, hidden=96, heads=3, biases=[bias]), shape)
+    return g.build()
+
+
+def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
+    """Keys are written along a head, and not along lines of 49, an element in each sector."""
+    model = _windows(24)
+    inputs = random_inputs(model, 0)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, grid_sync=False)
+    assert program.plan.kernels[1].parts[0].ops[0].op == "linalg.transpose"
+    ran = simulate_program(program, tmp_path, inputs)
+    assert ran.kernels[0].global_writes.coalescing == 1
+    assert ran.outputs is not None
+    assert relative_error(ran.outputs[0], float64_reference(model, inputs)[0]) <= model_tolerance(model)
 
 
 def test_an_output_that_grows_is_written_once(tmp_path: Path) -> None:
