@@ -1,8 +1,9 @@
-"""Kernels of more tensors than IREE's CUDA driver passes: weights behind one another in one binding, and what phases hand
-to each other in another."""
+"""Kernels of more tensors than IREE's CUDA driver passes: weights behind one another in one binding, and what phases
+hand to each other in another."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def _layers(dtype: int) -> onnx.ModelProto:
         return g.constant(values.astype(numpy_type))
 
     value = g.input("x", (24, _WIDTHS[0]), dtype)
-    for fan_in, fan_out in zip(_WIDTHS, _WIDTHS[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(_WIDTHS):
         value = g.op("LayerNormalization", value, weight(fan_in, mean=1.0), weight(fan_in), axis=-1)
         value = g.op("Relu", g.op("Add", g.op("MatMul", value, weight(fan_in, fan_out)), weight(fan_out)))
     wide = g.op("Cast", value, to=TensorProto.FLOAT)
