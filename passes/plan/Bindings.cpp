@@ -5,6 +5,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -12,12 +13,29 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kSmallWeight = 1 << 20; ///< bytes; stored twice where two kernels read it
 
-/// Whether nobody else reads what a weight is made of.
-bool isOnlyReader(Value weight) {
-  for (; weight.hasOneUse(); weight = weight.getDefiningOp()->getOperand(0))
-    if (weight.getDefiningOp()->getNumOperands() == 0)
-      return true;
-  return false;
+bool isSmall(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return type.getNumElements() * tile::elementBytes(type.getElementType()) <= kSmallWeight;
+}
+
+/// Ops of the block that read a tensor, as operands or inside.
+bool hasOneReader(Value tensor) {
+  llvm::SmallPtrSet<Operation *, 2> readers;
+  Block *block = tensor.getDefiningOp()->getBlock();
+  for (Operation *user : tensor.getUsers())
+    readers.insert(block->findAncestorOpInBlock(*user));
+  return readers.size() == 1;
+}
+
+/// Whether what a weight is made of is small, or read by nobody else, so that it is stored once. The answer is the same
+/// for a weight and for what is laid out of it later, so that plan and code generation agree.
+bool mayBeStoredAgain(Value weight) {
+  bool isOnly = hasOneReader(weight);
+  while (weight.getDefiningOp()->getNumOperands() > 0) {
+    weight = weight.getDefiningOp()->getOperand(0);
+    isOnly &= hasOneReader(weight);
+  }
+  return isOnly || isSmall(weight);
 }
 } // namespace
 
@@ -34,9 +52,8 @@ std::optional<WeightGroup> tilewright::weightGroupOf(Value input) {
       type.getElementTypeBitWidth() % 8 != 0)
     return std::nullopt;
   if (constantBehindViews(input))
-    return WeightGroup{type.getElementType(), /*isConstant=*/true};
-  bool isSmall = type.getNumElements() * tile::elementBytes(type.getElementType()) <= kSmallWeight;
-  if (!isMadeOfParameters(input) || !(isSmall || isOnlyReader(input)))
+    return isSmall(input) ? std::optional(WeightGroup{type.getElementType(), /*isConstant=*/true}) : std::nullopt;
+  if (!isMadeOfParameters(input) || !mayBeStoredAgain(input))
     return std::nullopt;
   return WeightGroup{type.getElementType(), /*isConstant=*/false};
 }

@@ -21,8 +21,8 @@ struct WeightGroup {
   bool operator==(const WeightGroup &other) const { return element == other.element && isConstant == other.isConstant; }
 };
 
-/// The group of a tensor that is a weight or a constant; nothing for all others, and for a large weight that somebody
-/// else reads as well, which would be stored twice.
+/// The group of a tensor that is a weight or a small constant; nothing for all others, and for a large weight that
+/// somebody else reads as well, which would be stored twice.
 std::optional<WeightGroup> weightGroupOf(mlir::Value input);
 
 /// The elements of a constant, in any shape; null for what is none.

@@ -40,7 +40,7 @@ class SimulatedRun:
     results: list[Array]
     """The program's results, those included that random numbers went into; none if no kernel is ours."""
     outputs: list[Array] | None
-    """The results, or None where one depends on what IREE computes."""
+    """The results, or None where random numbers went into one, or no kernel is ours."""
     invented: tuple[Invented, ...]
     """Ops of IREE whose results kernels read, or that are results: random numbers stood for them."""
 

@@ -7,6 +7,7 @@
 // CHECK-LABEL: llvm.func @k(
 // CHECK-SAME: %[[x:.*]]: !llvm.ptr<1> {llvm.noalias}, %[[w:.*]]: !llvm.ptr<1> {llvm.align = 16 : i64}, %[[c:[^:]*]]: !llvm.ptr<1>,
 // CHECK-SAME: %[[y:.*]]: !llvm.ptr<1>{{.*}}, %[[own:.*]]: !llvm.ptr<1>
+// CHECK-SAME: tile.binding_bytes = array<i64: 16, 256, 256, 16, 256>
 // CHECK-SAME: tile.outputs = 2 : i64
 // CHECK-DAG: %[[second:.*]] = llvm.getelementptr %[[w]][%{{.*}}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
 // CHECK-DAG: llvm.mlir.constant(128 : i64)
@@ -41,7 +42,7 @@ module {
       llvm.func @k(%x: !llvm.ptr<1> {llvm.noalias}, %a: !llvm.ptr<1> {llvm.align = 16 : i64}, %c: !llvm.ptr<1>,
                    %b: !llvm.ptr<1>, %d: !llvm.ptr<1>, %p: !llvm.ptr<1>, %y: !llvm.ptr<1>, %q: !llvm.ptr<1>)
           attributes {tile.workgroups = 3 : i64, tile.outputs = 3 : i64, tile.block_bytes = 64 : i64,
-                      tile.threads = 256 : i64} {
+                      tile.threads = 256 : i64, tile.binding_bytes = array<i64: 16, 24, 4, 16, 12, 16, 16, 16>} {
         %0 = llvm.load %x : !llvm.ptr<1> -> f32
         %1 = llvm.load %a : !llvm.ptr<1> -> f32
         %2 = llvm.load %b : !llvm.ptr<1> -> f32
@@ -93,5 +94,35 @@ module {
     %p, %y = tile.launch @tilewright_kernels::@k(%a, %b, %c, %d)
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     return %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+// What is a weight to the first launch is an argument to the second, and the other way round: each has a kernel of its own.
+// CHECK-LABEL: llvm.func @k(%{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>,
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>)
+// CHECK-LABEL: llvm.func @k_for_1(%{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>,
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>)
+// CHECK: tile.launch @tilewright_kernels::@k(
+// CHECK: tile.launch @tilewright_kernels::@k_for_1(
+module {
+  module @tilewright_kernels {
+    gpu.module @kernels {
+      llvm.func @k(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>, %d: !llvm.ptr<1>, %e: !llvm.ptr<1>,
+                   %y: !llvm.ptr<1>) attributes {tile.workgroups = 3 : i64, tile.outputs = 1 : i64,
+                                                 tile.block_bytes = 64 : i64, tile.threads = 256 : i64} {
+        llvm.return
+      }
+    }
+  }
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %v = "util.global.load"() <{global = @v}> : () -> tensor<4xf32>
+    %w = "util.global.load"() <{global = @w}> : () -> tensor<4xf32>
+    %y = tile.launch @tilewright_kernels::@k(%v, %w, %a, %b, %c)
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %z = tile.launch @tilewright_kernels::@k(%a, %b, %c, %v, %w)
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %y, %z : tensor<4xf32>, tensor<4xf32>
   }
 }

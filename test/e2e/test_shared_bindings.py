@@ -60,3 +60,65 @@ def test_a_kernel_of_many_weights(dtype: int, tmp_path: Path) -> None:
     (expected,) = float64_reference(model, inputs)
     numpy_type = helper.tensor_dtype_to_np_dtype(dtype)
     assert relative_error(ran.outputs[0], expected) <= len(_WIDTHS) * tolerance(numpy_type)
+
+
+def _row_chain(g: GraphBuilder, name: str, roles: str) -> None:
+    """Rows of an input with 22 vectors, each a weight ("w") or an input ("x")."""
+    rows, width = 12, 320
+    value = g.input(name, (rows, width))
+    for number, role in enumerate(roles):
+        vector = g.input(f"{name}{number}", (width,)) if role == "x" else g.vector(width, mean=1.0)
+        value = g.op("Add" if number % 2 else "Mul", value, vector)
+    g.output(g.op("Relu", value), (rows, width))
+
+
+def test_what_is_a_weight_to_one_launch_may_be_computed_for_another(tmp_path: Path) -> None:
+    """The two are one kernel, but not over the same bindings."""
+    g = GraphBuilder("roles")
+    _row_chain(g, "a", "w" * 12 + "x" * 10)
+    _row_chain(g, "b", "x" * 10 + "w" * 12)
+    model = g.build()
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    names = [launch["kernel"] for launch in describe_launches(tmp_path)["launches"]]
+    assert names[1] == f"{names[0]}_for_1"
+    inputs = random_inputs(model, 5)
+    ran = simulate_program(program, tmp_path, inputs)
+    assert ran.outputs is not None
+    for output, expected in zip(ran.outputs, float64_reference(model, inputs), strict=True):
+        assert relative_error(output, expected) <= tolerance(np.float32)
+
+
+def _product(rows: int, terms: int, columns: int, *, weights: int = 0, inputs: int = 0) -> onnx.ModelProto:
+    """A product with vectors behind it."""
+    g = GraphBuilder("product")
+    half = TensorProto.FLOAT16
+    matrix = g.rng.standard_normal((terms, columns)) / np.sqrt(terms)
+    value = g.op("MatMul", g.input("x", (rows, terms), half), g.constant(matrix.astype(np.float16)))
+    for number in range(weights):
+        vector = g.constant(g.rng.standard_normal(columns).astype(np.float16))
+        value = g.op("Add" if number % 2 else "Mul", value, vector)
+    for number in range(inputs):
+        value = g.op("Add", value, g.input(f"r{number}", (columns,), half))
+    g.output(g.op("Relu", value), (rows, columns), half)
+    return g.build()
+
+
+def test_images_lie_behind_other_weights(tmp_path: Path) -> None:
+    """A large weight, which is counted before it is laid out as images of tiles."""
+    model = _product(4096, 1000, 1004, weights=1, inputs=13)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    (part,) = program.plan.kernels[0].parts
+    assert len(part.tensors) > _MOST
+    assert any(tensor.layout for tensor in part.tensors)
+    (launch,) = describe_launches(tmp_path)["launches"]
+    assert len(launch["inputs"]) + len(launch["outputs"]) <= _MOST
+
+
+def test_partial_sums_find_a_binding(tmp_path: Path) -> None:
+    """Workgroups that share tiles leave sums to each other: one tensor more than the 16 that there are."""
+    model = _product(1024, 4096, 1280, weights=13)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    (part,) = program.plan.kernels[0].parts
+    assert part.steps > 0
+    (launch,) = describe_launches(tmp_path)["launches"]
+    assert launch["workgroups"] == part.workgroups

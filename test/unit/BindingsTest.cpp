@@ -73,6 +73,7 @@ TEST_F(BindingsTest, results_of_the_kernel_alone_share) {
 TEST_F(BindingsTest, what_is_no_weight_keeps_a_binding) {
   Value made = last("%y = \"some.op\"(%x) : (tensor<4xf32>) -> tensor<4xf32>");
   EXPECT_FALSE(weightGroupOf(made));
+  EXPECT_FALSE(weightGroupOf(last("%c = arith.constant dense<1.0> : tensor<1024x1024xf32>")));
   EXPECT_FALSE(weightGroupOf(parameter("tensor<8xi1>"))); // eight to a byte in the file, one in memory
   EXPECT_EQ(count({made, made, made}, {}), 3);
 }

@@ -6,6 +6,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/plan/Bindings.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -96,9 +97,21 @@ std::string plan(ParallelOp part, const Target &machine, SharedPart &shared) {
     return std::to_string(units) + " steps are too few for " + std::to_string(shared.workgroups) + " workgroups";
   if (part.getNumTiles() % shared.workgroups == 0)
     return "each workgroup has whole tiles anyway";
-  if (static_cast<int64_t>(program.getBody().getNumArguments()) >= machine.maxBindings)
-    return "the target has no binding left for partial sums";
   return "";
+}
+
+/// Whether a kernel may have one more result that nobody reads.
+bool hasBindingLeft(ProgramOp program, ArrayRef<LaunchOp> launches, const Target &machine) {
+  if (static_cast<int64_t>(program.getBody().getNumArguments()) < machine.maxBindings)
+    return true;
+  Target sharing = machine; // as tile-share-bindings will have to
+  sharing.maxBindings = 0;
+  return !launches.empty() && llvm::all_of(launches, [&](LaunchOp launch) {
+    SmallVector<Value> inputs(launch.getInputs()), results(launch.getResults());
+    auto isOwn = [](Value result) { return result.use_empty(); };
+    int64_t count = countBindings(inputs, results, isOwn, sharing) + llvm::none_of(results, isOwn);
+    return count <= machine.maxBindings;
+  });
 }
 
 /// One more output, which nobody reads.
@@ -144,17 +157,20 @@ struct PlacePartials : tilewright::impl::PlacePartialsBase<PlacePartials> {
         parts.push_back(part);
     });
     for (ParallelOp part : parts) {
-      SharedPart shared;
-      if (std::string why = plan(part, *machine, shared); !why.empty()) {
-        keepWhole(part, why);
-        continue;
-      }
       auto program = part->getParentOfType<ProgramOp>();
       SmallVector<LaunchOp> launches;
       getOperation().walk([&](LaunchOp launch) {
         if (launch.getProgram().getLeafReference() == program.getSymNameAttr())
           launches.push_back(launch);
       });
+      SharedPart shared;
+      std::string why = plan(part, *machine, shared);
+      if (why.empty() && !hasBindingLeft(program, launches, *machine))
+        why = "the target has no binding left for partial sums";
+      if (!why.empty()) {
+        keepWhole(part, why);
+        continue;
+      }
       part.setSteps(shared.steps);
       part.setWorkgroups(shared.workgroups);
       SliceType type = partialsOf(&getContext(), shared.contraction->tiling, shared.sum, shared.workgroups);

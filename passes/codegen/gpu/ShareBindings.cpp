@@ -34,11 +34,13 @@ int64_t elementsWithPadding(RankedTensorType type) {
 struct Binding {
   SmallVector<unsigned> tensors; ///< arguments of the kernel
   SmallVector<int64_t> offsets;  ///< in bytes
-  int64_t bytes = 0;
+  int64_t bytes = 0;             ///< of all, each filled up to the alignment of the next
+  int64_t ownBytes = 0;          ///< of the last
 
   void add(unsigned argument, RankedTensorType type) {
     tensors.push_back(argument);
     offsets.push_back(bytes);
+    ownBytes = type.getNumElements() * elementBytes(type.getElementType());
     bytes += elementsWithPadding(type) * elementBytes(type.getElementType());
   }
 };
@@ -84,6 +86,23 @@ Bindings decideBindings(ArrayRef<LaunchOp> launches) {
   return bindings;
 }
 
+/// Launches for which the same tensors may share bindings.
+SmallVector<Launches> apartByTensors(ArrayRef<LaunchOp> launches) {
+  auto areAlike = [](LaunchOp a, LaunchOp b) {
+    return llvm::all_of(
+               llvm::zip(a.getInputs(), b.getInputs()),
+               [](auto pair) { return weightGroupOf(std::get<0>(pair)) == weightGroupOf(std::get<1>(pair)); }) &&
+           llvm::all_of(llvm::zip(a.getResults(), b.getResults()),
+                        [](auto pair) { return std::get<0>(pair).use_empty() == std::get<1>(pair).use_empty(); });
+  };
+  SmallVector<Launches> apart;
+  for (LaunchOp launch : launches) {
+    auto known = llvm::find_if(apart, [&](const Launches &own) { return areAlike(own.front(), launch); });
+    (known == apart.end() ? apart.emplace_back() : *known).push_back(launch);
+  }
+  return apart;
+}
+
 /// The kernel over its bindings: what were arguments are places in them.
 void rewriteKernel(LLVM::LLVMFuncOp kernel, const Bindings &bindings) {
   Block &entry = kernel.getBody().front();
@@ -110,6 +129,12 @@ void rewriteKernel(LLVM::LLVMFuncOp kernel, const Bindings &bindings) {
       LLVM::LLVMFunctionType::get(kernel.getFunctionType().getReturnType(), llvm::to_vector(entry.getArgumentTypes())));
   kernel.setAllArgAttrs(attributes);
   kernel->setAttr(kOutputsAttr, builder.getI64IntegerAttr(bindings.outputs.size()));
+  if (kernel->hasAttr(kBindingBytesAttr))
+    kernel->setAttr(kBindingBytesAttr,
+                    builder.getDenseI64ArrayAttr(llvm::map_to_vector(
+                        llvm::concat<const Binding>(bindings.inputs, bindings.outputs), [](const Binding &binding) {
+                          return binding.tensors.size() == 1 ? binding.ownBytes : binding.bytes;
+                        })));
 }
 
 /// A weight's elements in one dim, with what lies behind them up to the next.
@@ -181,17 +206,37 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
   using ShareBindingsBase::ShareBindingsBase;
 
   LogicalResult share(LLVM::LLVMFuncOp kernel, ArrayRef<LaunchOp> launches, const Target &machine) {
-    int64_t tensors = kernel.getNumArguments(), count = tensors;
+    int64_t tensors = kernel.getNumArguments();
     if (tensors <= machine.maxBindings)
       return success();
-    Bindings bindings;
-    if (!launches.empty()) {
-      bindings = decideBindings(launches);
-      count = bindings.count();
+    if (launches.empty())
+      return refuse(kernel, tensors, machine);
+    if (decideBindings(launches).count() <= machine.maxBindings)
+      return carryOut(kernel, launches, machine);
+    // What is a weight to one launch may be computed for another: then each has a kernel of its own.
+    SmallVector<Launches> alike = apartByTensors(launches);
+    for (auto [number, own] : llvm::enumerate(ArrayRef(alike).drop_front())) {
+      LLVM::LLVMFuncOp copy = kernel.clone();
+      copy.setName((kernel.getName() + "_for_" + Twine(number + 1)).str());
+      kernel->getBlock()->getOperations().insertAfter(kernel->getIterator(), copy);
+      for (LaunchOp launch : own)
+        launch.setProgramAttr(
+            SymbolRefAttr::get(launch.getProgram().getRootReference(), {FlatSymbolRefAttr::get(copy.getNameAttr())}));
+      if (failed(carryOut(copy, own, machine)))
+        return failure();
     }
-    if (count > machine.maxBindings)
-      return kernel.emitError("it has ") << count << " bindings; target '" << machine.name << "' takes "
-                                         << machine.maxBindings << ": plan smaller kernels";
+    return carryOut(kernel, alike.front(), machine);
+  }
+
+  static LogicalResult refuse(LLVM::LLVMFuncOp kernel, int64_t count, const Target &machine) {
+    return kernel.emitError("it has ") << count << " bindings; target '" << machine.name << "' takes "
+                                       << machine.maxBindings << ": plan smaller kernels";
+  }
+
+  LogicalResult carryOut(LLVM::LLVMFuncOp kernel, ArrayRef<LaunchOp> launches, const Target &machine) {
+    Bindings bindings = decideBindings(launches);
+    if (bindings.count() > machine.maxBindings)
+      return refuse(kernel, bindings.count(), machine);
     rewriteKernel(kernel, bindings);
     for (LaunchOp launch : launches)
       rewriteLaunch(launch, bindings);
@@ -207,11 +252,14 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
     }
     llvm::StringMap<Launches> launches;
     getOperation().walk([&](LaunchOp launch) { launches[launch.getProgram().getLeafReference()].push_back(launch); });
-    WalkResult shared = getOperation().walk([&](LLVM::LLVMFuncOp kernel) -> WalkResult {
-      return kernel->hasAttr(kWorkgroupsAttr) ? share(kernel, launches.lookup(kernel.getName()), *machine) : success();
+    SmallVector<LLVM::LLVMFuncOp> kernels;
+    getOperation().walk([&](LLVM::LLVMFuncOp kernel) {
+      if (kernel->hasAttr(kWorkgroupsAttr))
+        kernels.push_back(kernel);
     });
-    if (shared.wasInterrupted())
-      signalPassFailure();
+    for (LLVM::LLVMFuncOp kernel : kernels)
+      if (failed(share(kernel, launches.lookup(kernel.getName()), *machine)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -25,7 +25,7 @@ public:
       return mapping.lookup(value);
     }
     Operation *op = value.getDefiningOp();
-    if (!op || !takeOperands(*op))
+    if (!op || namesSymbols(*op) || !takeOperands(*op))
       return {};
     builder.clone(*op, mapping);
     return mapping.lookup(value);
@@ -39,6 +39,14 @@ public:
   SmallVector<Value> inputs;
 
 private:
+  /// Globals that are no tensors, and functions, stay behind.
+  static bool namesSymbols(Operation &op) {
+    auto finds = [](Attribute attribute) {
+      return attribute && attribute.walk([](SymbolRefAttr) { return WalkResult::interrupt(); }).wasInterrupted();
+    };
+    return finds(op.getAttrDictionary()) || (!op.isRegistered() && finds(op.getPropertiesAsAttribute()));
+  }
+
   bool takeOperands(Operation &op) {
     llvm::SetVector<Value> read(op.operand_begin(), op.operand_end());
     getUsedValuesDefinedAbove(op.getRegions(), read);
