@@ -224,7 +224,7 @@ private:
     double bound = isRepeated ? kWorthTheCode * apart : apart;
     std::optional<std::vector<GridStage>> stages = stagesOf(both);
     GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
-    bool isOne = stages && cut.kernels.size() == 1, joins = isOne && cut.seconds() <= bound;
+    bool joins = stages && cut.kernels.size() == 1 && cut.seconds() <= bound;
     double most = joins ? kClearly * cut.seconds() : bound;
     bool mayResize = !joins || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
     if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
@@ -237,10 +237,9 @@ private:
       if (allowed)
         why.wouldChange = stages ? "a launch that costs more, or blocks that take less" : "blocks of one size";
       why.reason =
-          isOne && cut.seconds() <= apart
-              ? llvm::formatv("scope launch and not grid: one kernel would have the same code twice, for {0:f2} "
-                              "us instead of {1:f2}",
-                              cut.seconds() * 1e6, apart * 1e6)
+          isRepeated ? llvm::formatv("scope launch and not grid: one kernel would have the same code twice, and is not "
+                                     "predicted to take 5% less than the {0:f2} us of two",
+                                     apart * 1e6)
           : stages && !cut.cuts.empty()
               ? "scope launch and not grid: " + cut.cuts.front().reason
               : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "

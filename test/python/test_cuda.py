@@ -22,7 +22,7 @@ from tilewright.runtime import read_interface
 from tilewright.targets import Target, resolve_targets
 
 from benchmarks.gpu_kernels import count, to_markdown
-from benchmarks.workloads import Workload
+from benchmarks.workloads import WORKLOADS, Workload
 
 Array = np.ndarray[Any, Any]
 
@@ -105,6 +105,17 @@ def test_a_fusion_with_too_many_bindings_is_declined() -> None:
     reasons = [edge.reason for edge in program.metadata.report.edges_at_launch]
     assert len(program.kernels) == 2
     assert any("bindings; the target has 16" in reason for reason in reasons)
+
+
+def test_layers_of_a_model_share_a_kernel(tmp_path: Path) -> None:
+    """Each is one kernel, of more tensors than there are bindings, and most of them are the same one."""
+    model = WORKLOADS["bert"].in_type("f16").build()
+    program = tilewright.compile(model, "cuda:h200", tuning=False, dump_dir=tmp_path)
+    layers = 12
+    assert len(program.kernels) == layers + 1
+    assert (tmp_path / "kernels.ptx").read_text().count(".entry") <= layers // 2
+    reasons = [edge.reason for edge in program.metadata.report.edges_at_launch]
+    assert any("the same code twice" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("target", ["cuda:rtx3090", "cuda:a100", "cuda:h200"])
