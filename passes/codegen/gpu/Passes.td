@@ -149,8 +149,10 @@ def ShareBindings : Pass<"tile-share-bindings", "::mlir::ModuleOp"> {
     pointer for each tensor. A kernel with more of them than the target has
     bindings leaves over fewer: weights of one element type, which lie behind one
     another in a tensor that its launch is given (for `tile-store-weights` to
-    store), and what none but the kernel reads, which are places in one result
-    of bytes. A kernel that has too many bindings even so is an error.
+    store), small constants of one type likewise, and what none but the kernel
+    reads, which are places in one result of bytes. Launches that differ in what
+    is a weight get copies of the kernel where they cannot have it in common. A
+    kernel that has too many bindings even so is an error.
     See test/codegen/share-bindings.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];

@@ -1,5 +1,6 @@
 // What others compile of a program, as functions of their own.
-#pragma once
+#ifndef TILEWRIGHT_CODEGEN_IREE_FOREIGNFUNCTION_H
+#define TILEWRIGHT_CODEGEN_IREE_FOREIGNFUNCTION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,3 +25,5 @@ mlir::Value behindBarriers(mlir::Value value);
 std::optional<ForeignFunction> isolate(mlir::Value result, llvm::StringRef name);
 
 } // namespace tilewright
+
+#endif
