@@ -4,6 +4,7 @@
 
 #include "passes/analysis/AffineSimplifier.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -216,12 +217,20 @@ AffineMap reshapeMap(MLIRContext *context, ArrayRef<int64_t> sourceShape, ArrayR
   return simplifyInDomain(AffineMap::get(resultShape.size(), 0, results, context), resultShape);
 }
 
-bool isBoxOfDims(AffineMap map) {
-  llvm::SmallDenseSet<unsigned> used;
-  return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    return dim ? used.insert(dim.getPosition()).second : isa<AffineConstantExpr>(expr);
-  });
+SmallVector<int64_t> dimsAsTheyLie(AffineMap map, ArrayRef<int64_t> extents) {
+  SmallVector<Range> ranges = domainRanges(extents);
+  Simplifier simplifier(map.getContext(), ranges);
+  llvm::SmallSetVector<int64_t, 4> dims;
+  for (AffineExpr expr : map.getResults()) {
+    Sum sum = simplifier.flatten(expr);
+    llvm::stable_sort(sum.terms,
+                      [](const Sum::Term &a, const Sum::Term &b) { return std::abs(a.second) > std::abs(b.second); });
+    for (const Sum::Term &term : sum.terms)
+      for (size_t dim = 0; dim < extents.size(); ++dim)
+        if (term.first.isFunctionOfDim(dim))
+          dims.insert(dim);
+  }
+  return dims.takeVector();
 }
 
 bool isReadAgain(AffineMap map, ArrayRef<int64_t> loops) {

@@ -48,9 +48,9 @@ llvm::SmallVector<Range> guardedRanges(mlir::IntegerSet guard, llvm::ArrayRef<in
 mlir::AffineMap reshapeMap(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> sourceShape,
                            llvm::ArrayRef<int64_t> resultShape);
 
-/// Whether the results are constants and dims, each dim at most once: what a tile of the domain reads is a box, with
-/// dims of the tile as its sides.
-bool isBoxOfDims(mlir::AffineMap map);
+/// The dims that the map depends on, in the order in which what they read lies: result after result, and within one by
+/// how far a step along the dim leads.
+llvm::SmallVector<int64_t> dimsAsTheyLie(mlir::AffineMap map, llvm::ArrayRef<int64_t> extents);
 
 /// Whether loops over these dims, nested in their order, read the same elements again: one that the access does not
 /// depend on stands around one that it depends on.

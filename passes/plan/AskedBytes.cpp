@@ -163,6 +163,19 @@ static double storedShare(Value output) {
   return sectors * kSectorBytes / static_cast<double>(together);
 }
 
+/// The bytes of whole sectors over those of what a nest reads, its lanes along the lines of the tensor.
+static double readShare(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root,
+                        const RootAccess &access) {
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
+  if (inner < 0 || root.dims[inner] < 0)
+    return 1;
+  int64_t row = type.getShape().back(), rows = type.getNumElements() / row;
+  int64_t extent = graph.exprs()[root.expr].domain[inner], tile = std::min(extent, space.tiles[root.dims[inner]]);
+  TiledDim line{extent, tile, tile}, lines{rows, rows, rows};
+  return WarpCopies{line, lines, kWarpLanes, elementBytesOf(access.tensor), row, /*single=*/false}.sectorShare();
+}
+
 double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space, bool onTensorCores) {
   double asked = 0;
   llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // what several nests read of a tensor is kept
@@ -171,7 +184,7 @@ double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpac
       continue;
     for (const RootAccess &access : root.accesses)
       if (access.producer < 0 && seen.insert({access.tensor, overSpace(access.map, root.dims, space.extents.size())}))
-        asked += Visits(graph, space, root).bytes(access, /*kept=*/false);
+        asked += Visits(graph, space, root).bytes(access, /*kept=*/false) * readShare(graph, space, root, access);
   }
   for (Value output : space.outputs)
     asked += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);

@@ -2,7 +2,7 @@
 
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/RunningMaximum.h"
-#include "passes/cost/BufferLines.h"
+#include "passes/cost/KeptSlice.h"
 #include "passes/plan/BlockShapes.h"
 #include "passes/plan/ChainMovement.h"
 #include "passes/plan/ContractionBlocks.h"
@@ -393,12 +393,19 @@ private:
 
   using Access = std::pair<const PartRoot *, const RootAccess *>;
 
+  /// Whether the tile program can keep what the access reads of an input (stageInputs in Movement.cpp).
+  bool mayBeKept(const PartRoot &root, const RootAccess &access) const {
+    return access.producer < 0 && !isContraction(root) && access.guard == IntegerSet() &&
+           isKeptByPoints(inSpace(root, access), space.extents,
+                          cast<RankedTensorType>(access.tensor.getType()).getShape());
+  }
+
   /// Accesses to inputs that several nests make, each by its first root: their slices are kept for the tile.
   std::vector<Access> readAgain() const {
     std::vector<Access> first, again;
     for (const PartRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {
-        if (access.producer >= 0 || isContraction(root))
+        if (!mayBeKept(root, access))
           continue;
         auto same = [&](const Access &other) {
           return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == inSpace(root, access);
@@ -423,8 +430,7 @@ private:
         auto isKept = [&](const Access &other) {
           return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == map;
         };
-        if (access.producer < 0 && !isContraction(root) && access.guard == IntegerSet() && isBoxOfDims(map) &&
-            repeatsInTile(root, map) && llvm::none_of(kept, isKept))
+        if (mayBeKept(root, access) && repeatsInTile(root, map) && llvm::none_of(kept, isKept))
           kept.push_back({&root, &access});
       }
     return kept;
@@ -454,19 +460,11 @@ private:
   }
 
   int64_t sliceBytes(const PartRoot &root, const RootAccess &access) const {
-    SmallVector<Range> ranges;
-    for (int64_t dim : root.dims)
-      ranges.push_back({0, dim < 0 ? 0 : space.tiles[dim] - 1});
-    auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t elements = 1, line = 1;
-    for (auto [expr, size] : llvm::zip(access.map.getResults(), type.getShape())) {
-      int64_t along = std::clamp<int64_t>(boundExpr(expr, ranges).size(), 1, size);
-      elements *= along;
-      line = isa<AffineConstantExpr>(expr) ? line : along;
-    }
     int64_t bytes = elementBytesOf(access.tensor);
-    bool isPadded = isGpu() && contracts() && line > 1;
-    return elements / line * (isPadded ? sumLine(line, bytes) : line) * bytes;
+    for (int64_t size :
+         keptSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, isGpu() && contracts()))
+      bytes *= size;
+    return bytes;
   }
 
   bool usesGrid(const PartRoot &root, AffineMap map) const {

@@ -3,6 +3,7 @@
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/cost/KeptSlice.h"
 #include "passes/plan/WalkedDim.h"
 
 using namespace mlir;
@@ -311,7 +312,7 @@ private:
       if (repeated && staged + bytes <= workgroupStaging) {
         movement.workgroupStaged.insert(access.tensor);
         staged += bytes;
-      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() && isBoxOfDims(access.map)) {
+      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() && isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
         movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
       }
     }

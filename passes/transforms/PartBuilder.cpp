@@ -1,6 +1,7 @@
 #include "passes/transforms/PartBuilder.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/analysis/Rounding.h"
 #include "passes/analysis/RunningMaximum.h"
@@ -112,9 +113,7 @@ void PartBuilder::buildNest(OpBuilder &builder, unsigned n) {
 
 void PartBuilder::buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Value buffer) {
   Nest copy;
-  for (AffineExpr expr : access.map.getResults())
-    if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      copy.dims.push_back(dim.getPosition());
+  copy.dims = dimsAsTheyLie(access.map, extents);
   llvm::sort(copy.dims);
   buildElementwise(builder, copy, [&](OpBuilder &body) {
     Value value = loadAt(body, bindingOf(access.tensor), toNest(access.map.getResults(), copy));

@@ -1,8 +1,10 @@
 #include "passes/transforms/PartSlices.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
 #include "passes/cost/BufferLines.h"
+#include "passes/cost/KeptSlice.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -117,22 +119,10 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
 }
 
 Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
-  SmallVector<int64_t> shape, places = slicePlaces(access);
-  for (int64_t place : places)
-    shape.push_back(tiles[place]);
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
-  shape = lanesLast<int64_t>(access.tensor, shape, places);
-  if (contractsOnGpu() && shape.size() > 1)
-    shape.back() = sumLine(shape.back(), elementBytes(element));
+  SmallVector<int64_t> shape = keptSliceShape(access.map, extents, tiles, elementBytes(element), contractsOnGpu());
+  shape = lanesLast<int64_t>(access.tensor, shape, dimsAsTheyLie(access.map, extents));
   return allocate(builder, subprogram.getLoc(), shape, element);
-}
-
-SmallVector<int64_t> PartSlices::slicePlaces(const SpaceAccess &access) {
-  SmallVector<int64_t> places;
-  for (AffineExpr expr : access.map.getResults())
-    if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      places.push_back(dim.getPosition());
-  return places;
 }
 
 // --- indices --------------------------------------------------------------------------------------------------------
@@ -156,7 +146,7 @@ IntegerSet PartSlices::toNest(IntegerSet set, const Nest &nest) {
 
 AffineMap PartSlices::stagedIndex(const SpaceAccess &access, const Nest &nest) {
   SmallVector<AffineExpr> exprs;
-  SmallVector<int64_t> places = slicePlaces(access);
+  SmallVector<int64_t> places = dimsAsTheyLie(access.map, extents);
   for (int64_t place : places)
     exprs.push_back(offsetOf(place));
   return toNest(lanesLast<AffineExpr>(access.tensor, exprs, places), nest);

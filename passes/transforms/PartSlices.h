@@ -55,9 +55,8 @@ protected:
 
 private:
   mlir::AffineExpr offsetOf(int64_t dim);
-  /// Where in the space the dims of a result stand, or -1; and those of a staged slice.
+  /// Where in the space the dims of a result stand, or -1.
   llvm::SmallVector<int64_t> resultPlaces(tile::ExprOp root, unsigned result);
-  static llvm::SmallVector<int64_t> slicePlaces(const SpaceAccess &access);
   /// What stands for each dim of the tensor's buffer, in the order in which it lies there: on processors lanes are
   /// neighbours, but for the tiles of register blocks, which have an order of their own.
   template <typename T>

@@ -220,11 +220,13 @@ TEST_F(AffineAlgebra, divisions_that_cannot_carry_vanish) {
   EXPECT_EQ(simplifyInDomain((d(0) % 32 + d(1) * 32).floorDiv(64), {99, 6}), d(1).floorDiv(2));
 }
 
-TEST_F(AffineAlgebra, boxes_have_dims_as_sides) {
-  auto isBox = [&](ArrayRef<AffineExpr> results) { return isBoxOfDims(AffineMap::get(2, 0, results, &context)); };
-  EXPECT_TRUE(isBox({d(1), getAffineConstantExpr(3, &context), d(0)}));
-  EXPECT_FALSE(isBox({d(0), d(0)})); // a diagonal
-  EXPECT_FALSE(isBox({d(0) + d(1)}));
+TEST_F(AffineAlgebra, dims_are_in_the_order_in_which_what_they_read_lies) {
+  auto dims = [&](ArrayRef<AffineExpr> results) {
+    return dimsAsTheyLie(AffineMap::get(3, 0, results, &context), {4, 8, 3});
+  };
+  EXPECT_EQ(dims({d(1), getAffineConstantExpr(3, &context), d(0)}), (SmallVector<int64_t>{1, 0}));
+  EXPECT_EQ(dims({d(0) * 8 + d(1) + d(2) * 32}), (SmallVector<int64_t>{2, 0, 1})); // heads, and their halves
+  EXPECT_EQ(dims({d(1).floorDiv(2), d(1) % 2}), (SmallVector<int64_t>{1}));
 }
 
 // Loops over rows and then columns read a row vector once a row, a column vector once.

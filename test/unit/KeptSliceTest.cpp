@@ -1,0 +1,38 @@
+// Which slices of inputs are kept in a tile's buffers, and how they lie there.
+#include "passes/cost/KeptSlice.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+class KeptSlice : public ::testing::Test {
+protected:
+  AffineMap map(ArrayRef<AffineExpr> results) { return AffineMap::get(2, 0, results, &context); }
+  AffineExpr d(unsigned position) { return getAffineDimExpr(position, &context); }
+  MLIRContext context;
+};
+
+TEST_F(KeptSlice, points_take_no_more_than_the_tensor) {
+  EXPECT_TRUE(isKeptByPoints(map({d(1), d(0)}), {4, 8}, {8, 4}));
+  EXPECT_TRUE(isKeptByPoints(map({d(0) * 8 + d(1)}), {4, 8}, {32}));
+  EXPECT_FALSE(isKeptByPoints(map({d(0) + d(1)}), {4, 8}, {11})); // windows that overlap
+}
+
+TEST_F(KeptSlice, lines_begin_in_different_banks) {
+  // 32 words to a line would begin all of them in one bank.
+  EXPECT_EQ(keptSliceShape(map({d(0), d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/false), (SmallVector<int64_t>{2, 32}));
+  SmallVector<int64_t> padded = keptSliceShape(map({d(0), d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/true);
+  EXPECT_EQ(padded[0], 2);
+  EXPECT_GT(padded[1], 32);
+}
+
+TEST_F(KeptSlice, lines_behind_one_another_stay_so) {
+  EXPECT_EQ(keptSliceShape(map({d(0) * 32 + d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/true),
+            (SmallVector<int64_t>{2, 32}));
+}
+
+} // namespace
