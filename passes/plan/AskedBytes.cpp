@@ -54,7 +54,9 @@ struct WarpCopies {
 
 private:
   int64_t linesAtOnce() const { return std::max<int64_t>(1, together / line.filled); }
-  double requestsOfLine() const { return static_cast<double>(line.filled) / static_cast<double>(together); }
+  double requestsOfLine() const {
+    return static_cast<double>(line.tiles() * line.filled) / static_cast<double>(together);
+  }
 
   double ofLine() const {
     return static_cast<double>(line.extent / line.tile) * ofTile(line.tile) + ofTile(line.extent % line.tile);
