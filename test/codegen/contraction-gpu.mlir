@@ -23,6 +23,8 @@
 // CHECK-COUNT-64: math.fma
 // CHECK-NOT: math.fma
 // CHECK: {llvm.loop_annotation = #{{[a-z_]+}}}
+// The sums have their values before anybody asks which of them the tile has.
+// CHECK: llvm.inline_asm has_side_effects "", "=f,=f,
 // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<128x128xf32, 1>, vector<4xf32>
 tile.program @threads outputs 1 {
 ^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):

@@ -591,12 +591,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
-  if (isOfWarpgroup(inputs.kernel))
-    return makeWarpgroupShare(inputs);
-  return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
-}
-
 std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
                                                     const UpcomingContraction *next, const IRMapping &values,
                                                     Value thread, int64_t threads) {

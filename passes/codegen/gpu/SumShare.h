@@ -31,6 +31,10 @@ struct ShareInputs {
   mlir::Type sum;
 };
 
+/// The sums, which to whoever optimizes have their values from here on: nothing they are computed from is kept, or
+/// moved to where they are used.
+llvm::SmallVector<mlir::Value> sumsAsOfHere(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange sums);
+
 /// Of the terms of a step, where those of the thread begin.
 mlir::Value firstTermOf(ContractionFrame &frame, const SumTiling &tiling);
 

@@ -68,6 +68,10 @@ public:
     return SmallVector<Value>(loop.getResults());
   }
 
+  /// Few terms are multiplied in no loop; only for the sums that an edge tile has, they would be after all the barriers
+  /// to come, and their factors in registers until then.
+  SmallVector<Value> finish(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
+
 private:
   /// By term and point, of the type of the sums.
   SmallVector<SmallVector<Value>> read(const Points &points, Value slot, Value first, int64_t terms) {

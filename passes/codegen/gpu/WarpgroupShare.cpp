@@ -36,7 +36,7 @@ public:
   }
 
   /// Registers even where they begin as constants, which the optimizer would write behind the fence.
-  SmallVector<Value> begin(ValueRange sums) override { return readable(sums); }
+  SmallVector<Value> begin(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
 
   SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
     int64_t blocks = tiling.ownRows / kRows, own = tiling.sums / blocks;
@@ -57,14 +57,14 @@ public:
     for (Value result : results)
       for (int64_t i = 0; i < own; ++i)
         next.push_back(LLVM::ExtractValueOp::create(builder, loc, result, i));
-    return tiling.overlaps ? next : readable(next);
+    return tiling.overlaps ? next : sumsAsOfHere(builder, loc, next);
   }
 
   SmallVector<Value> finish(ValueRange sums) override {
     if (!tiling.overlaps)
       return sums;
     wait(0);
-    return readable(sums);
+    return sumsAsOfHere(builder, loc, sums);
   }
 
 private:
@@ -76,24 +76,6 @@ private:
     for (auto [i, value] : llvm::enumerate(values))
       packed = LLVM::InsertValueOp::create(builder, loc, packed, value, i);
     return packed;
-  }
-
-  /// To whoever optimizes: the sums have their values from here on.
-  SmallVector<Value> readable(ValueRange sums) {
-    auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), llvm::to_vector(sums.getTypes()));
-    std::string constraints;
-    for (size_t i = 0; i < sums.size(); ++i)
-      constraints += sum.isInteger() ? "=r," : "=f,";
-    for (size_t i = 0; i < sums.size(); ++i)
-      constraints += (i ? "," : "") + std::to_string(i);
-    auto passed =
-        LLVM::InlineAsmOp::create(builder, loc, type, sums, /*asm_string=*/"", constraints,
-                                  /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                  LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
-    SmallVector<Value> values;
-    for (size_t i = 0; i < sums.size(); ++i)
-      values.push_back(LLVM::ExtractValueOp::create(builder, loc, passed->getResult(0), i));
-    return values;
   }
 
   /// A matrix descriptor (PTX ISA, "Shared memory matrix layout"): address, distances of panels and of groups of 8

@@ -1,0 +1,38 @@
+#include "passes/codegen/gpu/SumShare.h"
+
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
+  if (isOfWarpgroup(inputs.kernel))
+    return makeWarpgroupShare(inputs);
+  return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+}
+
+/// Of a register that holds the value, in assembly for PTX.
+static char constraintOf(Type type) {
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (isa<FloatType>(type) && bits >= 32)
+    return bits == 32 ? 'f' : 'd';
+  return bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
+}
+
+SmallVector<Value> tilewright::sumsAsOfHere(OpBuilder &builder, Location loc, ValueRange sums) {
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), llvm::to_vector(sums.getTypes()));
+  std::string constraints;
+  for (Value sum : sums)
+    constraints += std::string("=") + constraintOf(sum.getType()) + ",";
+  for (size_t i = 0; i < sums.size(); ++i)
+    constraints += (i ? "," : "") + std::to_string(i);
+  auto passed = LLVM::InlineAsmOp::create(builder, loc, type, sums, /*asm_string=*/"", constraints,
+                                          /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                          LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  SmallVector<Value> values;
+  for (size_t i = 0; i < sums.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(builder, loc, passed->getResult(0), i));
+  return values;
+}
