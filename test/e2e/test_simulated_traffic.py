@@ -28,16 +28,29 @@ _CUT = ChainOptions(batch=2, m=104, n=64, k=64, l=208)
 _ODD = ChainOptions(batch=2, m=53, n=40, k=64, l=77)
 _GROUPED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=64, is_causal=False)
 
+
+def _windows(count: int) -> onnx.ModelProto:
+    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
+    g = GraphBuilder("windows")
+    shape = (count, 49, 96)
+    bias = g.weight((1, 3, 49, 49), fan_in=4)
+    x = g.input("x", shape)
+    g.output(self_attention(g, x, batch=count, sequence=49, hidden=96, heads=3, biases=[bias]), shape)
+    return g.build()
+
+
 _WORKLOADS = {
     "whole tiles": partial(contractions.matmul, 128, 256, 192),
     "few rows": partial(contractions.matmul, 4, 512, 256),
     "rows of an odd number of sectors": partial(contractions.matmul, 96, 200, 120),
+    "rows of an odd number of elements": partial(contractions.matmul, 33, 1027, 65),
     "chain, blocks of the middle dim": partial(contractions.gemm_chain, _WALKED),
     "chain with a softmax": partial(contractions.softmax_chain, _WALKED),
     "chain, tiles cut at the border": partial(contractions.softmax_chain, _CUT),
     "chain of odd lines": partial(contractions.softmax_chain, _ODD),
     "causal attention": partial(contractions.attention, _CAUSAL),
     "grouped attention": partial(contractions.attention, _GROUPED),
+    "attention, biases read through split heads": partial(_windows, 64),
 }
 
 
@@ -93,16 +106,6 @@ def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> 
     for kernel in simulate_program(program, tmp_path, random_inputs(model, 0)).kernels:
         assert kernel.global_reads.coalescing > 0.9
         assert kernel.shared_reads.conflicts == 0
-
-
-def _windows(count: int) -> onnx.ModelProto:
-    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
-    g = GraphBuilder("windows")
-    shape = (count, 49, 96)
-    bias = g.weight((1, 3, 49, 49), fan_in=4)
-    x = g.input("x", shape)
-    g.output(self_attention(g, x, batch=count, sequence=49, hidden=96, heads=3, biases=[bias]), shape)
-    return g.build()
 
 
 def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
