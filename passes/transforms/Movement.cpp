@@ -312,7 +312,8 @@ private:
       if (repeated && staged + bytes <= workgroupStaging) {
         movement.workgroupStaged.insert(access.tensor);
         staged += bytes;
-      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() && isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
+      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() &&
+                 isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
         movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
       }
     }
