@@ -8,7 +8,7 @@
 namespace tilewright {
 
 /// Whether a copy of what the map reads, with a place for each point of the dims it depends on, is no larger than the
-/// tensor of this shape: no element has two places while others go unread.
+/// tensor of this shape, as one of windows that overlap would be.
 bool isKeptByPoints(mlir::AffineMap map, llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> shape);
 
 /// The sizes of the buffer, one for each of those dims as they lie (dimsAsTheyLie). `padded`: neighbouring lines begin

@@ -13,12 +13,10 @@ std::unique_ptr<SumShare> tilewright::makeShare(const ShareInputs &inputs) {
   return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
 }
 
-/// Of a register that holds the value, in assembly for PTX.
+/// Of a register that holds the value, in assembly for PTX. No sum is narrower than 32 bits.
 static char constraintOf(Type type) {
-  unsigned bits = type.getIntOrFloatBitWidth();
-  if (isa<FloatType>(type) && bits >= 32)
-    return bits == 32 ? 'f' : 'd';
-  return bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
+  bool isWide = type.getIntOrFloatBitWidth() > 32;
+  return isa<FloatType>(type) ? (isWide ? 'd' : 'f') : (isWide ? 'l' : 'r');
 }
 
 SmallVector<Value> tilewright::sumsAsOfHere(OpBuilder &builder, Location loc, ValueRange sums) {
