@@ -49,6 +49,8 @@ class SimulatedRow:
     """Of the worst of reads and writes."""
     conflicts: int | None = None
     """Passes over the banks of shared memory beyond the first of each access."""
+    sum_loop_conflicts: int | None = None
+    """Those in main loops of contractions."""
     spill_bytes: int | None = None
     """According to ptxas; None where there is none."""
     max_rel_error: float | None = None
@@ -113,12 +115,9 @@ def _simulate(name: tuple[str, str], *, target: str) -> SimulatedRow:
 
 
 def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
-    accesses = [
-        (k.global_reads, k.global_writes, k.global_atomics, k.shared_reads, k.shared_writes)
-        for k in run.kernels
-    ]
     sectors = sum(
-        reads.sectors + writes.sectors + atomics.sectors for reads, writes, atomics, _, _ in accesses
+        kernel.global_reads.sectors + kernel.global_writes.sectors + kernel.global_atomics.sectors
+        for kernel in run.kernels
     )
     resources = program.metadata.resources
     asked = [kernel.asked_bytes for kernel in program.kernels]
@@ -129,8 +128,15 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
         "asked_bytes": sum(asked) if all(asked) else None,
         "planned_bytes": sum(kernel.predicted_bytes for kernel in program.kernels),
         "dram_bytes": sum(k.dram_bytes_read + k.dram_bytes_written for k in run.kernels),
-        "coalescing": min((min(r.coalescing, w.coalescing) for r, w, _, _, _ in accesses), default=None),
-        "conflicts": sum(reads.conflicts + writes.conflicts for _, _, _, reads, writes in accesses),
+        "coalescing": min(
+            (
+                min(kernel.global_reads.coalescing, kernel.global_writes.coalescing)
+                for kernel in run.kernels
+            ),
+            default=None,
+        ),
+        "conflicts": sum(kernel.conflicts for kernel in run.kernels),
+        "sum_loop_conflicts": sum(kernel.sum_loop_conflicts for kernel in run.kernels),
         "spill_bytes": sum(kernel.spill_bytes for kernel in resources.values()) if resources else None,
     }
 
@@ -162,6 +168,7 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
         "to plan",
         "coalescing",
         "conflicts",
+        "in main loops",
         "spills",
         "predicted, µs",
         "error",
@@ -180,6 +187,7 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
             _shown(row.dram_to_planned, "{:.2f}"),
             _shown(row.coalescing, "{:.2f}"),
             _shown(row.conflicts, "{}"),
+            _shown(row.sum_loop_conflicts, "{}"),
             _shown(row.spill_bytes, "{}"),
             _shown(row.predicted_s * 1e6 if row.predicted_s is not None else None, "{:.1f}"),
             _shown(row.max_rel_error, "{:.1e}"),
@@ -189,7 +197,8 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
     notes = "\n".join(f"- {line}" for line in conditions)
     legend = (
         "moved, past L2: bytes in sectors, and those past the L2, over compulsory bytes; to plan: over what the plan "
-        "predicts of them. No time here is measured."
+        "predicts of them; in main loops: conflicts of accesses in loops that carry sums of products. No time here is "
+        "measured."
     )
     return f"# {title}\n\n{notes}\n\n{legend}\n\n{table(header, cells)}\n"
 

@@ -83,6 +83,8 @@ class SiteReport:
     space: str
     access: str
     """load, store or atomic."""
+    is_in_sum_loop: bool
+    """In a loop that carries sums of products from turn to turn: a main loop of a contraction."""
     counts: AccessCounts
 
 
@@ -159,6 +161,16 @@ class SimulationReport:
         for fault in self.faults:
             raise SimulationError(str(fault), where=f"kernel {self.kernel}")
 
+    @property
+    def conflicts(self) -> int:
+        """Of all accesses to shared memory."""
+        return self.shared_reads.conflicts + self.shared_writes.conflicts
+
+    @property
+    def sum_loop_conflicts(self) -> int:
+        """Those in main loops of contractions."""
+        return sum(site.counts.conflicts for site in self.sites if site.is_in_sum_loop)
+
     def to_json(self) -> dict[str, Any]:
         return to_json(self)  # type: ignore[no-any-return]
 
@@ -172,7 +184,7 @@ class SimulationReport:
             f"{moved * SECTOR_BYTES} bytes in sectors",
             f"past the L2: {self.dram_bytes_read} bytes read, {self.dram_bytes_written} written",
             f"shared: {self.shared_reads.bytes} bytes read, {self.shared_writes.bytes} written, "
-            f"{self.shared_reads.conflicts + self.shared_writes.conflicts} bank conflicts",
+            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry sums",
             f"barriers: {self.warp_barriers} of warps, {self.block_barriers} of blocks, "
             f"{self.cluster_barriers} of clusters, {self.grid_barriers} of the grid; {self.shuffles} shuffles",
             f"instructions: {self.warp_instructions} of warps, {self.active_lanes:.0%} of lanes active",
@@ -217,7 +229,7 @@ def simulate(
     block: Sequence[int] = (),
     dynamic_shared_bytes: int = 0,
     max_instructions: int = 200_000_000,
-    max_seconds: float = 60.0,
+    max_seconds: float = 120.0,
     host_threads: int = 0,
     l2: L2 | None = None,
     addresses: Sequence[int] = (),
@@ -226,8 +238,8 @@ def simulate(
 
     `module_text` is MLIR with the kernel as an `llvm.func` of the dialects llvm and nvvm; `kernel` may be left out if
     there is one. The content of the arrays at the positions `empty` counts as never written. `block` is what
-    `nvvm.maxntid` says where it is not given. After `max_instructions` of one thread, or `max_seconds`, the kernel is
-    ended. If the report has a fault, the arrays are as they were.
+    `nvvm.maxntid` says where it is not given. After `max_instructions` of one thread, or `max_seconds` of processor
+    time of one host thread, the kernel is ended. If the report has a fault, the arrays are as they were.
 
     Kernels that share an `l2` say at which `addresses` of the device, multiples of 32 bytes from 4096 to 4 GiB, their
     arrays lie. What a kernel wrote and is still in there counts as written when the L2 is written back.

@@ -126,6 +126,18 @@ def test_bank_conflicts(stride: int, conflicts: int) -> None:
     assert report.warp_barriers == 1
 
 
+@pytest.mark.parametrize("pitch, passes", [(33, 0), (34, 1), (36, 3)])
+def test_conflicts_in_loops_that_carry_sums_are_told_apart(pitch: int, passes: int) -> None:
+    y = np.zeros(32, np.float32)
+    report = simulate(CORRECT, "square_sums", (1,), [y], [pitch], empty=[0], dynamic_shared_bytes=32 * 36 * 4)
+    report.check()
+    np.testing.assert_array_equal(y, np.full(32, 32 * 4 + 2))
+    assert report.shared_writes.conflicts == 0
+    assert report.sum_loop_conflicts == 32 * passes
+    assert report.conflicts == 33 * passes
+    assert [site.is_in_sum_loop for site in report.sites] == [False, True, False, False]
+
+
 def test_atomics_of_all_blocks_add_up() -> None:
     y = np.zeros(1, np.int32)
     report = simulate(CORRECT, "count", (64,), [y])

@@ -82,8 +82,8 @@ void Machine::fill(Report &report) {
                         : site.kind.writes ? report.globalWrites
                                            : report.globalReads;
     sum.add(sites[index]);
-    report.sites.push_back(
-        {site.operation, site.location, shared ? "shared" : "global", accessName(site.kind), sites[index]});
+    report.sites.push_back({site.operation, site.location, shared ? "shared" : "global", accessName(site.kind),
+                            site.isInSumLoop, sites[index]});
   }
   for (size_t index = 0; index < report.bindings.size(); ++index)
     if (launch.bindings[index].empty)

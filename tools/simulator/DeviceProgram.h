@@ -23,6 +23,7 @@ struct Site {
   std::string operation, location;
   // Of memory accesses.
   bool isAccess = false;
+  bool isInSumLoop = false;
   Space space = Space::generic;
   AccessKind kind;
   uint32_t bytes = 0, alignment = 1;

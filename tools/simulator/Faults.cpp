@@ -76,7 +76,7 @@ void Machine::refuel(Thread &thread, const std::string &location) {
   const char *what = nullptr;
   if (thread.instructions >= limit)
     what = "has run as many instructions as are allowed";
-  else if (std::chrono::steady_clock::now() > deadline)
+  else if (thread.block->worker->isOutOfTime())
     what = "has run for as long as is allowed";
   if (what) {
     record(*thread.block, {"endless", describe(thread) + " " + what, "", location, ""});

@@ -1,9 +1,19 @@
 // The blocks of a launch on host threads, which meet where all blocks do.
 #include "tools/simulator/Machine.h"
 
+#include <ctime>
 #include <thread>
 
 using namespace tilewright::simulator;
+
+/// Of the calling thread alone: what else a host is busy with does not make a kernel endless.
+static double processorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+bool Worker::isOutOfTime() const { return processorSeconds() - startSeconds > machine->launch.limits.seconds; }
 
 std::string Machine::run() {
   unsigned hostThreads = launch.hostThreads ? launch.hostThreads : std::max(1u, std::thread::hardware_concurrency());
@@ -38,6 +48,7 @@ std::string Machine::run() {
   }
   auto work = [&](size_t index) {
     Worker &worker = *workers[index];
+    worker.startSeconds = processorSeconds();
     if (program.gridBarrier)
       runTogether(worker, count);
     else

@@ -2,6 +2,7 @@
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Fiber.h"
 #include "tools/simulator/Rewrite.h"
+#include "tools/simulator/SumLoops.h"
 
 #include "core/Locations.h"
 
@@ -102,6 +103,10 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
     if (op != function)
       ops.push_back(op);
   });
+  llvm::DenseSet<Block *> sumLoops = findSumLoops(function);
+  for (Operation *op : ops)
+    if (sumLoops.contains(op->getBlock()))
+      inSumLoops.insert(op);
   // While the code still says where sums go to.
   for (Operation *op : ops)
     if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))

@@ -16,7 +16,6 @@
 #include "tools/simulator/TransactionBarriers.h"
 #include "tools/simulator/Warpgroups.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -120,6 +119,9 @@ struct Worker {
   std::vector<BindingReport> regions;
   uint64_t warpBarriers = 0, blockBarriers = 0, clusterBarriers = 0, gridBarriers = 0, shuffles = 0;
   uint64_t sweeps = 0;
+  double startSeconds = 0;
+
+  bool isOutOfTime() const;
 };
 
 class Machine {
@@ -199,7 +201,6 @@ private:
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<BlockTrace> traces;
   std::atomic<uint64_t> nextBlock{0};
-  std::chrono::steady_clock::time_point deadline;
 
   std::mutex mutex;
   std::condition_variable allArrived;

@@ -47,6 +47,7 @@ static json::Object toValue(const SiteReport &site) {
                       {"location", site.location},
                       {"space", site.space},
                       {"access", site.access},
+                      {"isInSumLoop", site.isInSumLoop},
                       {"counts", toValue(site.counts)}};
 }
 

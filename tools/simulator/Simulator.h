@@ -37,7 +37,7 @@ struct Binding {
 /// What stops a kernel that would not end.
 struct Limits {
   uint64_t instructionsPerThread = 200'000'000;
-  double seconds = 60;
+  double seconds = 120; ///< of processor time of a host thread
 };
 
 struct Launch {
@@ -83,6 +83,7 @@ struct AccessCounts {
 
 struct SiteReport {
   std::string operation, location, space, access; ///< "load", "store" or "atomic"
+  bool isInSumLoop = false;                       ///< a loop that carries sums of products: a main loop of a contraction
   AccessCounts counts;
 };
 

@@ -193,6 +193,46 @@ gpu.module @correct {
     llvm.store %v, %py {alignment = 4 : i64} : i32, !llvm.ptr<1>
     llvm.return
   }
+  // A warp fills 32 x 32 floats of dynamic shared memory row by row, `pitch` apart; each thread reads a row of its own
+  // while it adds up squares, and the first of it once more.
+  llvm.func @square_sums(%y: !llvm.ptr<1>, %pitch: i32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %all = llvm.mlir.constant(-1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %lanes = llvm.mlir.constant(32 : i32) : i32
+    %none = llvm.mlir.constant(0.0 : f32) : f32
+    %two = llvm.mlir.constant(2.0 : f32) : f32
+    %shared = llvm.mlir.addressof @dynamic : !llvm.ptr<3>
+    %own = llvm.mul %t, %pitch : i32
+    llvm.br ^fill(%zero : i32)
+  ^fill(%i: i32):
+    %row = llvm.mul %i, %pitch : i32
+    %to = llvm.add %row, %t : i32
+    %p = llvm.getelementptr %shared[%to] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    llvm.store %two, %p {alignment = 4 : i64} : f32, !llvm.ptr<3>
+    %i1 = llvm.add %i, %one : i32
+    %filling = llvm.icmp "ult" %i1, %lanes : i32
+    llvm.cond_br %filling, ^fill(%i1 : i32), ^ready
+  ^ready:
+    nvvm.bar.warp.sync %all : i32
+    llvm.br ^add(%zero, %none : i32, f32)
+  ^add(%k: i32, %sum: f32):
+    %from = llvm.add %own, %k : i32
+    %q = llvm.getelementptr %shared[%from] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    %v = llvm.load %q {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+    %next = llvm.intr.fma(%v, %v, %sum) : (f32, f32, f32) -> f32
+    %k1 = llvm.add %k, %one : i32
+    %adding = llvm.icmp "ult" %k1, %lanes : i32
+    llvm.cond_br %adding, ^add(%k1, %next : i32, f32), ^write
+  ^write:
+    %first = llvm.getelementptr %shared[%own] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+    %again = llvm.load %first {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+    %result = llvm.fadd %next, %again : f32
+    %py = llvm.getelementptr %y[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    llvm.store %result, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
+    llvm.return
+  }
   // Every thread adds its number to y[0].
   llvm.func @count(%y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32

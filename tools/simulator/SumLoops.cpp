@@ -1,0 +1,30 @@
+#include "tools/simulator/SumLoops.h"
+
+#include "mlir/Analysis/CFGLoopInfo.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+static bool isProduct(Operation &op) { return isa<NVVM::MmaOp, NVVM::WgmmaMmaAsyncOp, LLVM::FMAOp>(op); }
+
+/// Sums are floats, what holds several, or many integers; a counter and what goes along with it are few.
+static bool carriesSums(Block &header) {
+  constexpr unsigned integersOfOneProduct = 4;
+  return header.getNumArguments() > integersOfOneProduct || llvm::any_of(header.getArgumentTypes(), [](Type type) {
+           return isa<FloatType, VectorType, LLVM::LLVMStructType>(type);
+         });
+}
+
+llvm::DenseSet<Block *> tilewright::simulator::findSumLoops(LLVM::LLVMFuncOp function) {
+  llvm::DenseSet<Block *> found;
+  if (function.getBody().hasOneBlock())
+    return found;
+  DominanceInfo dominance(function);
+  CFGLoopInfo loops(dominance.getDomTree(&function.getBody()));
+  for (CFGLoop *loop : loops.getLoopsInPreorder()) {
+    auto multiplies = [](Block *block) { return llvm::any_of(*block, isProduct); };
+    if (carriesSums(*loop->getHeader()) && llvm::any_of(loop->getBlocks(), multiplies))
+      found.insert_range(loop->getBlocks());
+  }
+  return found;
+}
