@@ -1,6 +1,8 @@
 #include "passes/cost/WarpPasses.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <map>
@@ -9,6 +11,23 @@
 using namespace tilewright;
 
 static constexpr int64_t kLanes = 32, kLineBytes = 128, kSectorBytes = 32, kBankBytes = 4, kBanks = 32;
+
+double tilewright::bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes) {
+  int64_t words = std::max<int64_t>(1, bytes / kBankBytes);
+  double passes = 0, parts = 0;
+  for (; !addresses.empty(); addresses = addresses.drop_front(std::min<size_t>(addresses.size(), kLanes / words))) {
+    std::map<int64_t, std::set<int64_t>> banks;
+    for (int64_t address : addresses.take_front(kLanes / words))
+      for (int64_t word = address / kBankBytes; word < address / kBankBytes + words; ++word)
+        banks[word % kBanks].insert(word);
+    size_t ways = 1;
+    for (const auto &[bank, own] : banks)
+      ways = std::max(ways, own.size());
+    passes += static_cast<double>(ways);
+    ++parts;
+  }
+  return parts > 0 ? passes / parts : 1;
+}
 
 WarpPasses tilewright::warpPasses(int64_t group, int64_t rowBytes, int64_t bytes) {
   auto addressOf = [&](int64_t lane) { return lane / group * rowBytes + lane % group * bytes; };
@@ -19,16 +38,10 @@ WarpPasses tilewright::warpPasses(int64_t group, int64_t rowBytes, int64_t bytes
       sectors.insert((addressOf(lane) + byte) / kSectorBytes);
   }
   // Wide accesses go by half and quarter warps, which is no pass beyond the best.
-  int64_t words = std::max<int64_t>(1, bytes / kBankBytes), ways = 1;
-  std::map<int64_t, std::set<int64_t>> banks;
-  for (int64_t lane = 0; lane < kLanes / words; ++lane)
-    for (int64_t word = addressOf(lane) / kBankBytes; word < addressOf(lane) / kBankBytes + words; ++word)
-      banks[word % kBanks].insert(word);
-  for (const auto &[bank, own] : banks)
-    ways = std::max<int64_t>(ways, own.size());
+  int64_t lanesOfPart = kLanes / std::max<int64_t>(1, bytes / kBankBytes);
   WarpPasses passes;
   passes.global = static_cast<double>(lines.size()) / llvm::divideCeil(kLanes * bytes, kLineBytes);
-  passes.shared = static_cast<double>(ways);
+  passes.shared = bankPasses(llvm::map_to_vector(llvm::seq(lanesOfPart), addressOf), bytes);
   passes.wholeSectors = static_cast<int64_t>(sectors.size()) * kSectorBytes <= kLanes * bytes;
   return passes;
 }

@@ -109,7 +109,7 @@ ElementUnits tilewright::unitsOf(ComputeOp compute, const NestMapping &mapping, 
       continue;
     Bit bit = bitOf(compute, mapping, map, kind, dim);
     for (unsigned i = 0; i < range.count; ++i) {
-      units.bits[range.first + i] = bit;
+      units.bits[range.threadBit(i)] = bit;
       bit.divisor *= 2;
     }
   }

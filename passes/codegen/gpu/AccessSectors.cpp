@@ -82,7 +82,7 @@ private:
     for (int64_t thread = 0; thread < std::min<int64_t>(mapping.threads, 1 << kWarpBits); ++thread) {
       int64_t place = start, inside = true;
       for (int64_t dim = 0; dim < rank(); ++dim) {
-        int64_t index = (thread >> mapping.bits[dim].first & (threadsAlong(dim) - 1)) * lanes(dim);
+        int64_t index = mapping.bits[dim].indexOf(thread) * lanes(dim);
         inside &= index < compute.getSizes()[dim];
         // Where the distance is not constant, no two elements share a sector.
         place += index * (steps[dim] ? *steps[dim] * bytes : kSectorBytes * index);

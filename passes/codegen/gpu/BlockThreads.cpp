@@ -91,6 +91,12 @@ Value BlockThreads::indexAlong(OpBuilder &builder, int64_t dim) {
     own = arith::ShRUIOp::create(builder, loc, own, constant(builder, loc, range.first));
   if (int64_t(1) << (range.first + range.count) < mapping.threads)
     own = arith::AndIOp::create(builder, loc, own, constant(builder, loc, (int64_t(1) << range.count) - 1));
+  if (range.turned > 0) {
+    Value high = arith::ShLIOp::create(builder, loc, own, constant(builder, loc, range.turned));
+    Value low = arith::ShRUIOp::create(builder, loc, own, constant(builder, loc, range.count - range.turned));
+    own = arith::AndIOp::create(builder, loc, arith::OrIOp::create(builder, loc, high, low),
+                                constant(builder, loc, (int64_t(1) << range.count) - 1));
+  }
   return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), own);
 }
 

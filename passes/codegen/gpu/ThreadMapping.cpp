@@ -5,6 +5,7 @@
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
+#include "passes/cost/WarpPasses.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -126,6 +127,8 @@ public:
         mapping.reduced |= bits.mask();
     }
     mapping.idle = (shape.threads - 1) & ~used;
+    if (shape.group == 0)
+      spreadLines();
     return mapping;
   }
 
@@ -140,6 +143,74 @@ private:
     unsigned count = std::min<unsigned>(end - next, llvm::Log2_64_Ceil(vectors));
     mapping.bits[dim] = {next, count};
     next += count;
+  }
+
+  /// Where a warp takes several lines of a buffer at once, and neighbouring ones meet in banks, it takes others.
+  void spreadLines() {
+    auto vector = static_cast<int64_t>(compute.getVector());
+    auto *lines = llvm::find_if(mapping.bits, [&](const BitRange &range) {
+      return vector >= 0 && range.count > 1 && range.first > 0 && range.first == mapping.bits[vector].count &&
+             range.first < kWarpBits;
+    });
+    if (lines == mapping.bits.end() || mapping.bits[vector].first > 0 || !takesWholeSectors())
+      return;
+    double least = passes();
+    unsigned best = 0;
+    for (lines->turned = 1; lines->turned < lines->count; ++lines->turned)
+      if (double turned = passes(); turned < least)
+        least = turned, best = lines->turned;
+    lines->turned = best;
+  }
+
+  struct Access {
+    SliceType type;
+    AffineMap map;
+  };
+
+  SmallVector<Access> accesses() {
+    SmallVector<Access> found;
+    for (Operation &op : compute.getBodyBlock()) {
+      if (auto load = dyn_cast<LoadOp>(op))
+        found.push_back({load.getSlice().getType(), load.getMap()});
+      else if (auto store = dyn_cast<StoreOp>(op))
+        found.push_back({store.getSlice().getType(), store.getMap()});
+    }
+    return found;
+  }
+
+  /// Of global memory, along each line, so that it does not matter which lines they are.
+  bool takesWholeSectors() {
+    int64_t vector = compute.getVector(), elements = mapping.lanes << mapping.bits[vector].count;
+    return llvm::all_of(accesses(), [&](const Access &access) {
+      return access.type.getSpace() == Space::block || !access.map.isFunctionOfDim(vector) ||
+             (strideAlong(access.map, denseStrides(access.type.getShape()), vector) == 1 &&
+              elements * access.type.getElementBytes() % kSectorBytes == 0);
+    });
+  }
+
+  /// Over the banks, by the first warp, in all accesses to buffers.
+  double passes() {
+    double sum = 0;
+    for (const Access &access : accesses()) {
+      if (access.type.getSpace() != Space::block)
+        continue;
+      SmallVector<int64_t> strides = denseStrides(access.type.getShape()), addresses;
+      SmallVector<std::optional<int64_t>> steps;
+      for (int64_t dim = 0; dim < static_cast<int64_t>(mapping.bits.size()); ++dim)
+        steps.push_back(strideAlong(access.map, strides, dim));
+      if (llvm::is_contained(steps, std::nullopt))
+        continue;
+      int64_t bytes = access.type.getElementBytes();
+      for (int64_t thread = 0; thread < std::min<int64_t>(mapping.threads, 1 << kWarpBits); ++thread) {
+        int64_t address = 0;
+        for (auto [dim, range, step] : llvm::enumerate(mapping.bits, steps))
+          address += range.indexOf(thread) * *step * bytes *
+                     (static_cast<int64_t>(dim) == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+        addresses.push_back(address);
+      }
+      sum += bankPasses(addresses, steps[compute.getVector()] == 1 ? mapping.lanes * bytes : bytes);
+    }
+    return sum;
   }
 
   ComputeOp compute;
@@ -162,8 +233,11 @@ std::string NestMapping::verify() const {
 
 void NestMapping::print(llvm::raw_ostream &os) const {
   os << threads << " threads, " << lanes << " lanes, bits";
-  for (const BitRange &range : bits)
+  for (const BitRange &range : bits) {
     os << " [" << range.first << ", " << range.first + range.count << ")";
+    if (range.turned > 0)
+      os << " turned by " << range.turned;
+  }
   os << llvm::format(", reduced 0x%x, idle 0x%x", reduced, idle);
 }
 

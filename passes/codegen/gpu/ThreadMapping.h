@@ -19,10 +19,17 @@ struct BlockShape {
   int64_t threads = 0, group = 0;
 };
 
-/// Bits [first, first + count) of the thread index.
+/// Bits [first, first + count) of the thread index, the lowest of which is bit `turned` of the index along a dim, the
+/// next one the next and so round: threads side by side may so take lines that lie apart.
 struct BitRange {
-  unsigned first = 0, count = 0;
+  unsigned first = 0, count = 0, turned = 0;
   unsigned mask() const { return ((1u << count) - 1) << first; }
+  /// The bit of the thread index that is a bit of the index along the dim.
+  unsigned threadBit(unsigned ofIndex) const { return first + (ofIndex + count - turned) % count; }
+  int64_t indexOf(int64_t thread) const {
+    int64_t own = (thread & mask()) >> first;
+    return (own << turned | own >> (count - turned)) & ((int64_t(1) << count) - 1);
+  }
 };
 
 struct NestMapping {

@@ -12,6 +12,7 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kLeastTerms = 4; ///< in the body of the loop over a step's terms
+constexpr int64_t kHalfBanks = 64; ///< bytes
 
 /// The points of one operand that a thread has.
 struct Points {
@@ -32,10 +33,14 @@ public:
         rows{inputs.rows, inputs.tiling.rowUnits, inputs.tiling.ownRows, inputs.rowWidening},
         lanes{inputs.lanes, inputs.tiling.laneUnits, inputs.tiling.ownLanes, inputs.laneWidening} {
     // Threads beyond those that the tile has points for compute what others do, and store nothing.
-    Value unit = frame.modulo(frame.thread, rows.units * lanes.units);
+    Value unit = frame.modulo(frame.thread, rows.units * lanes.units), line = frame.divide(unit, lanes.units);
+    // Two halves of a warp leave sums of two lines, which begin in other halves of the banks if one lies between
+    // (sumLine).
+    if (lanes.units * lanes.run() * inputs.tiling.sumBytes == kHalfBanks && rows.units % 4 == 0)
+      line = frame.add(frame.multiply(frame.divide(line, 4), 4), swapBits(frame.modulo(line, 4)));
     firstTerm = firstTermOf(frame, inputs.tiling);
     lanes.first = frame.multiply(frame.modulo(unit, lanes.units), lanes.run());
-    rows.first = frame.multiply(frame.divide(unit, lanes.units), rows.run());
+    rows.first = frame.multiply(line, rows.run());
     firstRow = rows.first;
     firstLane = lanes.first;
     run = lanes.run();
@@ -73,6 +78,8 @@ public:
   SmallVector<Value> finish(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
 
 private:
+  Value swapBits(Value two) { return frame.add(frame.multiply(frame.modulo(two, 2), 2), frame.divide(two, 2)); }
+
   /// By term and point, of the type of the sums.
   SmallVector<SmallVector<Value>> read(const Points &points, Value slot, Value first, int64_t terms) {
     SmallVector<SmallVector<Value>> values(terms, SmallVector<Value>(points.own));
