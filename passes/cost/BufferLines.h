@@ -16,10 +16,10 @@ constexpr int64_t kStepBytes = 64;
 constexpr int64_t kPieceBytes = 16; ///< what a thread has of a line at once
 
 /// Elements of a line of so many: an odd number of pieces, so that neighbouring lines begin in different banks. Lines
-/// that are no whole pieces stay.
+/// of less than a piece stay.
 constexpr int64_t paddedLine(int64_t elements, int64_t elementBytes, int64_t pieceBytes) {
-  int64_t piece = std::max<int64_t>(pieceBytes / elementBytes, 1);
-  return elements % (2 * piece) == 0 ? elements + piece : elements;
+  int64_t piece = std::max<int64_t>(pieceBytes / elementBytes, 1), pieces = llvm::divideCeil(elements, piece);
+  return elements < piece ? elements : (pieces | 1) * piece;
 }
 
 /// Of what threads leave of a contraction's sums, or read beside them: two neighbours have a piece of wide types each.

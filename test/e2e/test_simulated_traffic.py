@@ -27,6 +27,8 @@ _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=128, head_size=6
 _CUT = ChainOptions(batch=2, m=104, n=64, k=64, l=208)
 _ODD = ChainOptions(batch=2, m=53, n=40, k=64, l=77)
 _GROUPED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=64, is_causal=False)
+_MASKED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=128, is_causal=True)
+_SHORT_BLOCKS = ChainOptions(batch=4, m=256, n=80, k=80, l=256)
 
 
 def _windows(count: int) -> onnx.ModelProto:
@@ -48,7 +50,9 @@ _WORKLOADS = {
     "chain with a softmax": partial(contractions.softmax_chain, _WALKED),
     "chain, tiles cut at the border": partial(contractions.softmax_chain, _CUT),
     "chain of odd lines": partial(contractions.softmax_chain, _ODD),
+    "chain with a softmax, few rows a block": partial(contractions.softmax_chain, _SHORT_BLOCKS),
     "causal attention": partial(contractions.attention, _CAUSAL),
+    "causal attention of large heads": partial(contractions.attention, _MASKED),
     "grouped attention": partial(contractions.attention, _GROUPED),
     "attention, biases read through split heads": partial(_windows, 64),
 }
@@ -76,6 +80,9 @@ def test_traffic_is_what_the_plan_predicts(name: str, dtype: str, target: str, t
     assert 0.95 * asked <= sectors * SECTOR_BYTES <= 1.05 * asked
     past = sum(k.dram_bytes_read + k.dram_bytes_written for k in ran.kernels)
     assert past <= 1.05 * sum(kernel.predicted_bytes for kernel in program.kernels)
+    assert [k.sum_loop_conflicts for k in ran.kernels] == [0] * len(ran.kernels)
+    if "chain" in name:  # others may be few steps, which are in no loop
+        assert any(site.is_in_sum_loop for k in ran.kernels for site in k.sites)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

@@ -49,10 +49,11 @@ func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48x
   return %r : tensor<32x48xf32>
 }
 
-// Lines that a contraction reads in place have whole steps of its terms, of 64 bytes: 50 elements take 64 and 8.
+// Lines that a contraction reads in place have whole steps of its terms, of 64 bytes: 50 elements take 64 and 8. Lines
+// of sums have an odd number of pieces of 8 words.
 // CHECK-LABEL: tile.program @odd_chain
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
-// CHECK-DAG: tile.alloc : <16x50xf32, block>
+// CHECK-DAG: tile.alloc : <16x56xf32, block>
 // CHECK-NOT: tile.alloc
 func.func @odd_chain(%x: tensor<32x32xf16>, %v: tensor<32x50xf16>, %w: tensor<50x48xf16>) -> tensor<32x48xf32> {
   %r = tile.subprogram "odd_chain" (%x, %v, %w) extents [32, 50, 32, 48] tiles [16, 50, 32, 48] grid [0] vector 3 workgroups 2

@@ -30,6 +30,13 @@ TEST_F(KeptSlice, lines_begin_in_different_banks) {
   EXPECT_GT(padded[1], 32);
 }
 
+TEST_F(KeptSlice, lines_of_odd_sizes_begin_in_different_banks) {
+  // Of 49 halves eight lines, of which four threads each read a word: 28 words apart.
+  EXPECT_EQ(keptSliceShape(map({d(0), d(1)}), {4, 49}, {2, 49}, 2, /*padded=*/true), (SmallVector<int64_t>{2, 56}));
+  EXPECT_EQ(keptSliceShape(map({d(0), d(1)}), {4, 36}, {2, 36}, 4, /*padded=*/true), (SmallVector<int64_t>{2, 40}));
+  EXPECT_EQ(keptSliceShape(map({d(0), d(1)}), {4, 3}, {2, 3}, 4, /*padded=*/true), (SmallVector<int64_t>{2, 3}));
+}
+
 TEST_F(KeptSlice, lines_behind_one_another_stay_so) {
   EXPECT_EQ(keptSliceShape(map({d(0) * 32 + d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/true),
             (SmallVector<int64_t>{2, 32}));

@@ -136,7 +136,7 @@ protected:
             int64_t vector = point / (dim == 1 ? mapping.lanes : 1), count = int64_t(1) << bits.count;
             // Whoever leads has the sum over all points of a reduced dim.
             bool summed = own.kind == AccessKind::accumulator && nest.isReduced(dim);
-            return summed || vector % count == (thread >> bits.first) % count;
+            return summed || vector % count == bits.indexOf(thread);
           };
           if (isOwn(0, row) && isOwn(1, column)) {
             SmallVector<int64_t> element = own.map.compose({row, column, 0, 0});

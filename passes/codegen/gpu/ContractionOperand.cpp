@@ -100,9 +100,9 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
   SliceType type = load.getSlice().getType();
   if (type.getSpace() != Space::block || shape.dim < 0)
     return false;
-  int64_t inner = liesAlong(load, shape.terms) ? shape.terms : shape.dim;
+  int64_t inner = liesByTerms(load, shape) ? shape.terms : shape.dim;
   int64_t atom = ContractionOperand::kAtomBytes / elementBytes(type.getElementType());
-  return liesAlong(load, inner) && hasRoom(compute, load, shape.dim, shape.points) &&
+  return hasRoom(compute, load, shape.dim, shape.points) &&
          hasRoom(compute, load, shape.terms, termsOfSteps(compute, shape)) &&
          alignedPlaces(compute, type, load.getMap(), inner, atom) == atom;
 }

@@ -101,15 +101,27 @@ public:
     // Rows belong to groups of threads in every nest alike, so no thread takes several at once.
     bool alongRows = shape.group > 0 && compute.getVector() >= 0 && isGrid(compute.getVector());
     mapping.lanes = alongRows ? 1 : LaneChooser(compute).choose();
-    mapping.bits.resize(compute.getSizes().size());
     opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   }
 
   NestMapping deal() {
+    dealBits();
+    if (shape.group == 0)
+      spreadLines();
+    return mapping;
+  }
+
+private:
+  /// `lines`: the dim that gets the bits behind those of the vector dim; -1: the innermost one that there is.
+  void dealBits(int64_t lines = -1) {
     unsigned total = llvm::Log2_64(shape.threads), group = shape.group > 0 ? llvm::Log2_64(shape.group) : total;
     int64_t rank = compute.getSizes().size();
+    mapping.bits.assign(rank, {});
+    mapping.reduced = next = 0;
     if (compute.getVector() >= 0 && (shape.group == 0 || !isGrid(compute.getVector())))
       give(compute.getVector(), group);
+    if (lines >= 0)
+      give(lines, group);
     // Threads that share a point help each other along what is reduced first.
     for (bool reduced : {true, false})
       for (int64_t dim = rank - 1; dim >= 0; --dim)
@@ -127,12 +139,8 @@ public:
         mapping.reduced |= bits.mask();
     }
     mapping.idle = (shape.threads - 1) & ~used;
-    if (shape.group == 0)
-      spreadLines();
-    return mapping;
   }
 
-private:
   bool isGrid(int64_t dim) { return llvm::is_contained(compute.getOffsetDims(), dim); }
 
   /// As many of the bits below `end` as the dim has vectors for.
@@ -147,19 +155,26 @@ private:
 
   /// Where a warp takes several lines of a buffer at once, and neighbouring ones meet in banks, it takes others.
   void spreadLines() {
-    auto vector = static_cast<int64_t>(compute.getVector());
-    auto *lines = llvm::find_if(mapping.bits, [&](const BitRange &range) {
-      return vector >= 0 && range.count > 1 && range.first > 0 && range.first == mapping.bits[vector].count &&
-             range.first < kWarpBits;
-    });
-    if (lines == mapping.bits.end() || mapping.bits[vector].first > 0 || !takesWholeSectors())
+    int64_t vector = compute.getVector();
+    bool reduces = llvm::any_of(llvm::seq<int64_t>(0, mapping.bits.size()),
+                                [&](int64_t dim) { return compute.isReduced(dim); });
+    if (vector < 0 || mapping.bits[vector].count == 0 || mapping.bits[vector].count >= kWarpBits ||
+        !takesWholeSectors())
       return;
+    NestMapping best = mapping;
     double least = passes();
-    unsigned best = 0;
-    for (lines->turned = 1; lines->turned < lines->count; ++lines->turned)
-      if (double turned = passes(); turned < least)
-        least = turned, best = lines->turned;
-    lines->turned = best;
+    for (int64_t lines = 0; lines < static_cast<int64_t>(best.bits.size()); ++lines) {
+      if (lines == vector || (reduces && mapping.bits[lines].first != mapping.bits[vector].count))
+        continue;
+      if (!reduces)
+        dealBits(lines);
+      BitRange &range = mapping.bits[lines];
+      for (range.turned = 0; range.turned < std::max(1u, range.count); ++range.turned)
+        if (double own = passes(); own < least)
+          least = own, best = mapping;
+      range.turned = 0;
+    }
+    mapping = best;
   }
 
   struct Access {
