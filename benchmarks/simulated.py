@@ -129,10 +129,7 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
         "planned_bytes": sum(kernel.predicted_bytes for kernel in program.kernels),
         "dram_bytes": sum(k.dram_bytes_read + k.dram_bytes_written for k in run.kernels),
         "coalescing": min(
-            (
-                min(kernel.global_reads.coalescing, kernel.global_writes.coalescing)
-                for kernel in run.kernels
-            ),
+            (min(kernel.global_reads.coalescing, kernel.global_writes.coalescing) for kernel in run.kernels),
             default=None,
         ),
         "conflicts": sum(kernel.conflicts for kernel in run.kernels),

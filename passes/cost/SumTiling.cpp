@@ -44,8 +44,13 @@ static int64_t factorRegisters(const SumTiling &tiling) {
 
 void SumTiling::keepRows(int64_t terms) {
   int64_t steps = llvm::divideCeil(terms, step);
-  if (loadsFactors && termUnits == 1 && steps * rowSlotBytes <= kMostKeptBytes)
+  if (termUnits == 1 && steps * rowSlotBytes <= kMostKeptBytes)
     keptSteps = steps;
+}
+
+void SumTiling::readRowsInPlace() {
+  rowSlotBytes = 0;
+  overlaps = false;
 }
 
 int64_t SumTiling::combiningBytes(int64_t threads, int64_t valueBytes) const {

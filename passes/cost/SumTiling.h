@@ -54,6 +54,9 @@ struct SumTiling {
   /// Has the row operand of so many terms stay in shared memory while a loop around the contraction takes other lanes,
   /// if that is little.
   void keepRows(int64_t terms);
+  /// Has the row operand be read where another nest left it: into registers, which a product that overlaps the next
+  /// step would still read.
+  void readRowsInPlace();
   /// Of a thread, for its sums.
   int64_t sumRegisters() const;
   /// Of a thread, roughly, in all.

@@ -126,10 +126,11 @@ private:
 
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
-  /// Whether all contractions can be theirs: they read no buffers, whose lines lie otherwise.
+  /// Whether all contractions can be theirs.
   bool takeWarpgroups() {
     bool can = llvm::all_of(products, [](const Product &product) {
-      return product.groupKernel && !product.rowsResident && !product.lanesResident &&
+      return product.groupKernel && !product.lanesResident &&
+             (!product.rowsResident || takesRowsFromBuffers(*product.groupKernel)) &&
              (product.alongTerms || !readsAlongTerms(*product.groupKernel));
     });
     for (Product &product : products)
@@ -435,8 +436,9 @@ private:
           refuse(why);
         return std::nullopt;
       }
-      if (tiling->loadsFactors && tiling->sums > kMostSums)
+      if ((tiling->loadsFactors || products.size() > 1) && tiling->sums > kMostSums)
         return std::nullopt;
+      tiling->overlaps &= !product.rowsResident;
       if (keepsRows(product))
         tiling->keepRows(product.longest);
       block.work.registers = std::max(block.work.registers, tiling->registers());

@@ -16,14 +16,25 @@ static std::optional<ContractionRoles> ownRolesOf(const TensorExpr &expr) {
   return contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
 }
 
-/// Whether an input comes through a buffer of the block; what is computed in registers on the way reads its own inputs.
+static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op);
+
+/// Whether what comes along the edge does through a buffer of the block; what is computed in registers on the way reads
+/// its own inputs.
+static bool isInBuffer(const Plan &plan, const TensorGraph &graph, const TensorEdge &edge) {
+  const EdgePlan *planned = plan.edge(edge.consumer, edge.input);
+  if (!planned || planned->scope > tile::Scope::block)
+    return false;
+  return planned->scope == tile::Scope::block || readsBuffers(plan, graph, edge.producer);
+}
+
 static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op) {
+  return llvm::any_of(graph.inEdges(op), [&](unsigned edge) { return isInBuffer(plan, graph, graph.edges()[edge]); });
+}
+
+static bool isInBuffer(const Plan &plan, const TensorGraph &graph, unsigned op, unsigned input) {
   return llvm::any_of(graph.inEdges(op), [&](unsigned edge) {
     const TensorEdge &entry = graph.edges()[edge];
-    const EdgePlan *planned = plan.edge(entry.consumer, entry.input);
-    if (!planned || planned->scope > tile::Scope::block)
-      return false;
-    return planned->scope == tile::Scope::block || readsBuffers(plan, graph, entry.producer);
+    return entry.input == input && isInBuffer(plan, graph, entry);
   });
 }
 
@@ -59,7 +70,9 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
         if (op.microKernel.empty() || !roles)
           continue;
         std::string reason;
-        OperandPlaces places{readsBuffers(plan, graph, op.id), hasTermsInnermost(plan, graph, part, op.id)};
+        OperandPlaces places{isInBuffer(plan, graph, op.id, roles->rowInput),
+                             isInBuffer(plan, graph, op.id, roles->laneInput),
+                             hasTermsInnermost(plan, graph, part, op.id)};
         std::optional<MicroKernel> taken =
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
         if (!taken || reason.empty())

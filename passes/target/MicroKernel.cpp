@@ -154,7 +154,7 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
           " by " + types.lanes + " for sums in " + types.sums;
   else if (strict && !kernel->strict)
     why = "strict numerics forbid '" + kernel->name + "', which does not round each product by itself";
-  else if (places.inBuffers && isOfWarpgroup(*kernel))
+  else if (isOfWarpgroup(*kernel) && (places.lanesInBuffer || (places.rowsInBuffer && !takesRowsFromBuffers(*kernel))))
     why = "an operand lies in a buffer of the block, which descriptors of '" + kernel->name + "' cannot name";
   else if (!places.alongTerms && readsAlongTerms(*kernel))
     why = "'" + kernel->name + "' of " + types.rows +

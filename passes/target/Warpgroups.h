@@ -34,11 +34,14 @@ inline int64_t threadsOfStep(const MicroKernel &kernel) {
 /// block asks for it, and chooseMicroKernel() does not give it.
 std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
 
+/// Whether it may multiply rows that another nest left in shared memory. Their lines are spread over the banks in
+/// another way than descriptors can say, so they come from registers, which take 16 bits as they lie.
+inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongTerms(kernel); }
+
 /// How the operands of a contraction lie.
 struct OperandPlaces {
-  bool inBuffers = false; ///< one is what another nest left in shared memory, whose lines are spread over the banks in
-                          ///< another way than the descriptors of a warpgroup can say
-  bool alongTerms = true; ///< the same terms lie innermost in both
+  bool rowsInBuffer = false, lanesInBuffer = false; ///< it is what another nest left in shared memory
+  bool alongTerms = true;                           ///< the same terms lie innermost in both
 };
 
 /// What a block of threads takes where a plan names a micro kernel: that one, or else the quickest that can compute the

@@ -53,7 +53,7 @@ def factors(text: str) -> tuple[Array, Array, Array]:
 
 def run(text: str) -> tuple[SimulationReport, Array, Array]:
     """The report, the sums as threads hold them, and the ones that there should be."""
-    a, b, product = factors(text)
+    a, b, product = factors(text if "A [<" in text else TEXT)
     y = np.zeros((128, 4), product.dtype)
     report = simulate(text, "multiplies", (1,), [a, b, y], empty=[2])
     warp, lane = np.arange(128) // 32, np.arange(128) % 32
@@ -70,10 +70,54 @@ def replaced(name: str, new: str, text: str = TEXT) -> str:
     return text
 
 
+def from_registers() -> str:
+    """The kernel with the left factor in registers, which the dialect has no op for."""
+    words = [
+        f"""
+    %i{word} = llvm.mlir.constant({word % 2 * 64 + word // 2 * 4} : i32) : i32
+    %j{word} = llvm.add %own, %i{word} : i32
+    %q{word} = llvm.getelementptr %a[%j{word}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %w{word} = llvm.load %q{word} {{alignment = 4 : i64}} : !llvm.ptr<1> -> i32"""
+        for word in range(4)
+    ]
+    fragments = """
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %warp = llvm.mlir.constant(5 : i32) : i32
+    %lanes = llvm.mlir.constant(31 : i32) : i32
+    %rows = llvm.mlir.constant(7 : i32) : i32
+    %lane = llvm.and %t, %lanes : i32
+    %quad = llvm.lshr %lane, %two : i32
+    %column = llvm.and %lane, %three : i32
+    %number = llvm.lshr %t, %warp : i32
+    %upper = llvm.shl %number, %rows : i32
+    %line8 = llvm.shl %quad, %three : i32
+    %first = llvm.add %upper, %line8 : i32
+    %own = llvm.add %first, %column : i32""" + "".join(words)
+    assembly = (
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+        "{$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, p, 1, 1, 0;"
+    )
+    product = (
+        "%z0 = llvm.mlir.constant(0.0 : f32) : f32\n"
+        f'%d = llvm.inline_asm has_side_effects "{assembly}", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l" '
+        "%z0, %z0, %z0, %z0, %w0, %w1, %w2, %w3, %db : "
+        "(f32, f32, f32, f32, i32, i32, i32, i32, i64) -> !llvm.struct<(f32, f32, f32, f32)>"
+    )
+    text = TEXT.replace(
+        "    %none = llvm.mlir.undef", fragments.lstrip("\n") + "\n    %none = llvm.mlir.undef"
+    )
+    text, count = re.subn(r"%d = nvvm.wgmma.mma_async .*", lambda _: product, text)
+    assert count == 1
+    return text
+
+
+REGISTERS = from_registers()
+
+
 @pytest.mark.parametrize(
     "text",
-    [TEXT, of("tf32", "tf32"), of("s8", "s8"), of("u8", "s8"), of("s8", "u8")],
-    ids=["f16", "tf32", "s8 by s8", "u8 by s8", "s8 by u8"],
+    [TEXT, REGISTERS, of("tf32", "tf32"), of("s8", "s8"), of("u8", "s8"), of("s8", "u8")],
+    ids=["f16", "f16 in registers", "tf32", "s8 by s8", "u8 by s8", "s8 by u8"],
 )
 def test_multiplies(text: str) -> None:
     report, y, expected = run(text)
@@ -132,6 +176,18 @@ for _factors in ("s8", "tf32"):
     }
 
 
+FOUND |= {
+    f"{what}, in registers": (replaced(name, new, REGISTERS), pattern)
+    for what, name, new, pattern in (
+        ("no fence of what was written", "proxy", "", "unfenced: .*no fence.proxy.async"),
+        ("no fence of registers", "registers", "", "unfenced: .*no wgmma.fence"),
+        ("no commit", "commit", "", "unfinished: .*uses sums .*not committed"),
+        ("no wait", "wait", "", "unfinished: .*uses sums .*not waited for"),
+        ("sums that are read early", "wait", _READS_EARLY + "{0}", "unfinished: .*uses sums"),
+    )
+}
+
+
 @pytest.mark.parametrize("bug", FOUND)
 def test_finds(bug: str) -> None:
     text, pattern = FOUND[bug]
@@ -152,3 +208,8 @@ def test_refuses_products_that_it_does_not_know(text: str, known: str, other: st
     assert known in text
     with pytest.raises(tilewright.SimulationError, match="of these types is not simulated"):
         run(text.replace(known, other))
+
+
+def test_refuses_assembly_that_it_does_not_know() -> None:
+    with pytest.raises(tilewright.SimulationError, match="those of f16 and bf16 are"):
+        run(REGISTERS.replace("k16.f32.f16.f16", "k16.f32.f16.bf16"))

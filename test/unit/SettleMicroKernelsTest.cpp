@@ -35,6 +35,18 @@ func.func @product(%a: tensor<128x64xf16>, %b: tensor<64x128xf16>) -> tensor<128
   return %p : tensor<128x128xf32>
 })";
 
+  static constexpr const char *kByExponentials = R"(
+func.func @product(%a: tensor<128x64xf16>, %b: tensor<64x128xf16>) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x128xf32>
+  %x = tensor.empty() : tensor<64x128xf16>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %r = linalg.exp ins(%b : tensor<64x128xf16>) outs(%x : tensor<64x128xf16>) -> tensor<64x128xf16>
+  %p = linalg.matmul ins(%a, %r : tensor<128x64xf16>, tensor<64x128xf16>)
+                     outs(%z : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %p : tensor<128x128xf32>
+})";
+
   /// 2048 x 2048 x 2048, of bytes; how the right ones lie.
   static constexpr const char *kBytes = R"(
 func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor<2048x2048xi32> {{
@@ -131,10 +143,18 @@ TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
   EXPECT_TRUE(llvm::StringRef(contractionOf(plan).microKernel).ends_with("k4"));
 }
 
-TEST_F(SettleMicroKernelsTest, warpgroups_read_no_buffers) {
+// Rows come from registers; columns only descriptors can name.
+TEST_F(SettleMicroKernelsTest, warpgroups_read_rows_from_buffers) {
   TensorGraph graph = parse(kOfExponentials);
   Plan plan = handMade("wgmma-64x8");
   plan.edges[0].scope = tile::Scope::block;
+  EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget("cuda:h200")).empty());
+}
+
+TEST_F(SettleMicroKernelsTest, warpgroups_read_no_columns_from_buffers) {
+  TensorGraph graph = parse(kByExponentials);
+  Plan plan = handMade("wgmma-64x8");
+  plan.edges[0] = {0, 0, 1, 1, tile::Scope::block, false, false, "", 0, 0, ""};
   std::vector<SettledKernel> settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:h200"));
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].after, "mma_sync-16x8");

@@ -18,8 +18,8 @@ LogicalResult KernelRewriter::reportAccess(Operation *op) {
     return report(load);
   if (auto copy = dyn_cast<NVVM::CpAsyncBulkGlobalToSharedClusterOp>(op))
     return report(copy);
-  if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
-    return report(multiply);
+  if (isWarpgroupProduct(op))
+    return reportProduct(op);
   if (isa<NVVM::MBarrierInitOp, NVVM::MBarrierInvalOp, NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierTryWaitParityOp>(
           op))
     return reportBarrier(op);

@@ -233,9 +233,12 @@ void proxyFence() { fenceProxies(currentThread()); }
 
 void registerFence() { fenceRegisters(currentThread()); }
 
-/// `shape`: the lanes, and above them whether the left and the right operand lie along the terms.
+/// `shape`: the lanes, and above them whether the left and the right operand lie along the terms. The lane's words of
+/// the left operand, where it is in registers, are behind the sums.
 void product(uint32_t site, MatrixType type, uint32_t shape, uint64_t left, uint64_t right, float *sums) {
   WarpgroupProduct own{type, shape & 0xffff, (shape >> 16 & 1) != 0, (shape >> 17 & 1) != 0, left, right, sums};
+  if (shape >> 18 & 1)
+    own.factors = reinterpret_cast<const uint32_t *>(sums + own.lanes / 2);
   currentThread().registers = &own;
   rendezvous(site, wholeWarp, {}, [&](Thread &last, uint32_t) {
     WarpgroupProduct *products[32];

@@ -1,5 +1,6 @@
 #include "tools/simulator/DeviceOps.h"
 #include "tools/simulator/Collectives.h"
+#include "tools/simulator/KernelOps.h"
 #include "tools/simulator/Matrices.h"
 
 #include "core/Locations.h"
@@ -212,6 +213,8 @@ FailureOr<Value> lowerProductWait(Operation *op, uint32_t, HostCode &code) {
 
 /// Assembly of no instruction passes its operands on, so that nobody moves what uses them to before it.
 FailureOr<Value> lowerAssembly(Operation *op, uint32_t, HostCode &code) {
+  if (isWarpgroupProduct(op))
+    return Value(); // with what uses its sums
   bool isEmpty = cast<LLVM::InlineAsmOp>(op).getAsmString().empty() && op->getNumResults() == 1;
   if (isEmpty && llvm::equal(op->getResultTypes(), op->getOperandTypes()))
     return op->getOperand(0);

@@ -8,7 +8,14 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::simulator;
 
+bool tilewright::simulator::isWarpgroupProduct(Operation *op) {
+  auto assembly = dyn_cast<LLVM::InlineAsmOp>(op);
+  return isa<NVVM::WgmmaMmaAsyncOp>(op) || (assembly && assembly.getAsmString().contains("wgmma.mma_async"));
+}
+
 std::optional<InstructionClass> tilewright::simulator::classify(Operation *op) {
+  if (isWarpgroupProduct(op))
+    return InstructionClass::tensor;
   if (const DeviceOp *device = findDeviceOp(op))
     return device->instructionClass;
   using Class = std::optional<InstructionClass>;

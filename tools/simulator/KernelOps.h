@@ -14,6 +14,9 @@ inline constexpr unsigned genericSpace = 0, globalSpace = 1, sharedSpace = 3, cl
 /// The class an op is counted in; none: it is only names and constants.
 std::optional<InstructionClass> classify(mlir::Operation *op);
 
+/// Whether four warps multiply: `wgmma`, as an op or, with the left factor in registers, in assembly.
+bool isWarpgroupProduct(mlir::Operation *op);
+
 /// In how many instructions: a vector is as many as it has elements.
 uint32_t lanes(mlir::Operation *op);
 

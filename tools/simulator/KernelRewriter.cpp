@@ -109,8 +109,8 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
       inSumLoops.insert(op);
   // While the code still says where sums go to.
   for (Operation *op : ops)
-    if (auto multiply = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
-      reportSums(multiply);
+    if (isWarpgroupProduct(op))
+      reportSums(op);
   // Accesses first: they look for what their address is computed from, which is then rewritten.
   for (Operation *op : ops)
     if (failed(reportAccess(op)))

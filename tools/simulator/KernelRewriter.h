@@ -50,9 +50,9 @@ private:
 
   // --- products of warpgroups (ProductReports.cpp) -------------------------------------------------------------------
 
-  mlir::LogicalResult report(mlir::NVVM::WgmmaMmaAsyncOp multiply);
+  mlir::LogicalResult reportProduct(mlir::Operation *multiply);
   /// Sums go through structs and blocks without being touched; whoever does anything else with them says so.
-  void reportSums(mlir::NVVM::WgmmaMmaAsyncOp multiply);
+  void reportSums(mlir::Operation *multiply);
 
   mlir::ModuleOp module;
   HostCode code;

@@ -5,18 +5,40 @@
 #include "tools/simulator/MatrixElements.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::simulator;
 
-void KernelRewriter::reportSums(NVVM::WgmmaMmaAsyncOp multiply) {
+namespace {
+/// A product as either kind of op asks for it.
+struct Product {
+  MatrixType type;
+  int64_t lanes;
+  bool leftAlongTerms, rightAlongTerms;
+  Value left, right;          ///< descriptors; of the left factor none, if it is in registers
+  SmallVector<Value> factors; ///< those
+  SmallVector<Value> sums;
+};
+} // namespace
+
+/// Of assembly sums are the first operands.
+static bool takesAsSum(OpOperand &use) {
+  auto assembly = dyn_cast<LLVM::InlineAsmOp>(use.getOwner());
+  if (!assembly)
+    return isWarpgroupProduct(use.getOwner());
+  auto type = dyn_cast<LLVM::LLVMStructType>(assembly.getResult(0).getType());
+  return isWarpgroupProduct(assembly) && type && use.getOperandNumber() < type.getBody().size();
+}
+
+void KernelRewriter::reportSums(Operation *multiply) {
   code.builder.setInsertionPoint(multiply);
   code.site(multiply);
   uint32_t product = productSites[multiply] = program.sites.size() - 1;
   program.sites.back().kind.reads = true;
   program.sites.back().space = Space::shared;
-  SmallVector<Value> work = {multiply.getResults()};
+  SmallVector<Value> work(multiply->getResults());
   llvm::DenseSet<Value> seen(work.begin(), work.end());
   llvm::SmallSetVector<Operation *, 8> users;
   auto pass = [&](Value value) {
@@ -31,7 +53,7 @@ void KernelRewriter::reportSums(NVVM::WgmmaMmaAsyncOp multiply) {
       else if (auto branch = dyn_cast<BranchOpInterface>(user)) {
         if (std::optional<BlockArgument> argument = branch.getSuccessorBlockArgument(use.getOperandNumber()))
           pass(*argument);
-      } else if (!isa<NVVM::WgmmaMmaAsyncOp>(user)) {
+      } else if (!takesAsSum(use)) {
         users.insert(user);
       }
     }
@@ -57,11 +79,7 @@ static std::optional<MatrixType> factorsOf(NVVM::WgmmaMmaAsyncOp multiply) {
                                : std::nullopt;
 }
 
-LogicalResult KernelRewriter::report(NVVM::WgmmaMmaAsyncOp multiply) {
-  OpBuilder &builder = code.builder;
-  Location loc = multiply.getLoc();
-  auto type = cast<LLVM::LLVMStructType>(multiply.getResults().getType());
-  NVVM::MMAShapeAttr shape = multiply.getShape();
+static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &builder) {
   std::optional<MatrixType> factors = factorsOf(multiply);
   bool isWhole = factors && isBytes(*factors);
   bool fits = factors && multiply.getTypeD() == (isWhole ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32) &&
@@ -72,25 +90,74 @@ LogicalResult KernelRewriter::report(NVVM::WgmmaMmaAsyncOp multiply) {
     return multiply.emitOpError(
         "of these types is not simulated: of f16, bf16 and tf32 added to sums in f32 is, and of "
         "bytes added to sums in i32 that wrap");
+  Product product{*factors,
+                  multiply.getShape().getN(),
+                  multiply.getLayoutA() == NVVM::MMALayout::row,
+                  multiply.getLayoutB() == NVVM::MMALayout::col,
+                  multiply.getDescriptorA(),
+                  multiply.getDescriptorB(),
+                  {},
+                  {}};
+  auto type = cast<LLVM::LLVMStructType>(multiply.getResults().getType());
+  for (auto [index, element] : llvm::enumerate(type.getBody()))
+    product.sums.push_back(LLVM::ExtractValueOp::create(builder, multiply.getLoc(), element, multiply.getInouts(),
+                                                        ArrayRef<int64_t>(index)));
+  return product;
+}
+
+/// The rows in four registers, added to sums in f32.
+static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
+  static const llvm::Regex form(
+      "wgmma\\.mma_async\\.sync\\.aligned\\.m64n([0-9]+)k16\\.f32\\.(f16|bf16)\\.(f16|bf16) .*, p, 1, 1, ([01]);");
+  constexpr size_t words = 4;
+  SmallVector<StringRef> parts;
+  int64_t lanes = 0;
+  bool fits = form.match(multiply.getAsmString(), &parts) && parts[2] == parts[3] &&
+              !parts[1].getAsInteger(10, lanes) && multiply.getNumOperands() == lanes / 2 + words + 1;
+  if (!fits)
+    return multiply.emitOpError("is not simulated: of products of four warps in assembly those of f16 and bf16 are, of "
+                                "rows in registers, added to sums in f32");
+  ValueRange operands = multiply.getOperands();
+  return Product{parts[2] == "f16" ? MatrixType::f16 : MatrixType::bf16,
+                 lanes,
+                 /*leftAlongTerms=*/true,
+                 parts[4] == "0",
+                 Value(),
+                 operands.back(),
+                 llvm::to_vector(operands.drop_back().take_back(words)),
+                 llvm::to_vector(operands.take_front(lanes / 2))};
+}
+
+LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
+  OpBuilder &builder = code.builder;
+  Location loc = multiply->getLoc();
   builder.setInsertionPoint(multiply);
-  uint32_t along =
-      (multiply.getLayoutA() == NVVM::MMALayout::row ? 1 : 0) | (multiply.getLayoutB() == NVVM::MMALayout::col ? 2 : 0);
-  Value sums = code.scratch(multiply, shape.getN() / 2 * static_cast<int64_t>(sizeof(float)));
-  auto place = [&](int32_t index) -> Value {
-    return LLVM::GEPOp::create(builder, loc, sums.getType(), builder.getF32Type(), sums, ArrayRef<LLVM::GEPArg>{index});
+  auto wgmma = dyn_cast<NVVM::WgmmaMmaAsyncOp>(multiply);
+  FailureOr<Product> product = wgmma ? productOf(wgmma, builder) : productOf(cast<LLVM::InlineAsmOp>(multiply));
+  if (failed(product))
+    return failure();
+  int64_t words = product->sums.size() + product->factors.size();
+  Value memory = code.scratch(multiply, words * static_cast<int64_t>(sizeof(float)));
+  auto place = [&](int64_t index) -> Value {
+    return LLVM::GEPOp::create(builder, loc, memory.getType(), builder.getF32Type(), memory,
+                               ArrayRef<LLVM::GEPArg>{index});
   };
-  for (auto [index, element] : llvm::enumerate(type.getBody())) {
-    Value sum = LLVM::ExtractValueOp::create(builder, loc, element, multiply.getInouts(), ArrayRef<int64_t>(index));
-    LLVM::StoreOp::create(builder, loc, sum, place(index));
-  }
+  for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->sums, product->factors)))
+    LLVM::StoreOp::create(builder, loc, value, place(index));
+  uint32_t along = (product->leftAlongTerms ? 1 : 0) | (product->rightAlongTerms ? 2 : 0) | (product->left ? 0 : 4);
+  Value left =
+      product->left
+          ? product->left
+          : LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(0)).getResult();
   code.call(loc, runtime::startProduct, {},
-            {code.number(loc, productSites.lookup(multiply)), code.number(loc, static_cast<uint32_t>(*factors)),
-             code.number(loc, shape.getN() | along << 16), multiply.getDescriptorA(), multiply.getDescriptorB(), sums});
+            {code.number(loc, productSites.lookup(multiply)), code.number(loc, static_cast<uint32_t>(product->type)),
+             code.number(loc, product->lanes | along << 16), left, product->right, memory});
+  auto type = cast<LLVM::LLVMStructType>(multiply->getResult(0).getType());
   Value result = LLVM::UndefOp::create(builder, loc, type);
   for (auto [index, element] : llvm::enumerate(type.getBody())) {
     Value sum = LLVM::LoadOp::create(builder, loc, element, place(index));
     result = LLVM::InsertValueOp::create(builder, loc, result, sum, index);
   }
-  multiply.getResults().replaceAllUsesWith(result);
+  multiply->getResult(0).replaceAllUsesWith(result);
   return success();
 }

@@ -1,11 +1,13 @@
 #include "tools/simulator/SumLoops.h"
+#include "tools/simulator/KernelOps.h"
 
 #include "mlir/Analysis/CFGLoopInfo.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
+using namespace tilewright::simulator;
 
-static bool isProduct(Operation &op) { return isa<NVVM::MmaOp, NVVM::WgmmaMmaAsyncOp, LLVM::FMAOp>(op); }
+static bool isProduct(Operation &op) { return isa<NVVM::MmaOp, LLVM::FMAOp>(op) || isWarpgroupProduct(&op); }
 
 /// Sums are floats, what holds several, or many integers; a counter and what goes along with it are few.
 static bool carriesSums(Block &header) {

@@ -102,6 +102,20 @@ std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLef
   return values;
 }
 
+/// The rows of the warp, from the registers of its lanes: PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16".
+std::vector<float> fromRegisters(WarpgroupProduct *const (&products)[32]) {
+  constexpr uint32_t terms = 16, words = 4;
+  std::vector<float> values(warpRows * terms);
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t word = 0; word < words; ++word)
+      for (uint32_t half : {0, 1}) {
+        uint32_t row = lane / 4 + word % 2 * groupLines, term = lane % 4 * 2 + half + word / 2 * (terms / 2);
+        auto bits = static_cast<uint16_t>(products[lane]->factors[word] >> 16 * half);
+        values[row * terms + term] = toFloat(products[lane]->type, bits);
+      }
+  return values;
+}
+
 void checkGroup(Thread &last, uint32_t site, const WarpgroupProduct &product) {
   Block &block = *last.block;
   Warp &warp = *last.warp;
@@ -139,10 +153,15 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   checkGroup(last, site, product);
   uint32_t firstRow = last.index / 32 % warpsOfGroup * warpRows;
   const uint32_t bytes = elementBytes(product.type), terms = termBytes / bytes;
-  DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms, bytes),
-      rightMatrix(last, site, product.right, product.rightAlongTerms, bytes);
+  DescribedMatrix rightMatrix(last, site, product.right, product.rightAlongTerms, bytes);
   std::vector<uint64_t> pieces;
-  std::vector<float> left = read(last, site, product.type, /*isLeft=*/true, leftMatrix, firstRow, warpRows, pieces);
+  std::vector<float> left;
+  if (product.factors) {
+    left = fromRegisters(products);
+  } else {
+    DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms, bytes);
+    left = read(last, site, product.type, /*isLeft=*/true, leftMatrix, firstRow, warpRows, pieces);
+  }
   std::vector<float> right = read(last, site, product.type, /*isLeft=*/false, rightMatrix, 0, product.lanes, pieces);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < product.lanes / 2; ++i) {

@@ -17,8 +17,9 @@ struct WarpgroupProduct {
   MatrixType type;
   uint32_t lanes; ///< of the tile: columns of the right operand
   bool leftAlongTerms, rightAlongTerms;
-  uint64_t left, right; ///< descriptors
-  float *sums;          ///< of the lane: lanes / 2
+  uint64_t left, right;              ///< descriptors
+  float *sums;                       ///< of the lane: lanes / 2
+  const uint32_t *factors = nullptr; ///< of the lane, four words of the left operand that no descriptor says; or null
 };
 
 /// A product that is not complete.

@@ -44,10 +44,7 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
                             [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
 }
 
-static bool readsBuffers(const Contraction &contraction) {
-  return llvm::any_of(std::array{contraction.rows, contraction.lanes},
-                      [](LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; });
-}
+static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; }
 
 OperandShape tilewright::rowShape(const ContractionPlan &plan) {
   return {plan.contraction.row, plan.terms, plan.tiling.heldRows, plan.tiling.step};
@@ -127,7 +124,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   bool alongTerms =
       liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kImageAttr));
   auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
-                                 {readsBuffers(*contraction), alongTerms}, &instead);
+                                 {isInBuffer(contraction->rows), isInBuffer(contraction->lanes), alongTerms}, &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
   ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
@@ -146,7 +143,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   if (std::string wrong = whyNoImage(compute, plan); !wrong.empty())
     return refuse(wrong);
   if (isResident(compute, contraction->rows, rowShape(plan)))
-    plan.tiling.rowSlotBytes = 0;
+    plan.tiling.readRowsInPlace();
   else if (hasOneLoop(compute, plan) && staysInLoop(compute, *contraction, contraction->rows))
     plan.tiling.keepRows(sizes[plan.terms]);
   if (isResident(compute, contraction->lanes, laneShape(plan)))

@@ -190,6 +190,7 @@ Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
 }
 
 Value ContractionOperand::matrix(Value slot, Value point, Value term) {
+  slot = kept ? currentStep : slot;
   Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
   Value place = frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch()));
   if (hasPanels()) {

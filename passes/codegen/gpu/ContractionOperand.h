@@ -46,6 +46,8 @@ public:
   /// Where its slots are in the scratch.
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
   bool isCopiedInBulk() const { return image; }
+  /// Whether it is read where another nest left it.
+  bool isInPlace() const { return resident; }
   /// Of an image: an mbarrier for each slot, on which its copies complete, at this place of the scratch. One thread
   /// makes them and takes them away; others may wait behind a barrier of the block.
   void placeBarriers(int64_t byteOffset, int64_t stages);

@@ -119,11 +119,12 @@ private:
     std::string why;
     std::optional<PlacedContraction> own = place(builder, compute, values, &why);
     std::optional<UpcomingContraction> next;
-    if (ComputeOp behind = contractionAheadOf(compute); own && behind)
+    if (ComputeOp behind = contractionAheadOf(compute); own && behind) {
       if (std::optional<PlacedContraction> placed = place(builder, behind, values, &why))
         next = upcoming(builder, *placed, values);
       else
         own.reset();
+    }
     if (!own)
       return compute.emitError("the contraction has no code generation on GPUs: ") << why;
     auto part = compute->getParentOfType<ParallelOp>();
@@ -162,6 +163,8 @@ private:
       return failure();
     if (!handover.keepsSums())
       return success();
+    if (!held.contains(contraction))
+      return failure(); // the first of its readers has said why
     HeldSums &sums = held[contraction];
     if (handover.grows)
       for (const GrownSums &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))

@@ -3,6 +3,7 @@
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -33,4 +34,18 @@ SmallVector<Value> tilewright::sumsAsOfHere(OpBuilder &builder, Location loc, Va
   for (size_t i = 0; i < sums.size(); ++i)
     values.push_back(LLVM::ExtractValueOp::create(builder, loc, passed->getResult(0), i));
   return values;
+}
+
+SmallVector<Value> tilewright::loadMatrices(OpBuilder &builder, Location loc, Value address, bool transposed) {
+  constexpr int64_t kMatrix = 8, kMatrices = 4;
+  Type word = builder.getI32Type();
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(kMatrices, word));
+  auto layout = transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row;
+  auto shape = NVVM::LdStMatrixShapeAttr::get(builder.getContext(), kMatrix, kMatrix);
+  Value loaded =
+      NVVM::LdMatrixOp::create(builder, loc, type, address, kMatrices, layout, shape, NVVM::LdStMatrixEltType::B16);
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < kMatrices; ++i)
+    words.push_back(LLVM::ExtractValueOp::create(builder, loc, loaded, i));
+  return words;
 }

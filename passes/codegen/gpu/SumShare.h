@@ -35,6 +35,11 @@ struct ShareInputs {
 /// moved to where they are used.
 llvm::SmallVector<mlir::Value> sumsAsOfHere(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange sums);
 
+/// `ldmatrix` of four matrices of 8 lines of 16 bytes, for each of which a lane gives the address: of each matrix the
+/// lane's word. `transposed`: elements of two bytes change places.
+llvm::SmallVector<mlir::Value> loadMatrices(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value address,
+                                            bool transposed);
+
 /// Of the terms of a step, where those of the thread begin.
 mlir::Value firstTermOf(ContractionFrame &frame, const SumTiling &tiling);
 

@@ -89,26 +89,14 @@ private:
   SmallVector<Value> load(ContractionOperand &operand, Value slot, Value point, Value term) {
     bool transposed = !operand.liesAlongTerms();
     (transposed ? term : point) = frame.add(transposed ? term : point, frame.modulo(lane, kMatrix));
-    SmallVector<Value> words = loadMatrices(operand.pointer(slot, held(operand, point), term), transposed);
+    SmallVector<Value> words =
+        loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), term), transposed);
     return llvm::map_to_vector(words, [&](Value word) { return asFactor(word); });
   }
 
   /// What further rows would add up is not stored.
   Value held(ContractionOperand &operand, Value point) {
     return &operand == &rows && tiling.heldRows < tiling.rows ? frame.modulo(point, tiling.heldRows) : point;
-  }
-
-  SmallVector<Value> loadMatrices(Value address, bool transposed) {
-    Type word = builder.getI32Type();
-    auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), {word, word, word, word});
-    auto layout = transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row;
-    auto shape = NVVM::LdStMatrixShapeAttr::get(builder.getContext(), kMatrix, kMatrix);
-    Value loaded =
-        NVVM::LdMatrixOp::create(builder, loc, type, address, /*num=*/4, layout, shape, NVVM::LdStMatrixEltType::B16);
-    SmallVector<Value> words;
-    for (int64_t i = 0; i < 4; ++i)
-      words.push_back(LLVM::ExtractValueOp::create(builder, loc, loaded, i));
-    return words;
   }
 
   /// The lane's words, each the terms of one point: from so many points and terms on.
@@ -138,7 +126,8 @@ private:
     Value later = frame.modulo(frame.add(frame.divide(line, 4), frame.modulo(matrix, 2)), 2);
     Value own = frame.add(frame.multiply(frame.divide(line, 2), 4), frame.modulo(line, 2));
     own = frame.add(frame.add(own, frame.multiply(later, 2)), frame.multiply(frame.divide(matrix, 2), half()));
-    SmallVector<Value> words = loadMatrices(lanes.pointer(slot, point, frame.add(term, own)), /*transposed=*/true);
+    SmallVector<Value> words =
+        loadMatrices(builder, loc, lanes.pointer(slot, point, frame.add(term, own)), /*transposed=*/true);
     Value inOrder = frame.isBelow(frame.modulo(lane, 4), frame.constant(2));
     SmallVector<Value> even, odd;
     for (int64_t i : {0, 2}) {

@@ -3,6 +3,9 @@
 // warp has 16 of the rows; its lanes hold the sums as those of mma.sync m16n8 blocks side by side (PTX ISA, "Register
 // fragments for wgmma.mma_async.m64nNk16"). The instruction goes on by itself: sums are neither read nor written before
 // the group that it was committed to has been waited for.
+//
+// Rows that another nest left in the block's shared memory lie there in lines that no descriptor says. Of 16 bits they
+// come from registers, which hold them as those of mma.sync m16n8k16: ldmatrix brings them, as for warps.
 #include "passes/codegen/gpu/SumShare.h"
 #include "passes/target/Warpgroups.h"
 
@@ -23,9 +26,11 @@ public:
     Value lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), kRows / kWarpRows);
     Value group = frame.divide(frame.thread, threadsOfStep(kernel));
+    this->lane = lane;
     groupRow = frame.multiply(frame.divide(group, tiling.laneUnits), tiling.ownRows);
+    warpRow = frame.add(groupRow, frame.multiply(warp, kWarpRows));
     groupLane = frame.multiply(frame.modulo(group, tiling.laneUnits), tiling.ownLanes);
-    firstRow = frame.add(groupRow, frame.add(frame.multiply(warp, kWarpRows), frame.divide(lane, 4)));
+    firstRow = frame.add(warpRow, frame.divide(lane, 4));
     firstLane = frame.add(groupLane, frame.multiply(frame.modulo(lane, 4), run = 2));
     rowBits = 3 | (tiling.laneUnits - 1) * threadsOfStep(kernel);
     for (int64_t row = 0; row < tiling.ownRows; row += kRows)
@@ -44,12 +49,18 @@ public:
     SmallVector<Value> results;
     for (int64_t block = 0; block < blocks; ++block)
       results.push_back(pack(sums.slice(block * own, own), type));
+    SmallVector<SmallVector<Value>> factors; // by term and block: registers are written before the fence
+    for (int64_t term = 0; rows.isInPlace() && term < tiling.step; term += kernel.depth)
+      for (int64_t block = 0; block < blocks; ++block)
+        factors.push_back(loadRows(slot, block * kRows, term));
     NVVM::WgmmaFenceAlignedOp::create(builder, loc);
     for (int64_t term = 0; term < tiling.step; term += kernel.depth) {
       Value right = describe(lanes, slot, groupLane, frame.constant(term));
       for (auto [block, result] : llvm::enumerate(results))
-        result =
-            multiply(describe(rows, slot, frame.add(groupRow, block * kRows), frame.constant(term)), right, result);
+        result = rows.isInPlace()
+                     ? multiplyLoaded(factors[term / kernel.depth * blocks + block], right, result)
+                     : multiply(describe(rows, slot, frame.add(groupRow, block * kRows), frame.constant(term)), right,
+                                result);
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
     wait(tiling.overlaps ? 1 : 0);
@@ -96,6 +107,48 @@ private:
     return arith::OrIOp::create(builder, loc, address, constant(fixed));
   }
 
+  /// Matrices 0 and 1 are the upper and lower rows of the first terms, 2 and 3 those of the others.
+  SmallVector<Value> loadRows(Value slot, int64_t row, int64_t term) {
+    Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
+    Value point = frame.add(frame.add(warpRow, row), frame.multiply(odd, kMatrix));
+    Value place = frame.add(frame.multiply(upper, kernel.depth / 2), term);
+    bool transposed = !rows.liesAlongTerms();
+    (transposed ? place : point) = frame.add(transposed ? place : point, frame.modulo(lane, kMatrix));
+    return loadMatrices(builder, loc, rows.pointer(slot, point, place), transposed);
+  }
+
+  /// In assembly: the dialect has the instruction with descriptors alone. Operands are numbered from the results on.
+  Value multiplyLoaded(ArrayRef<Value> left, Value right, Value sums) {
+    auto type = cast<LLVM::LLVMStructType>(sums.getType());
+    size_t count = type.getBody().size(), next = 2 * count;
+    auto numbers = [&](size_t first, size_t many) {
+      std::string text;
+      for (size_t i = 0; i < many; ++i)
+        text += (i ? ", $" : "$") + std::to_string(first + i);
+      return "{" + text + "}";
+    };
+    std::string types = kernel.types.rows, code, constraints;
+    code = "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
+           std::to_string(tiling.ownLanes) + "k16.f32." + types + "." + types + " " + numbers(0, count) + ", " +
+           numbers(next, left.size()) + ", $" + std::to_string(next + left.size()) + ", p, 1, 1, " +
+           (lanes.liesAlongTerms() ? "0" : "1") + ";\n}\n";
+    SmallVector<Value> operands;
+    for (size_t i = 0; i < count; ++i) {
+      constraints += "=f,";
+      operands.push_back(LLVM::ExtractValueOp::create(builder, loc, sums, i));
+    }
+    for (size_t i = 0; i < count; ++i)
+      constraints += std::to_string(i) + ",";
+    for (size_t i = 0; i < left.size(); ++i)
+      constraints += "r,";
+    llvm::append_range(operands, left);
+    operands.push_back(right);
+    return LLVM::InlineAsmOp::create(builder, loc, type, operands, code, constraints + "l", /*has_side_effects=*/true,
+                                     /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                     LLVM::AsmDialectAttr(), ArrayAttr())
+        ->getResult(0);
+  }
+
   static NVVM::WGMMATypes ptxType(const std::string &type) {
     return llvm::StringSwitch<NVVM::WGMMATypes>(type)
         .Case("f16", NVVM::WGMMATypes::f16)
@@ -125,6 +178,7 @@ private:
   OpBuilder &builder;
   Location loc;
   Value groupRow, groupLane; ///< of the warpgroup in the tile
+  Value warpRow, lane;       ///< of the warp in the tile; of the thread in the warp
 };
 } // namespace
 
