@@ -289,7 +289,7 @@ private:
     double read = times * units * product.terms *
                   static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
                   static_cast<double>(tiling.termUnits);
-    if (isOfWarpgroup(product.kernel) && roundsToTf32(product.kernel.name)) // where they lie
+    if (roundsInSharedMemory(product.kernel))
       read += 2 * times * product.terms *
               static_cast<double>(tiling.rows * product.rowBytes + tiling.lanes * product.laneBytes);
     double added =
@@ -321,7 +321,8 @@ private:
   /// Whether the rows are the same in all blocks of the walked dim, and may stay in shared memory meanwhile.
   bool keepsRows(const Product &product) const {
     return walked >= 0 && space.blocksPerTile() > 1 && !product.rowsResident && !product.rowsWalked &&
-           isOneTerm(product) && timesOf(product) == static_cast<double>(space.blocksPerTile()) &&
+           !roundsInSharedMemory(product.kernel) && isOneTerm(product) &&
+           timesOf(product) == static_cast<double>(space.blocksPerTile()) &&
            tileOf(product.row) * product.longest * product.rowBytes <= SumTiling::kMostKeptBytes;
   }
 

@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_TARGET_WARPGROUPS_H
 #define TILEWRIGHT_TARGET_WARPGROUPS_H
 
+#include "passes/target/AllowedProducts.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -37,6 +38,11 @@ std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTy
 /// Whether it may multiply rows that another nest left in shared memory. Their lines are spread over the banks in
 /// another way than descriptors can say, so they come from registers, which take 16 bits as they lie.
 inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongTerms(kernel); }
+
+/// Whether threads round its factors in shared memory, where the instruction would cut them.
+inline bool roundsInSharedMemory(const MicroKernel &kernel) {
+  return isOfWarpgroup(kernel) && roundsToTf32(kernel.name);
+}
 
 /// How the operands of a contraction lie.
 struct OperandPlaces {

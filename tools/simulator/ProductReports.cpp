@@ -23,13 +23,17 @@ struct Product {
 };
 } // namespace
 
-/// Of assembly sums are the first operands.
+/// How many operands of a product in assembly are sums, the first ones; 0: its results are none.
+static size_t sumsOf(LLVM::InlineAsmOp assembly) {
+  auto type = assembly->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(assembly->getResult(0).getType())
+                                             : LLVM::LLVMStructType();
+  bool areFloats = type && llvm::all_of(type.getBody(), [](Type element) { return element.isF32(); });
+  return areFloats ? type.getBody().size() : 0;
+}
+
 static bool takesAsSum(OpOperand &use) {
   auto assembly = dyn_cast<LLVM::InlineAsmOp>(use.getOwner());
-  if (!assembly)
-    return isWarpgroupProduct(use.getOwner());
-  auto type = dyn_cast<LLVM::LLVMStructType>(assembly.getResult(0).getType());
-  return isWarpgroupProduct(assembly) && type && use.getOperandNumber() < type.getBody().size();
+  return isWarpgroupProduct(use.getOwner()) && (!assembly || use.getOperandNumber() < sumsOf(assembly));
 }
 
 void KernelRewriter::reportSums(Operation *multiply) {
@@ -112,8 +116,13 @@ static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
   constexpr size_t words = 4;
   SmallVector<StringRef> parts;
   int64_t lanes = 0;
+  size_t sums = sumsOf(multiply);
+  SmallVector<Type> types(sums, Float32Type::get(multiply.getContext()));
+  types.append(words, IntegerType::get(multiply.getContext(), 32));
+  types.push_back(IntegerType::get(multiply.getContext(), 64));
   bool fits = form.match(multiply.getAsmString(), &parts) && parts[2] == parts[3] &&
-              !parts[1].getAsInteger(10, lanes) && multiply.getNumOperands() == lanes / 2 + words + 1;
+              !parts[1].getAsInteger(10, lanes) && lanes > 0 && lanes == static_cast<int64_t>(2 * sums) &&
+              llvm::equal(multiply.getOperandTypes(), types);
   if (!fits)
     return multiply.emitOpError("is not simulated: of products of four warps in assembly those of f16 and bf16 are, of "
                                 "rows in registers, added to sums in f32");

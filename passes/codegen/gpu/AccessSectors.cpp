@@ -89,7 +89,8 @@ private:
       }
       if (!inside || (thread & mapping.idle))
         continue;
-      int64_t width = compute.getVector() >= 0 && steps[compute.getVector()] == 1 ? mapping.lanes * bytes : bytes;
+      auto vector = static_cast<int64_t>(compute.getVector());
+      int64_t width = vector >= 0 && steps[vector] == 1 ? mapping.lanes * bytes : bytes;
       for (int64_t sector = place / kSectorBytes; sector <= (place + width - 1) / kSectorBytes; ++sector)
         touched.insert(sector);
     }

@@ -231,6 +231,7 @@ int64_t BlockThreads::scratchBytes(ComputeOp compute, const NestMapping &mapping
   int64_t widest = 0;
   for (BlockArgument accumulator : compute.getBodyBlock().getArguments())
     widest = std::max(widest, elementBytes(storedAs(accumulator.getType())));
-  bool lanesReduced = compute.getVector() >= 0 && compute.isReduced(compute.getVector());
+  auto vector = static_cast<int64_t>(compute.getVector());
+  bool lanesReduced = vector >= 0 && compute.isReduced(vector);
   return mapping.threads * widest * (lanesReduced ? 1 : mapping.lanes);
 }

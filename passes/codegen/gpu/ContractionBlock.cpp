@@ -144,7 +144,8 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse(wrong);
   if (isResident(compute, contraction->rows, rowShape(plan)))
     plan.tiling.readRowsInPlace();
-  else if (hasOneLoop(compute, plan) && staysInLoop(compute, *contraction, contraction->rows))
+  else if (!roundsInSharedMemory(plan.kernel) && hasOneLoop(compute, plan) &&
+           staysInLoop(compute, *contraction, contraction->rows))
     plan.tiling.keepRows(sizes[plan.terms]);
   if (isResident(compute, contraction->lanes, laneShape(plan)))
     plan.tiling.laneSlotBytes = 0;
@@ -455,7 +456,7 @@ private:
   /// What the thread copied, it did so as any thread; warpgroups read it another way. Of f32 they would cut what is
   /// behind tf32, so who copied it rounds it.
   void handToWarpgroup(Value slot) {
-    if (roundsToTf32(plan.kernel.name)) {
+    if (roundsInSharedMemory(plan.kernel)) {
       roundOwnCopies(rows, rowShape(plan), slot);
       roundOwnCopies(lanes, laneShape(plan), slot);
     }

@@ -96,10 +96,10 @@ private:
 
 class Dealer {
 public:
-  Dealer(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape) {
+  Dealer(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape), vector(compute.getVector()) {
     mapping.threads = shape.threads;
     // Rows belong to groups of threads in every nest alike, so no thread takes several at once.
-    bool alongRows = shape.group > 0 && compute.getVector() >= 0 && isGrid(compute.getVector());
+    bool alongRows = shape.group > 0 && vector >= 0 && isGrid(vector);
     mapping.lanes = alongRows ? 1 : LaneChooser(compute).choose();
     opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   }
@@ -118,8 +118,8 @@ private:
     int64_t rank = compute.getSizes().size();
     mapping.bits.assign(rank, {});
     mapping.reduced = next = 0;
-    if (compute.getVector() >= 0 && (shape.group == 0 || !isGrid(compute.getVector())))
-      give(compute.getVector(), group);
+    if (vector >= 0 && (shape.group == 0 || !isGrid(vector)))
+      give(vector, group);
     if (lines >= 0)
       give(lines, group);
     // Threads that share a point help each other along what is reduced first.
@@ -147,24 +147,24 @@ private:
   void give(int64_t dim, unsigned end) {
     if (mapping.bits[dim].count > 0 || (opaque && compute.isReduced(dim)))
       return;
-    int64_t vectors = compute.getSizes()[dim] / (dim == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+    int64_t vectors = compute.getSizes()[dim] / (dim == vector ? mapping.lanes : 1);
     unsigned count = std::min<unsigned>(end - next, llvm::Log2_64_Ceil(vectors));
     mapping.bits[dim] = {next, count};
     next += count;
   }
 
-  /// Where a warp takes several lines of a buffer at once, and neighbouring ones meet in banks, it takes others.
+  /// Where a warp takes several lines of a buffer at once, and neighbouring ones meet in banks, it takes others:
+  /// further apart, or along another dim, unless threads share what is reduced.
   void spreadLines() {
-    int64_t vector = compute.getVector();
-    bool reduces = llvm::any_of(llvm::seq<int64_t>(0, mapping.bits.size()),
-                                [&](int64_t dim) { return compute.isReduced(dim); });
-    if (vector < 0 || mapping.bits[vector].count == 0 || mapping.bits[vector].count >= kWarpBits ||
-        !takesWholeSectors())
+    bool isPart = vector >= 0 && mapping.bits[vector].count > 0 && mapping.bits[vector].count < kWarpBits;
+    if (!isPart || !takesWholeSectors())
       return;
+    unsigned behind = mapping.bits[vector].count;
+    bool reduces = mapping.reduced != 0;
     NestMapping best = mapping;
     double least = passes();
     for (int64_t lines = 0; lines < static_cast<int64_t>(best.bits.size()); ++lines) {
-      if (lines == vector || (reduces && mapping.bits[lines].first != mapping.bits[vector].count))
+      if (lines == vector || (reduces && mapping.bits[lines].first != behind))
         continue;
       if (!reduces)
         dealBits(lines);
@@ -193,11 +193,14 @@ private:
     return found;
   }
 
-  /// Of global memory, along each line, so that it does not matter which lines they are.
+  /// Of global memory, along each line, so that it does not matter which lines they are; or the same for all lines.
   bool takesWholeSectors() {
-    int64_t vector = compute.getVector(), elements = mapping.lanes << mapping.bits[vector].count;
+    int64_t elements = mapping.lanes << mapping.bits[vector].count;
     return llvm::all_of(accesses(), [&](const Access &access) {
-      return access.type.getSpace() == Space::block || !access.map.isFunctionOfDim(vector) ||
+      bool isOfLine = false;
+      for (int64_t dim = 0; dim < static_cast<int64_t>(mapping.bits.size()); ++dim)
+        isOfLine |= dim != vector && access.map.isFunctionOfDim(dim);
+      return access.type.getSpace() == Space::block || !isOfLine ||
              (strideAlong(access.map, denseStrides(access.type.getShape()), vector) == 1 &&
               elements * access.type.getElementBytes() % kSectorBytes == 0);
     });
@@ -219,17 +222,18 @@ private:
       for (int64_t thread = 0; thread < std::min<int64_t>(mapping.threads, 1 << kWarpBits); ++thread) {
         int64_t address = 0;
         for (auto [dim, range, step] : llvm::enumerate(mapping.bits, steps))
-          address += range.indexOf(thread) * *step * bytes *
-                     (static_cast<int64_t>(dim) == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+          address +=
+              range.indexOf(thread) * *step * bytes * (static_cast<int64_t>(dim) == vector ? mapping.lanes : 1);
         addresses.push_back(address);
       }
-      sum += bankPasses(addresses, steps[compute.getVector()] == 1 ? mapping.lanes * bytes : bytes);
+      sum += bankPasses(addresses, steps[vector] == 1 ? mapping.lanes * bytes : bytes);
     }
     return sum;
   }
 
   ComputeOp compute;
   BlockShape shape;
+  int64_t vector; ///< the dim, or -1
   NestMapping mapping;
   bool opaque;
   unsigned next = 0;
