@@ -83,7 +83,7 @@ struct AccessCounts {
 
 struct SiteReport {
   std::string operation, location, space, access; ///< "load", "store" or "atomic"
-  bool isInSumLoop = false;                       ///< a loop that carries sums of products: a main loop of a contraction
+  bool isInSumLoop = false; ///< a loop that carries sums of products: a main loop of a contraction
   AccessCounts counts;
 };
 

@@ -222,8 +222,7 @@ private:
       for (int64_t thread = 0; thread < std::min<int64_t>(mapping.threads, 1 << kWarpBits); ++thread) {
         int64_t address = 0;
         for (auto [dim, range, step] : llvm::enumerate(mapping.bits, steps))
-          address +=
-              range.indexOf(thread) * *step * bytes * (static_cast<int64_t>(dim) == vector ? mapping.lanes : 1);
+          address += range.indexOf(thread) * *step * bytes * (static_cast<int64_t>(dim) == vector ? mapping.lanes : 1);
         addresses.push_back(address);
       }
       sum += bankPasses(addresses, steps[vector] == 1 ? mapping.lanes * bytes : bytes);
