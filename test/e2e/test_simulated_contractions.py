@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from assembled import check_warpgroups
 from onnx import TensorProto
 from tilewright.oracle import float64_reference
 from tilewright.ptxas import find_ptxas
@@ -368,12 +368,7 @@ def test_warpgroups_with_128_sums_a_thread(
     product = Product.of((tile[0] + 40, 328, tile[1]), transposed, element="f16", then="gelu")
     outcome = run(product, tmp_path, edit=_by_warpgroups(*tile, threads=threads))
     assert outcome.micro_kernel == "wgmma-64x8"
-    if find_ptxas() is None:
-        pytest.skip("no ptxas")
-    command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(tmp_path / "kernels.ptx"), "-o", "/dev/null"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert " 0 bytes spill stores, 0 bytes spill loads" in said
-    assert "serialized" not in said  # what the assembler warns of where products cannot go on by themselves
+    check_warpgroups(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from assembled import check_warpgroups
 from iree import runtime
 from onnx import TensorProto
 from tilewright.errors import PlanError
 from tilewright.oracle import float64_reference
 from tilewright.plan import LayoutStep, Plan
-from tilewright.ptxas import find_ptxas
 from tilewright.signature import Array
 from tilewright.simulated import describe_launches, simulate_program
 from tilewright.simulator import SimulationReport
@@ -216,12 +215,7 @@ def test_the_planner_stores_images_by_itself(tmp_path: Path) -> None:
     model = Dense(shape=(2048, 512, 2048)).build()
     text = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path).explain()
     assert re.search(r"operand 1 copied \d+ bytes at a time, from images of its tiles", text)
-    if find_ptxas() is None:
-        pytest.skip("no ptxas")
-    command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(tmp_path / "kernels.ptx"), "-o", "/dev/null"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert " 0 bytes spill stores, 0 bytes spill loads" in said
-    assert "serialized" not in said
+    check_warpgroups(tmp_path)
 
 
 def test_a_layout_of_other_tiles_is_an_illegal_plan() -> None:

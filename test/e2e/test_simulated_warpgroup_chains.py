@@ -5,7 +5,6 @@ long attentions on a whole GPU; here on a slice of four multiprocessors of one, 
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,8 @@ from pathlib import Path
 import onnx
 import pytest
 import tilewright
+from assembled import check_warpgroups
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.ptxas import find_ptxas
 from tilewright.simulated import describe_launches, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 from tilewright.tensors import LaunchTensors
@@ -88,12 +87,7 @@ def test_left_factors_come_from_registers(name: str, tmp_path: Path) -> None:
     products = re.findall(r"wgmma\.mma_async\S+ \{[^}]*\}, (.)", (tmp_path / "kernels.ptx").read_text())
     assert products.count("{") > 0, "of the second contraction"
     assert products.count("%") > 0, "of the first one descriptors say both factors"
-    if find_ptxas() is None:
-        pytest.skip("no ptxas")
-    command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(tmp_path / "kernels.ptx"), "-o", "/dev/null"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert " 0 bytes spill stores, 0 bytes spill loads" in said
-    assert "serialized" not in said  # what the assembler warns of where products cannot go on by themselves
+    check_warpgroups(tmp_path)
 
 
 def test_a_missing_wait_between_contractions_is_found(tmp_path: Path) -> None:
