@@ -47,7 +47,7 @@ Truth normalize(Constraint &constraint, Simplifier &simplifier) {
       return Truth::never;
     }
   } while (unwrapDivision(constraint, simplifier));
-  Range range = simplifier.bound(sum);
+  Interval range = simplifier.bound(sum);
   if (range.high < 0 || (constraint.equality && range.low > 0))
     return Truth::never;
   bool always = constraint.equality ? range.low == 0 && range.high == 0 : range.low >= 0;
@@ -81,7 +81,7 @@ Truth insert(SmallVector<Constraint> &constraints, Constraint constraint) {
   return Truth::sometimes;
 }
 
-IntegerSet makeSet(ArrayRef<std::pair<AffineExpr, bool>> exprs, ArrayRef<Range> ranges, MLIRContext *context) {
+IntegerSet makeSet(ArrayRef<std::pair<AffineExpr, bool>> exprs, ArrayRef<Interval> ranges, MLIRContext *context) {
   Simplifier simplifier(context, ranges);
   SmallVector<Constraint> constraints;
   for (auto [expr, equality] : exprs) {
@@ -114,17 +114,17 @@ void append(SmallVector<std::pair<AffineExpr, bool>> &exprs, IntegerSet set) {
 // Interface
 //===----------------------------------------------------------------------===//
 
-Range boundExpr(AffineExpr expr, ArrayRef<Range> ranges) {
-  Range written = intervalOf(expr, ranges);
-  Range simplified = intervalOf(Simplifier(expr.getContext(), ranges).simplify(expr), ranges);
+Interval boundExpr(AffineExpr expr, ArrayRef<Interval> ranges) {
+  Interval written = intervalOf(expr, ranges);
+  Interval simplified = intervalOf(Simplifier(expr.getContext(), ranges).simplify(expr), ranges);
   return {std::max(written.low, simplified.low), std::min(written.high, simplified.high)};
 }
 
-SmallVector<Range> domainRanges(ArrayRef<int64_t> extents) {
-  return llvm::map_to_vector(extents, [](int64_t extent) { return Range{0, extent - 1}; });
+SmallVector<Interval> domainRanges(ArrayRef<int64_t> extents) {
+  return llvm::map_to_vector(extents, [](int64_t extent) { return Interval{0, extent - 1}; });
 }
 
-AffineExpr simplifyInDomain(AffineExpr expr, ArrayRef<Range> ranges) {
+AffineExpr simplifyInDomain(AffineExpr expr, ArrayRef<Interval> ranges) {
   return Simplifier(expr.getContext(), ranges).simplify(expr);
 }
 
@@ -132,7 +132,7 @@ AffineExpr simplifyInDomain(AffineExpr expr, ArrayRef<int64_t> extents) {
   return simplifyInDomain(expr, domainRanges(extents));
 }
 
-AffineMap simplifyInDomain(AffineMap map, ArrayRef<Range> ranges) {
+AffineMap simplifyInDomain(AffineMap map, ArrayRef<Interval> ranges) {
   SmallVector<AffineExpr> results;
   for (AffineExpr expr : map.getResults())
     results.push_back(simplifyInDomain(expr, ranges));
@@ -143,7 +143,7 @@ AffineMap simplifyInDomain(AffineMap map, ArrayRef<int64_t> extents) {
   return simplifyInDomain(map, domainRanges(extents));
 }
 
-AffineMap composeInDomain(AffineMap outer, AffineMap inner, ArrayRef<Range> ranges) {
+AffineMap composeInDomain(AffineMap outer, AffineMap inner, ArrayRef<Interval> ranges) {
   return simplifyInDomain(outer.compose(inner), ranges);
 }
 
@@ -184,8 +184,8 @@ bool implies(IntegerSet a, IntegerSet b) {
   return true;
 }
 
-SmallVector<Range> guardedRanges(IntegerSet guard, ArrayRef<int64_t> extents) {
-  SmallVector<Range> ranges = domainRanges(extents);
+SmallVector<Interval> guardedRanges(IntegerSet guard, ArrayRef<int64_t> extents) {
+  SmallVector<Interval> ranges = domainRanges(extents);
   if (!guard)
     return ranges;
   for (unsigned i = 0; i < guard.getNumConstraints(); ++i) {
@@ -194,7 +194,7 @@ SmallVector<Range> guardedRanges(IntegerSet guard, ArrayRef<int64_t> extents) {
     if (!dim || guard.isEq(i))
       continue;
     // c * d + k >= 0
-    Range &range = ranges[dim.getPosition()];
+    Interval &range = ranges[dim.getPosition()];
     int64_t c = sum.terms[0].second;
     if (c > 0)
       range.low = std::max(range.low, -llvm::divideFloorSigned(sum.constant, c));
@@ -218,7 +218,7 @@ AffineMap reshapeMap(MLIRContext *context, ArrayRef<int64_t> sourceShape, ArrayR
 }
 
 SmallVector<int64_t> dimsAsTheyLie(AffineMap map, ArrayRef<int64_t> extents) {
-  SmallVector<Range> ranges = domainRanges(extents);
+  SmallVector<Interval> ranges = domainRanges(extents);
   Simplifier simplifier(map.getContext(), ranges);
   llvm::SmallSetVector<int64_t, 4> dims;
   for (AffineExpr expr : map.getResults()) {

@@ -9,28 +9,28 @@
 
 namespace tilewright {
 
-/// An inclusive range of integers.
-struct Range {
+/// Of integers, both ends included.
+struct Interval {
   int64_t low, high;
   int64_t size() const { return high - low + 1; }
-  bool operator==(const Range &other) const { return low == other.low && high == other.high; }
+  bool operator==(const Interval &other) const { return low == other.low && high == other.high; }
 };
 
 /// Conservative bounds of `expr` (no symbols) when dim i ranges over `ranges[i]`; exact for linear expressions in which
 /// each dim occurs once.
-Range boundExpr(mlir::AffineExpr expr, llvm::ArrayRef<Range> ranges);
-llvm::SmallVector<Range> domainRanges(llvm::ArrayRef<int64_t> extents);
+Interval boundExpr(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges);
+llvm::SmallVector<Interval> domainRanges(llvm::ArrayRef<int64_t> extents);
 
 /// An expression equal to `expr` on the whole domain, simpler where the ranges allow it (mod and division that never
 /// wrap or divide evenly, dims of extent 1).
 mlir::AffineExpr simplifyInDomain(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> extents);
 mlir::AffineMap simplifyInDomain(mlir::AffineMap map, llvm::ArrayRef<int64_t> extents);
-mlir::AffineExpr simplifyInDomain(mlir::AffineExpr expr, llvm::ArrayRef<Range> ranges);
-mlir::AffineMap simplifyInDomain(mlir::AffineMap map, llvm::ArrayRef<Range> ranges);
+mlir::AffineExpr simplifyInDomain(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges);
+mlir::AffineMap simplifyInDomain(mlir::AffineMap map, llvm::ArrayRef<Interval> ranges);
 
 /// inner maps domain -> middle, outer maps middle -> anything; the composition, simplified in the domain.
 mlir::AffineMap composeInDomain(mlir::AffineMap outer, mlir::AffineMap inner, llvm::ArrayRef<int64_t> extents);
-mlir::AffineMap composeInDomain(mlir::AffineMap outer, mlir::AffineMap inner, llvm::ArrayRef<Range> ranges);
+mlir::AffineMap composeInDomain(mlir::AffineMap outer, mlir::AffineMap inner, llvm::ArrayRef<Interval> ranges);
 
 /// The points of the domain that `inner` maps into `set`. Null stands for "everywhere", in and out.
 mlir::IntegerSet composeInDomain(mlir::IntegerSet set, mlir::AffineMap inner, llvm::ArrayRef<int64_t> extents);
@@ -42,7 +42,7 @@ mlir::IntegerSet conjoin(mlir::IntegerSet a, mlir::IntegerSet b, llvm::ArrayRef<
 bool implies(mlir::IntegerSet a, mlir::IntegerSet b);
 
 /// A box around the points of the domain where the guard (null: everywhere) holds.
-llvm::SmallVector<Range> guardedRanges(mlir::IntegerSet guard, llvm::ArrayRef<int64_t> extents);
+llvm::SmallVector<Interval> guardedRanges(mlir::IntegerSet guard, llvm::ArrayRef<int64_t> extents);
 
 /// Source index as a function of result index for a row-major reshape of `sourceShape` to `resultShape`.
 mlir::AffineMap reshapeMap(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> sourceShape,

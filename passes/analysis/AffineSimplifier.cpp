@@ -16,7 +16,7 @@ int64_t signOf(int64_t value) { return value < 0 ? -1 : 1; }
 
 int64_t gcdOf(int64_t a, int64_t b) { return std::gcd(a < 0 ? -a : a, b < 0 ? -b : b); }
 
-Range modRange(Range operand, int64_t n) {
+Interval modRange(Interval operand, int64_t n) {
   int64_t base = floorDiv(operand.low, n) * n;
   if (base == floorDiv(operand.high, n) * n)
     return {operand.low - base, operand.high - base};
@@ -48,15 +48,15 @@ int compare(AffineExpr a, AffineExpr b) {
   return compare(left.getRHS(), right.getRHS());
 }
 
-Range intervalOf(AffineExpr expr, ArrayRef<Range> ranges) {
+Interval intervalOf(AffineExpr expr, ArrayRef<Interval> ranges) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return ranges[dim.getPosition()];
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return {constant.getValue(), constant.getValue()};
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  Range lhs = intervalOf(binary.getLHS(), ranges);
+  Interval lhs = intervalOf(binary.getLHS(), ranges);
   if (expr.getKind() == AffineExprKind::Add) {
-    Range rhs = intervalOf(binary.getRHS(), ranges);
+    Interval rhs = intervalOf(binary.getRHS(), ranges);
     return {lhs.low + rhs.low, lhs.high + rhs.high};
   }
   int64_t n = cast<AffineConstantExpr>(binary.getRHS()).getValue();
@@ -108,7 +108,7 @@ int64_t Sum::gcd() const {
 Sum Simplifier::flatten(AffineExpr expr) {
   Sum sum;
   if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    Range range = ranges[dim.getPosition()];
+    Interval range = ranges[dim.getPosition()];
     if (range.low == range.high)
       sum.constant = range.low;
     else
@@ -154,7 +154,7 @@ Sum Simplifier::divide(Sum sum, int64_t n) {
   rest.constant = sum.constant - quotient.constant * n;
 
   while (true) {
-    Range range = bound(rest);
+    Interval range = bound(rest);
     if (floorDiv(range.low, n) == floorDiv(range.high, n)) {
       quotient.constant += floorDiv(range.low, n);
       return quotient;
@@ -206,7 +206,7 @@ bool Simplifier::dropLowDigits(Sum &rest, int64_t &n) {
         low.add(expr, coefficient);
     }
     low.constant = restored.constant;
-    Range range = intervalOf(build(low), ranges);
+    Interval range = intervalOf(build(low), ranges);
     if (floorDiv(range.low, step) != floorDiv(range.high, step))
       continue;
     high.constant += floorDiv(range.low, step);

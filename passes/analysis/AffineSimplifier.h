@@ -13,7 +13,7 @@ namespace tilewright {
 int compare(mlir::AffineExpr a, mlir::AffineExpr b);
 
 /// Interval arithmetic on the expression as it is written.
-Range intervalOf(mlir::AffineExpr expr, llvm::ArrayRef<Range> ranges);
+Interval intervalOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges);
 
 /// constant + sum of coefficient * expr, sorted, without zero coefficients.
 struct Sum {
@@ -29,12 +29,12 @@ struct Sum {
 
 class Simplifier {
 public:
-  Simplifier(mlir::MLIRContext *context, llvm::ArrayRef<Range> ranges) : context(context), ranges(ranges) {}
+  Simplifier(mlir::MLIRContext *context, llvm::ArrayRef<Interval> ranges) : context(context), ranges(ranges) {}
 
   Sum flatten(mlir::AffineExpr expr);
   mlir::AffineExpr emit(const Sum &sum) { return build(restoreMods(sum)); }
   mlir::AffineExpr simplify(mlir::AffineExpr expr) { return emit(flatten(expr)); }
-  Range bound(const Sum &sum) { return intervalOf(emit(sum), ranges); }
+  Interval bound(const Sum &sum) { return intervalOf(emit(sum), ranges); }
 
 private:
   Sum divide(Sum sum, int64_t n);
@@ -44,7 +44,7 @@ private:
   mlir::AffineExpr build(const Sum &sum);
 
   mlir::MLIRContext *context;
-  llvm::ArrayRef<Range> ranges;
+  llvm::ArrayRef<Interval> ranges;
 };
 
 } // namespace tilewright

@@ -13,9 +13,9 @@ namespace tilewright {
 namespace {
 /// A bound on the elements an access touches: the box of its index, and no more than it has points.
 int64_t elementsTouched(const TensorAccess &access, ArrayRef<int64_t> domain) {
-  SmallVector<Range> ranges = guardedRanges(access.guard, domain);
+  SmallVector<Interval> ranges = guardedRanges(access.guard, domain);
   int64_t points = 1, box = 1;
-  for (Range range : ranges)
+  for (Interval range : ranges)
     points *= range.size();
   for (AffineExpr index : access.map.getResults())
     box *= boundExpr(index, ranges).size();

@@ -103,7 +103,7 @@ private:
   /// Whether the type does not hold the index everywhere. No more than 32 bits, so that what is made of two is bounded.
   bool mayWrap(AffineExpr index, Type type) const {
     unsigned width = type.isInteger() ? std::min(type.getIntOrFloatBitWidth(), 32u) : 32;
-    tilewright::Range range = boundExpr(index, domainRanges(domain));
+    tilewright::Interval range = boundExpr(index, domainRanges(domain));
     return range.low < llvm::minIntN(width) || range.high > llvm::maxIntN(width);
   }
 
@@ -329,7 +329,7 @@ std::optional<AffineExpr> tilewright::endOfCounted(const TensorGraph &graph, uns
       beyond.holds = !counts;
       within.holds = counts;
       Known hidden = beyond.at(access.tensor, access.map);
-      Range ends = boundExpr(*end, domainRanges(maximum.domain));
+      Interval ends = boundExpr(*end, domainRanges(maximum.domain));
       if (!isMask(hidden) || ends.low >= maximum.domain[reduced])
         continue;
       bool someCounts = ends.low >= 1 && within.at(access.tensor, access.map).is(Known::score);

@@ -41,7 +41,7 @@ struct PropagationOptions {
 /// Along one dim: base + [low, high], where base is a function of the tile's index (its dims).
 struct TileDim {
   mlir::AffineExpr base;
-  Range range;
+  Interval range;
 };
 using TileRegion = llvm::SmallVector<TileDim, 4>;
 

@@ -56,19 +56,19 @@ public:
   }
 
   /// Whether every element of `range` is reached: nothing was bounded, and there are points enough to fill it.
-  bool fills(Range range) const {
+  bool fills(Interval range) const {
     int64_t points = 1;
     for (unsigned dim : used.set_bits())
       points *= ranges[dim].size();
     return !bounded && points >= range.size();
   }
-  ArrayRef<Range> variableRanges() const { return ranges; }
+  ArrayRef<Interval> variableRanges() const { return ranges; }
 
 private:
   AffineExpr constant(int64_t value) { return getAffineConstantExpr(value, grid.context); }
 
   const TileGrid &grid;
-  SmallVector<Range> ranges;
+  SmallVector<Interval> ranges;
   llvm::SmallBitVector used;
   bool bounded = false;
 };
@@ -101,8 +101,8 @@ TileDim unite(const TileGrid &grid, const TileDim &a, const TileDim &b, int64_t 
     exact = false;
     return wholeDim(grid, extent);
   }
-  Range moved{b.range.low + *distance, b.range.high + *distance};
-  Range hull{std::min(a.range.low, moved.low), std::max(a.range.high, moved.high)};
+  Interval moved{b.range.low + *distance, b.range.high + *distance};
+  Interval hull{std::min(a.range.low, moved.low), std::max(a.range.high, moved.high)};
   exact &= hull.size() <= a.range.size() + moved.size();
   return hull.size() >= extent ? wholeDim(grid, extent) : TileDim{a.base, hull};
 }

@@ -28,7 +28,7 @@ struct Inlining {
 /// Points of the consumer's domain at which the input is read, at most.
 int64_t numReads(tile::ExprOp consumer, unsigned input) {
   int64_t points = 1;
-  for (Range range : guardedRanges(consumer.getGuard(input), consumer.getDomain()))
+  for (Interval range : guardedRanges(consumer.getGuard(input), consumer.getDomain()))
     points *= range.size();
   return points;
 }

@@ -216,7 +216,7 @@ Value inlineElement(OpBuilder &builder, ExprInputs &inputs, tile::ExprOp consume
   IntegerSet guard = consumer.getGuard(input);
   AffineMap point = producerPoint(consumer, input, producer, result);
   // Outside the guard nothing is read, so the maps only have to be right inside it.
-  SmallVector<Range> read = guardedRanges(guard, domain);
+  SmallVector<Interval> read = guardedRanges(guard, domain);
   Block &body = producer.getBodyBlock();
   IRMapping mapping;
   for (auto [i, tensor] : llvm::enumerate(producer.getInputs())) {

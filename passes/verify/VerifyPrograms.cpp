@@ -117,13 +117,13 @@ private:
 
   /// Unguarded accesses to bindings stay inside wherever the dims stay inside their extents.
   static LogicalResult verifyBounds(ComputeOp compute) {
-    SmallVector<Range> ranges = domainRanges(compute.getExtents());
+    SmallVector<Interval> ranges = domainRanges(compute.getExtents());
     auto check = [&](Operation *op, Value slice, AffineMap map) -> LogicalResult {
       auto type = cast<SliceType>(slice.getType());
       if (type.getSpace() != Space::global)
         return success();
       for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
-        Range range = boundExpr(expr, ranges);
+        Interval range = boundExpr(expr, ranges);
         if (range.low < 0 || range.high >= type.getShape()[dim])
           return op->emitError("R3: reaches [")
                  << range.low << ", " << range.high << "] along dim " << dim << " of size " << type.getShape()[dim];

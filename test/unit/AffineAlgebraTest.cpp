@@ -115,7 +115,7 @@ TEST_F(AffineAlgebra, simplifies_to_the_same_values_within_the_bounds) {
   for (int round = 0; round < 20000; ++round) {
     SmallVector<int64_t> extents = randomExtents();
     AffineExpr expr = randomExpr(extents.size(), 3), simple = simplifyInDomain(expr, extents);
-    Range bound = boundExpr(expr, domainRanges(extents));
+    Interval bound = boundExpr(expr, domainRanges(extents));
     bool same = true, inside = true;
     forEachPoint(extents, [&](ArrayRef<int64_t> point) {
       int64_t value = evaluate(expr, point);
@@ -146,7 +146,7 @@ TEST_F(AffineAlgebra, bounds_of_linear_expressions_are_attained) {
       low = std::min(low, evaluate(expr, point));
       high = std::max(high, evaluate(expr, point));
     });
-    ASSERT_EQ(boundExpr(expr, domainRanges(extents)), (Range{low, high})) << text(expr);
+    ASSERT_EQ(boundExpr(expr, domainRanges(extents)), (Interval{low, high})) << text(expr);
   }
 }
 
@@ -172,7 +172,7 @@ TEST_F(AffineAlgebra, composition_and_conjunction_of_sets_keep_their_points) {
     IntegerSet set = randomSet(2), other = randomSet(rank);
     AffineMap inner = AffineMap::get(rank, 0, {randomExpr(rank, 2), randomExpr(rank, 2)}, &context);
     IntegerSet composed = composeInDomain(set, inner, extents), both = conjoin(composed, other, extents);
-    SmallVector<Range> box = guardedRanges(both, extents);
+    SmallVector<Interval> box = guardedRanges(both, extents);
     bool same = true, boxed = true;
     forEachPoint(extents, [&](ArrayRef<int64_t> point) {
       bool first = holds(set, evaluate(inner, point)), second = holds(other, point);
