@@ -30,7 +30,9 @@ function(tilewright_precompile_headers name)
   if(NOT TILEWRIGHT_PRECOMPILED_HEADERS)
     return()
   endif()
-  target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  # Of the warnings that libstdc++ turns off for itself, clang forgets this one in precompiled headers.
+  target_compile_options(${name} PRIVATE
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp -Wno-deprecated-declarations>")
   cmake_parse_arguments(ARG "" "REUSE_FROM" "" ${ARGN})
   if(ARG_REUSE_FROM)
     target_precompile_headers(${name} REUSE_FROM ${ARG_REUSE_FROM})

@@ -25,11 +25,6 @@ constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< of all steps together, so t
 constexpr int64_t kMostStages = 5;
 constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
 
-int64_t slotBytes(int64_t points, int64_t step, int64_t bytes, bool alongTerms, int64_t alignment) {
-  // Of an operand whose terms are not innermost a row has an atom at least.
-  int64_t padded = alongTerms ? points : std::max(points, kAtomBytes / bytes);
-  return llvm::alignTo(padded * step * bytes, alignment);
-}
 } // namespace
 
 /// Of what a thread, or the lanes of a warp together, multiply now and next: a term of either operand, or as many as an
@@ -132,10 +127,13 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   if (isGroup)
     best.heldRows = best.rows;  // the instruction finds them by itself
   best.stages = isWarp ? 3 : 2; // at least
+  // What warps read of an operand whose terms are not innermost, and the rows that threads do, is an atom at least.
+  int64_t rowLine = tile.rowsAlongTerms ? best.heldRows : std::max(best.heldRows, kAtomBytes / tile.rowBytes);
+  best.laneLine = isWarp ? std::max(best.lanes, kAtomBytes / tile.laneBytes) : best.lanes;
   auto setSlots = [&] {
     int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
-    best.rowSlotBytes = slotBytes(best.heldRows, best.step, tile.rowBytes, tile.rowsAlongTerms, alignment);
-    best.laneSlotBytes = slotBytes(best.lanes, best.step, tile.laneBytes, /*alongTerms=*/false, alignment);
+    best.rowSlotBytes = llvm::alignTo(rowLine * best.step * tile.rowBytes, alignment);
+    best.laneSlotBytes = llvm::alignTo(best.laneLine * best.step * tile.laneBytes, alignment);
   };
   // With so many sums a thread blocks are alone on an SM; those of whole rows leave room for buffers all the same.
   bool isAlone = isGroup && best.sums > kThreadSums && best.lanes <= kGroupLanes;

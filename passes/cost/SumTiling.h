@@ -29,6 +29,7 @@ struct SumTiling {
   int64_t termUnits = 1;                       ///< the same, along the terms of a step
   int64_t ownRows = 1, ownLanes = 1;           ///< of one of those
   int64_t heldRows = 0;                        ///< that a step has in shared memory; the others repeat them
+  int64_t laneLine = 0;                        ///< points of a line of lanes, where terms are not innermost
   int64_t sums = 0;                            ///< that a thread keeps
   int64_t step = 0, stages = 2;                ///< terms of a step; steps that are in shared memory together
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand

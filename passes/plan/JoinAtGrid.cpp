@@ -1,4 +1,5 @@
 #include "passes/cost/GridPartition.h"
+#include "passes/plan/BarrierCuts.h"
 #include "passes/plan/ContractionBlocks.h"
 #include "passes/plan/Eligibility.h"
 #include "passes/plan/KeptTiles.h"
@@ -16,6 +17,9 @@ constexpr double kClearly = 0.97;    ///< of the time in blocks as they are, for
 /// Of the time of two kernels, for one that has the same code twice, as of two layers of a model. Apart, they share it:
 /// it is compiled, assembled and fetched once.
 constexpr double kWorthTheCode = 0.95;
+/// Of the time of a part in blocks as they are, for a cut: what crosses the barrier is written and read, and contractions
+/// are predicted no closer than this.
+constexpr double kWorthTheBytes = 0.9;
 /// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
 constexpr int64_t kBesideSums = 56;
 
@@ -36,6 +40,9 @@ public:
 
   void run() {
     llvm::sort(decisions.kernels, [&](ArrayRef<unsigned> a, ArrayRef<unsigned> b) { return first(a) < first(b); });
+    for (size_t kernel = 0; allowed && kernel < decisions.kernels.size(); ++kernel)
+      while (cutOnePartOf(kernel))
+        ;
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
       while (joinOneTo(kernel))
         ;
@@ -46,6 +53,14 @@ public:
   }
 
 private:
+  /// Parts of one kernel, planned for blocks of as many threads.
+  struct Joining {
+    std::vector<PlannedPart> parts;
+    std::vector<GridStage> stages;
+    GridKernel kernel;
+    std::vector<KeptInput> kept;
+  };
+
   const PlannedPart &part(unsigned index) const { return *decisions.parts[index]; }
   unsigned first(ArrayRef<unsigned> kernel) const { return part(kernel.front()).choice.exprs.front(); }
   unsigned groupOf(ArrayRef<unsigned> kernel) const { return partition.groupOf(first(kernel)); }
@@ -221,47 +236,137 @@ private:
       return decline(producers, decisions.kernels[reader], why);
     }
     bool isRepeated = repeats(decisions.kernels[reader], producers);
-    double bound = isRepeated ? kWorthTheCode * apart : apart;
-    std::optional<std::vector<GridStage>> stages = stagesOf(both);
-    GridPartition cut = stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
-    bool joins = stages && cut.kernels.size() == 1 && cut.seconds() <= bound;
-    double most = joins ? kClearly * cut.seconds() : bound;
-    bool mayResize = !joins || llvm::none_of(both, [&](unsigned own) { return contracts(part(own)); });
-    if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(both, most) : std::nullopt) {
-      for (auto [own, planned] : llvm::zip(both, alike->parts))
-        decisions.parts[own] = std::move(planned);
-      carryOut(both, alike->stages, alike->kernel, kernel, reader);
+    std::string cut;
+    if (std::optional<Joining> joining = inOneKernel(both, isRepeated ? kWorthTheCode * apart : apart, &cut)) {
+      partition.merge(groupOf(producers), groupOf(decisions.kernels[reader]));
+      decisions.kernels.erase(decisions.kernels.begin() + reader);
+      carryOut(both, *joining, kernel);
       return true;
     }
-    if (!joins) {
-      if (allowed)
-        why.wouldChange = stages ? "a launch that costs more, or blocks that take less" : "blocks of one size";
-      why.reason =
-          isRepeated ? llvm::formatv("scope launch and not grid: one kernel would have the same code twice, and is not "
-                                     "predicted to take 5% less than the {0:f2} us of two",
-                                     apart * 1e6)
-          : stages && !cut.cuts.empty()
-              ? "scope launch and not grid: " + cut.cuts.front().reason
-              : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "
-                              "predicted slower than the {0:f2} us of two kernels",
-                              apart * 1e6);
-      return decline(producers, decisions.kernels[reader], why);
-    }
-    carryOut(both, *stages, cut.kernels.front(), kernel, reader);
+    if (allowed)
+      why.wouldChange = stagesOf(both) ? "a launch that costs more, or blocks that take less" : "blocks of one size";
+    why.reason =
+        isRepeated ? llvm::formatv("scope launch and not grid: one kernel would have the same code twice, and is not "
+                                   "predicted to take 5% less than the {0:f2} us of two",
+                                   apart * 1e6)
+        : !cut.empty() ? "scope launch and not grid: " + cut
+                       : llvm::formatv("scope launch and not grid: in blocks of one size, as one kernel has, they are "
+                                       "predicted slower than the {0:f2} us of two kernels",
+                                       apart * 1e6);
+    return decline(producers, decisions.kernels[reader], why);
+  }
+
+  /// One kernel of parts, where it is predicted to take no longer than `bound`; else nothing, and in `cut` why their
+  /// stages are cut, if they are.
+  std::optional<Joining> inOneKernel(ArrayRef<unsigned> parts, double bound, std::string *cut = nullptr) {
+    std::optional<std::vector<GridStage>> stages = stagesOf(parts);
+    GridPartition asTheyAre =
+        stages ? partitionAtGridSync(*stages, target, {allowed, /*byCost=*/true}) : GridPartition();
+    if (cut && !asTheyAre.cuts.empty())
+      *cut = asTheyAre.cuts.front().reason;
+    bool joins = stages && asTheyAre.kernels.size() == 1 && asTheyAre.seconds() <= bound;
+    double most = joins ? kClearly * asTheyAre.seconds() : bound;
+    bool mayResize = !joins || llvm::none_of(parts, [&](unsigned own) { return contracts(part(own)); });
+    if (std::optional<Joining> alike = allowed && mayResize ? inBlocksAlike(parts, most) : std::nullopt)
+      return alike;
+    if (!joins)
+      return std::nullopt;
+    Joining joining{{}, std::move(*stages), std::move(asTheyAre.kernels.front()), {}};
+    for (unsigned own : parts)
+      joining.parts.push_back(part(own));
+    return joining;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // A part in two phases
+  //===--------------------------------------------------------------------===//
+
+  /// While parts grew, what stays outside was charged a launch. Where a barrier takes less time than the few blocks
+  /// that compute several contractions, or whole rows behind one, the part is cut there.
+  bool cutOnePartOf(size_t kernel) {
+    SmallVector<unsigned> parts = decisions.kernels[kernel];
+    double whole = aloneSeconds(parts), least = kWorthTheBytes * whole;
+    std::optional<CutPart> best;
+    for (unsigned own : parts)
+      if (contracts(part(own)))
+        for (const BarrierCut &pieces : barrierCuts(graph, part(own).choice.exprs))
+          if (std::optional<CutPart> cut = cutAt(parts, own, pieces, least)) {
+            least = cut->seconds;
+            best = std::move(cut);
+          }
+    if (!best)
+      return false;
+    place(*best);
+    for (unsigned front : best->places)
+      decisions.cuts[{front, best->places.back()}] =
+          llvm::formatv("with a barrier of the grid here the kernel is predicted to take {0:f2} us, with one block for "
+                        "both ends {1:f2} us",
+                        best->seconds * 1e6, whole * 1e6);
+    // Stages know the parts where they stand.
+    carryOut(best->parts, *inOneKernel(best->parts, best->bound), kernel);
     return true;
+  }
+
+  /// A part of a kernel in pieces, and the kernel with them.
+  struct CutPart {
+    std::vector<PlannedPart> pieces;
+    SmallVector<unsigned> places; ///< of the pieces among all parts
+    SmallVector<unsigned> parts;  ///< of the kernel
+    double bound = 0;             ///< below which the kernel was looked for
+    double seconds = 0;           ///< of the kernel
+  };
+
+  /// Nothing if there is no such kernel, or it is not predicted to take less time than `bound`.
+  std::optional<CutPart> cutAt(ArrayRef<unsigned> parts, unsigned own, const BarrierCut &pieces, double bound) {
+    CutPart cut{{}, {}, SmallVector<unsigned>(parts), bound};
+    for (ArrayRef<unsigned> exprs : pieces) {
+      std::optional<PlannedPart> planned = planPart(graph, exprs, target);
+      if (!planned)
+        return std::nullopt;
+      cut.pieces.push_back(std::move(*planned));
+    }
+    if (secondsAtLeast(cut.pieces) >= bound)
+      return std::nullopt;
+    size_t before = decisions.parts.size();
+    for (size_t front = 0; front + 1 < pieces.size(); ++front)
+      cut.parts.push_back(before + front);
+    cut.places = llvm::to_vector(llvm::seq<unsigned>(before, before + pieces.size() - 1));
+    cut.places.push_back(own);
+    PlannedPart whole = part(own);
+    place(cut);
+    bool isBound = countBindings(graph, decisions, cut.parts, target) <= target.maxBindings;
+    std::optional<Joining> joining = isBound ? inOneKernel(cut.parts, bound) : std::nullopt;
+    cut.seconds = joining ? joining->kernel.seconds : bound;
+    for (unsigned place : cut.places)
+      forget(place);
+    decisions.parts.resize(before);
+    decisions.parts[own] = std::move(whole);
+    for (unsigned expr : part(own).choice.exprs)
+      decisions.partOf[expr] = own;
+    return cut.seconds < bound ? std::optional(std::move(cut)) : std::nullopt;
+  }
+
+  /// Whatever else stands in the kernel.
+  double secondsAtLeast(ArrayRef<PlannedPart> pieces) const {
+    double slowest = 0;
+    for (const PlannedPart &piece : pieces)
+      slowest = std::max(slowest, piece.predicted.seconds);
+    return slowest + target.gpu.gridBarrierSeconds;
+  }
+
+  void place(const CutPart &cut) {
+    decisions.parts.resize(decisions.parts.size() + cut.pieces.size() - 1);
+    for (auto [place, piece] : llvm::zip(cut.places, cut.pieces)) {
+      for (unsigned expr : piece.choice.exprs)
+        decisions.partOf[expr] = place;
+      decisions.parts[place] = piece;
+      forget(place);
+    }
   }
 
   //===--------------------------------------------------------------------===//
   // Blocks of one size
   //===--------------------------------------------------------------------===//
-
-  /// Parts of one kernel, planned for blocks of as many threads.
-  struct Joining {
-    std::vector<PlannedPart> parts;
-    std::vector<GridStage> stages;
-    GridKernel kernel;
-    std::vector<KeptInput> kept;
-  };
 
   /// Each part was planned for blocks of its own size, and the kernel has those of the largest. The size for which all
   /// together take the least time; nothing if that is not less than `most`.
@@ -358,12 +463,8 @@ private:
             best = std::move(joining);
           }
       }
-    if (!best)
-      return;
-    for (auto [own, planned] : llvm::zip(parts, best->parts))
-      decisions.parts[own] = std::move(planned);
-    llvm::append_range(decisions.kept, best->kept);
-    decisions.kernels[kernel] = shareBlocks(parts, best->stages, best->kernel);
+    if (best)
+      carryOut(parts, *best, kernel);
   }
 
   /// With this block for the part that reads first; nothing if some blocks could not keep their tile.
@@ -530,11 +631,11 @@ private:
     return true;
   }
 
-  void carryOut(ArrayRef<unsigned> parts, ArrayRef<GridStage> stages, const GridKernel &joined, size_t kernel,
-                size_t reader) {
-    partition.merge(groupOf(decisions.kernels[kernel]), groupOf(decisions.kernels[reader]));
-    decisions.kernels.erase(decisions.kernels.begin() + reader);
-    decisions.kernels[kernel] = shareBlocks(parts, stages, joined);
+  void carryOut(ArrayRef<unsigned> parts, const Joining &joining, size_t kernel) {
+    for (auto [own, planned] : llvm::zip(parts, joining.parts))
+      decisions.parts[own] = planned;
+    llvm::append_range(decisions.kept, joining.kept);
+    decisions.kernels[kernel] = shareBlocks(parts, joining.stages, joining.kernel);
   }
 
   /// Gives the parts the blocks that they have in the kernel. Returns them in the order of its phases.

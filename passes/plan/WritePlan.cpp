@@ -307,7 +307,10 @@ private:
     if (from >= 0 && to >= 0 && kernelOf(from) == kernelOf(to)) {
       plan.scope = tile::Scope::grid;
       plan.seconds = target.gpu.gridBarrierSeconds;
-      plan.reason = "all blocks are resident at once, and a barrier is predicted to take less time than a launch";
+      auto cut = decisions.cuts.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+      plan.reason = cut != decisions.cuts.end()
+                        ? cut->second
+                        : "all blocks are resident at once, and a barrier is predicted to take less time than a launch";
       plan.wouldChange = "tiles of the two that agree";
       return plan;
     }

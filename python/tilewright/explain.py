@@ -81,6 +81,7 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
         lines += [f"    ptxas: {resources}"]
     lines += [f"    measured: {measured}" for measured in kernel.measured]
     lines += [f"    edges inside: {handed}"]
+    lines += [f"    at grid: {reason}" for reason in dict.fromkeys(e.reason for e in kernel.edges if e.scope == "grid")]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]
     return lines

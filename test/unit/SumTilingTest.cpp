@@ -132,6 +132,15 @@ TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 
+// Lines beside each other fill all banks; ldmatrix and its like read 16 bytes of one.
+TEST(SumTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
+  SumTiling threads = *tileSums({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
+  EXPECT_EQ(threads.laneLine, 2);
+  EXPECT_EQ(threads.laneSlotBytes, threads.step * 2 * 4);
+  MicroKernel bytes = *chooseMicroKernel(*lookupTarget("cuda:a100"), {"i8", "i8", "i32"}, {1}, /*strict=*/false);
+  EXPECT_EQ(tileSums({64, 8, 768, 1, 1, true}, 128, bytes)->laneLine, 16);
+}
+
 TEST(SumTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
   std::string reason;
   EXPECT_FALSE(tileSums({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, 2));

@@ -47,10 +47,11 @@ static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
 static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; }
 
 OperandShape tilewright::rowShape(const ContractionPlan &plan) {
-  return {plan.contraction.row, plan.terms, plan.tiling.heldRows, plan.tiling.step};
+  int64_t held = plan.tiling.heldRows, atom = ContractionOperand::kAtomBytes / bytesOf(plan.contraction.rows);
+  return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom)};
 }
 OperandShape tilewright::laneShape(const ContractionPlan &plan) {
-  return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step};
+  return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step, plan.tiling.laneLine};
 }
 
 int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {

@@ -13,6 +13,7 @@ struct OperandShape {
   int64_t terms;  ///< the reduced dim
   int64_t points; ///< of a tile, filled up
   int64_t step;   ///< terms of a step
+  int64_t line;   ///< points that a line has room for, where terms are not innermost
 };
 
 /// Whether the operand is what another nest left in shared memory, and threads read it there: the buffer has room for
@@ -94,7 +95,7 @@ private:
 
   int64_t lines() const { return alongTerms ? shape.points : shape.step; }
   int64_t pitch() const {
-    int64_t inner = alongTerms ? shape.step : std::max(shape.points, atom());
+    int64_t inner = alongTerms ? shape.step : shape.line;
     return panels ? std::min(inner, kBankAtoms * atom()) : inner;
   }
   bool hasPanels() const { return pitch() < (alongTerms ? shape.step : shape.points); }
