@@ -17,8 +17,8 @@ constexpr double kClearly = 0.97;    ///< of the time in blocks as they are, for
 /// Of the time of two kernels, for one that has the same code twice, as of two layers of a model. Apart, they share it:
 /// it is compiled, assembled and fetched once.
 constexpr double kWorthTheCode = 0.95;
-/// Of the time of a part in blocks as they are, for a cut: what crosses the barrier is written and read, and contractions
-/// are predicted no closer than this.
+/// Of the time of a part in blocks as they are, for a cut: what crosses the barrier is written and read, and
+/// contractions are predicted no closer than this.
 constexpr double kWorthTheBytes = 0.9;
 /// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
 constexpr int64_t kBesideSums = 56;

@@ -81,7 +81,8 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
         lines += [f"    ptxas: {resources}"]
     lines += [f"    measured: {measured}" for measured in kernel.measured]
     lines += [f"    edges inside: {handed}"]
-    lines += [f"    at grid: {reason}" for reason in dict.fromkeys(e.reason for e in kernel.edges if e.scope == "grid")]
+    barriers = dict.fromkeys(edge.reason for edge in kernel.edges if edge.scope == "grid")
+    lines += [f"    at grid: {reason}" for reason in barriers]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     lines += [f"      {op}" for op in kernel.ops]
     return lines
