@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
-from tilewright.oracle import float64_reference
+from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.signature import Array
 from tilewright.simulated import simulate_program
 
+from benchmarks.workloads import BertOptions, transformers
 from benchmarks.workloads.builder import GraphBuilder
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
@@ -70,6 +72,36 @@ def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
     (expected,) = float64_reference(model, [x])
     error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
     assert np.abs(error).max() <= steps * np.abs(expected).mean()
+
+
+def _norm_behind_a_product() -> onnx.ModelProto:
+    """One block has whole rows for the norm, and with so many rows few blocks all of the product."""
+    g = GraphBuilder("norm")
+    x = g.input("x", (507, 256))
+    gain, bias = g.weight((256,), fan_in=1), g.weight((256,), fan_in=1)
+    product = g.op("Add", x, g.op("MatMul", x, g.weight((256, 256), fan_in=256)))
+    g.output(g.op("LayerNormalization", product, gain, bias, axis=-1), (507, 256))
+    return g.build()
+
+
+_CUT = {
+    "norm behind a product": _norm_behind_a_product,
+    "attention of all heads": partial(
+        transformers.bert, BertOptions(layers=1, hidden=128, heads=4, intermediate=256, sequence=29)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _CUT)
+def test_parts_are_cut_where_few_blocks_would_compute_both_sides(name: str, tmp_path: Path) -> None:
+    model = _CUT[name]()
+    inputs = random_inputs(model, 3)
+    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
+    assert "us, with one block for both ends" in str(program.explain())
+    ran = simulate_program(program, tmp_path, inputs)  # raises if a kernel has a bug
+    assert ran.outputs is not None
+    for output, expected in zip(ran.outputs, float64_reference(model, inputs), strict=True):
+        assert relative_error(output, expected) <= model_tolerance(model)
 
 
 def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
