@@ -31,7 +31,6 @@ constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to 
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
 constexpr double kSingleWarpShare = 0.63;
 constexpr int64_t kSlotAlignment = 128;
-constexpr int64_t kValueBytes = 4;   ///< of what rows of sums are combined to
 constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 constexpr size_t kMostTiles = 96;    ///< that are predicted
 
@@ -167,7 +166,11 @@ private:
     for (const PartRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       if (expr.kind != ExprKind::contraction) {
-        handsOver |= expr.kind == ExprKind::reduction;
+        if (expr.kind != ExprKind::reduction)
+          continue;
+        handsOver = true;
+        for (Type result : expr.op->getResultTypes())
+          combinedBytes = std::max(combinedBytes, tile::elementBytes(cast<RankedTensorType>(result).getElementType()));
         continue;
       }
       handsOver |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
@@ -400,7 +403,7 @@ private:
   /// What a loop keeps is there beside the others.
   ScratchBytes scratchBytes(ArrayRef<SumTiling> tilings, int64_t threads) const {
     auto bytesOf = [&](const SumTiling &tiling) {
-      return std::max(tiling.sharedBytes(), handsOver ? tiling.combiningBytes(threads, kValueBytes) : 0);
+      return std::max(tiling.sharedBytes(), handsOver ? tiling.combiningBytes(threads, combinedBytes) : 0);
     };
     auto aligned = [&](const SumTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
     int64_t kept = 0, most = 0;
@@ -568,7 +571,8 @@ private:
   int64_t walked;
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
-  bool handsOver = false; ///< a contraction or a reduction reads what another nest leaves in shared memory
+  bool handsOver = false;    ///< a contraction or a reduction reads what another nest leaves in shared memory
+  int64_t combinedBytes = 4; ///< of what rows of sums are combined to; narrower results are rounded behind it
   std::vector<BlockCandidate> found;
   std::string whyNone;
 };
