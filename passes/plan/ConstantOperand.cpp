@@ -51,6 +51,8 @@ static std::optional<ParameterRecipe> loadedParameter(Value tensor) {
   Operation *load = tensor.getDefiningOp();
   if (!load || load->getName().getStringRef() != "util.global.load")
     return std::nullopt;
+  if (Operation *global = globalOf(load); global && isMutableGlobal(global))
+    return std::nullopt;
   ParameterRecipe recipe;
   recipe.kind = ParameterRecipe::Kind::parameter;
   recipe.shape = cast<RankedTensorType>(tensor.getType()).getShape().vec();

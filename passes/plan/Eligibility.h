@@ -25,6 +25,9 @@ std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph, const std::v
 
 /// For every expression, whether it depends on constants and weights alone, so that IREE computes it once at load.
 std::vector<bool> computedAtLoad(const TensorGraph &graph);
+/// What a `util.global.load` of IREE's reads; null if the module does not say.
+mlir::Operation *globalOf(mlir::Operation *load);
+bool isMutableGlobal(mlir::Operation *global);
 /// Whether a tensor is a weight, a constant, or the result of an expression that `computedAtLoad` names.
 bool isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, mlir::Value tensor);
 

@@ -257,20 +257,24 @@ static Attribute attributeOf(Operation *op, StringRef name) {
   return properties ? properties.get(name) : Attribute();
 }
 
+Operation *tilewright::globalOf(Operation *load) {
+  auto name = dyn_cast_or_null<FlatSymbolRefAttr>(attributeOf(load, "global"));
+  auto module = load->getParentOfType<ModuleOp>();
+  if (!name || !module)
+    return nullptr;
+  auto found = llvm::find_if(module.getOps(),
+                             [&](Operation &global) { return attributeOf(&global, "sym_name") == name.getAttr(); });
+  return found == module.getOps().end() ? nullptr : &*found;
+}
+
+bool tilewright::isMutableGlobal(Operation *global) { return static_cast<bool>(attributeOf(global, "is_mutable")); }
+
 /// A constant, or a load of a global that nothing changes.
 static bool isLoadTimeValue(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op))
     return true;
-  if (op->getName().getStringRef() != "util.global.load")
-    return false;
-  auto name = dyn_cast_or_null<FlatSymbolRefAttr>(attributeOf(op, "global"));
-  auto module = op->getParentOfType<ModuleOp>();
-  if (!name || !module)
-    return false;
-  for (Operation &global : module.getOps())
-    if (attributeOf(&global, "sym_name") == name.getAttr())
-      return !attributeOf(&global, "is_mutable");
-  return false;
+  Operation *global = op->getName().getStringRef() == "util.global.load" ? globalOf(op) : nullptr;
+  return global && !isMutableGlobal(global);
 }
 
 bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, Value tensor) {

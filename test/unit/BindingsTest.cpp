@@ -57,6 +57,18 @@ TEST_F(BindingsTest, weights_share_by_type_and_origin) {
   EXPECT_EQ(weightGroupOf(single)->isConstant, false);
 }
 
+TEST_F(BindingsTest, what_a_mutable_global_holds_is_no_weight) {
+  for (bool isMutable : {false, true}) {
+    std::string global = isMutable ? ", is_mutable" : "";
+    modules.push_back(parseSourceString<ModuleOp>(
+        "\"util.global\"() <{sym_name = \"w\", type = tensor<4xf32>" + global + "}> : () -> ()\n" +
+            "func.func @f() { %w = \"util.global.load\"() <{global = @w}> : () -> tensor<4xf32> return }",
+        &context));
+    func::FuncOp function = *modules.back()->getOps<func::FuncOp>().begin();
+    EXPECT_EQ(weightGroupOf(function.getBody().front().front().getResult(0)).has_value(), !isMutable);
+  }
+}
+
 TEST_F(BindingsTest, constants_are_found_behind_reshapes) {
   Value view = last("%c = arith.constant dense<2.0> : tensor<6xf32> "
                     "%v = tensor.expand_shape %c [[0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>");
