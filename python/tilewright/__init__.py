@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tilewright.module import Diagnostic, Module
     from tilewright.options import CompileOptions
     from tilewright.plan import Plan
+    from tilewright.process import keep_compilers
     from tilewright.program import Program, load
     from tilewright.simulator import SimulationReport, simulate
     from tilewright.targets import MicroKernel, Target, known_targets, register_micro_kernel
@@ -67,6 +68,7 @@ __all__ = [
     "TuningError",
     "VersionError",
     "compile",
+    "keep_compilers",
     "known_targets",
     "load",
     "register_micro_kernel",
@@ -86,6 +88,7 @@ _LAZY = {
     "Target": "targets",
     "Tuning": "tuning.tuner",
     "compile": "compilation",
+    "keep_compilers": "process",
     "known_targets": "targets",
     "load": "program",
     "register_micro_kernel": "targets",

@@ -36,7 +36,7 @@ from tilewright.iree.recursion import check_calls
 from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, NumericsMode
 from tilewright.plan import Plan
-from tilewright.process import Worker
+from tilewright.process import Worker, lend_worker
 from tilewright.program import Metadata, Program
 from tilewright.ptxas import KernelResources, assemble, find_ptxas, needed_capability
 from tilewright.report import Report
@@ -158,7 +158,7 @@ def _compile_in(
     # IREE's own kernels have no variants: they are for the target that every processor of interest has.
     flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
-    with Worker(folder) as worker:
+    with lend_worker(folder) as worker:
         iree = IreeCompiler(worker)
         progress("importing the model")
         with _timed(seconds, "import"):

@@ -15,7 +15,7 @@ from tilewright.compilation import iree_flags
 from tilewright.cores import available_cores
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.text import to_iree
-from tilewright.process import Worker
+from tilewright.process import lend_worker
 from tilewright.runtime import Session
 from tilewright.signature import Array, Signature, TensorSpec, element_dtype
 from tilewright.targets import resolve_targets
@@ -43,5 +43,5 @@ class ForeignTensors:
     def _compile(self, functions: str) -> bytes:
         flags = iree_flags(resolve_targets("cpu", threads=available_cores())[-1], host=True)
         source = to_iree(f'"builtin.module"() ({{\n{functions}\n}}) : () -> ()')
-        with Worker(Path(self._folder.name)) as worker:
+        with lend_worker(Path(self._folder.name)) as worker:
             return IreeCompiler(worker).compile(source.encode(), flags=flags, name="foreign")

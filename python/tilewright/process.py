@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -48,6 +50,7 @@ class Worker:
         self._module = module
         self._limit_seconds = limit_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._started_with: dict[str, str] = {}
         self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
 
     def __enter__(self) -> Worker:
@@ -68,6 +71,8 @@ class Worker:
         Raises `WorkerDied`, and `OSError` where the disk with its folder is full.
         """
         process = self._started()
+        environment = {**_environment(), "TMPDIR": str(self._folder)}
+        header = {**header, "surroundings": {"environment": environment, "directory": str(Path.cwd())}}
         assert process.stdin is not None and process.stdout is not None
         self._log.seek(0)
         self._log.truncate()
@@ -94,6 +99,13 @@ class Worker:
             raise WorkerDied(_how(process.returncode), log)
         return message[0], message[1], log
 
+    def serve(self, folder: Path) -> bool:
+        """Has what comes next be done in another folder; whether a process is there that does it as one would that
+        is started now."""
+        self._folder = folder
+        is_there = self._process is not None and self._process.poll() is None
+        return is_there and self._started_with == _read_at_start(_environment())
+
     def close(self, *, kill: bool = False) -> None:
         """Ends the process: at the end of its request, or at once."""
         process, self._process = self._process, None
@@ -115,17 +127,71 @@ class Worker:
             # The worker must find this very package, also when it was put on the path by hand.
             package_parent = str(Path(tilewright.__path__[0]).parent)
             environment = _environment()
+            self._started_with = _read_at_start(environment)
             search = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**environment, "PYTHONPATH": search, "TMPDIR": str(self._folder)},
+                env={**environment, "PYTHONPATH": search},
                 # With a limit, so that it holds for the process's own workers as well.
                 start_new_session=self._limit_seconds is not None,
             )
         return self._process
+
+
+_kept: list[Worker] | None = None
+"""Workers that wait for the next compilation; None where none is to wait."""
+_keeping = threading.Lock()
+
+
+@contextmanager
+def keep_compilers() -> Iterator[None]:
+    """Has the processes in which the compilers run wait for the next compilation, which spares it their start.
+
+    One waits for each compilation that ran at the same time as others, until the outermost `with` ends.
+    """
+    global _kept
+    with _keeping:
+        is_outermost = _kept is None
+        if is_outermost:
+            _kept = []
+    try:
+        yield
+    finally:
+        if is_outermost:
+            with _keeping:
+                waiting, _kept = _kept or [], None
+            for worker in waiting:
+                worker.__exit__(None, None, None)
+
+
+@contextmanager
+def lend_worker(folder: Path) -> Iterator[Worker]:
+    """A worker for one compilation: one that waits (`keep_compilers`), or a new one."""
+    with _keeping:
+        waiting = _kept.pop() if _kept else None
+    if waiting is not None and not waiting.serve(folder):
+        waiting.__exit__(None, None, None)
+        waiting = None
+    worker = waiting or Worker(folder)
+    try:
+        yield worker
+    except BaseException as error:
+        worker.__exit__(type(error), error, error.__traceback__)
+        raise
+    with _keeping:
+        is_kept = _kept is not None
+        if _kept is not None:
+            _kept.append(worker)
+    if not is_kept:
+        worker.__exit__(None, None, None)
+
+
+def _read_at_start(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that a process minds only when it is started. Others it is told with each request."""
+    return {name: value for name, value in environment.items() if name.startswith(("LD_", "PYTHON"))}
 
 
 def _environment() -> dict[str, str]:

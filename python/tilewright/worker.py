@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from typing import IO, Any, TypeAlias
@@ -44,6 +45,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answers every request until the stream ends; a failed request is an answer, too."""
     while (message := read_message(requests)) is not None:
         header, blob = message
+        _work_in(**header.pop("surroundings"))
         try:
             answer, result = HANDLERS[header["request"]](header, blob)
         except PassError as error:
@@ -53,6 +55,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             trace = traceback.format_exc()
             answer, result = {"ok": False, "error": f"{error}" or type(error).__name__, "trace": trace}, b""
         write_message(answers, answer, result)
+
+
+def _work_in(*, environment: dict[str, str], directory: str) -> None:
+    """As a process would that is started for the request alone."""
+    search = os.environ["PYTHONPATH"]
+    os.environ.clear()
+    os.environ.update(environment, PYTHONPATH=search)
+    os.chdir(directory)
+    tempfile.tempdir = None  # it follows the variable again
 
 
 if __name__ == "__main__":

@@ -7,18 +7,21 @@ import os
 import signal
 from collections import UserDict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tilewright
+from tilewright import process
 from tilewright.compare import count_dispatches, paired_ratio
 from tilewright.compilation import merge_flags
 from tilewright.errors import InputError, IreeError
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.text import from_iree, to_iree
-from tilewright.process import Worker, WorkerDied
+from tilewright.process import Worker, WorkerDied, lend_worker
 from tilewright.signature import Signature, TensorSpec, signature_from_declaration, signature_from_types
 from tilewright.wire import read_message, write_message
 
@@ -55,6 +58,60 @@ def test_a_message_cut_short_is_the_end() -> None:
     stream = io.BytesIO()
     write_message(stream, {"a": 1}, b"blob")
     assert read_message(io.BytesIO(stream.getvalue()[:-1])) is None
+
+
+@pytest.fixture
+def _answers_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Has workers answer where they are."""
+    (tmp_path / "where_worker.py").write_text(
+        "import os, tempfile\n"
+        "from tilewright.worker import HANDLERS, main\n"
+        "HANDLERS['where'] = lambda *_: ({'process': os.getpid(), 'folder': tempfile.gettempdir(),\n"
+        "    'directory': os.getcwd(), 'variable': os.environ.get('TILEWRIGHT_ANYTHING')}, b'')\n"
+        "main()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(process, "Worker", partial(Worker, module="where_worker"))
+
+
+def _where(folder: Path) -> dict[str, Any]:
+    """Of a worker that is lent for the folder."""
+    folder.mkdir()
+    with lend_worker(folder) as worker:
+        return worker.ask({"request": "where"})[0]
+
+
+@pytest.mark.usefixtures("_answers_where")
+def test_kept_compilers_go_on_as_if_they_were_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tilewright.keep_compilers():
+        first = _where(tmp_path / "a")
+        monkeypatch.setenv("TILEWRIGHT_ANYTHING", "else")
+        monkeypatch.chdir(tmp_path)
+        second = _where(tmp_path / "b")
+    assert first["folder"] == str(tmp_path / "a")
+    assert first["variable"] is None
+    assert second == {
+        "process": first["process"],
+        "folder": str(tmp_path / "b"),
+        "directory": str(tmp_path),
+        "variable": "else",
+    }
+
+
+@pytest.mark.usefixtures("_answers_where")
+def test_compilers_are_started_anew_where_it_makes_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tilewright.keep_compilers():
+        first = _where(tmp_path / "a")
+        with pytest.raises(ZeroDivisionError), lend_worker(tmp_path):  # it may have stopped halfway
+            raise ZeroDivisionError
+        second = _where(tmp_path / "b")
+        monkeypatch.setenv("PYTHONHASHSEED", "1")
+        third = _where(tmp_path / "c")
+    assert len({answer["process"] for answer in (first, second, third)}) == 3
 
 
 def test_a_dead_worker_is_replaced(worker: Worker, iree: IreeCompiler) -> None:
