@@ -104,7 +104,22 @@ def make_bundle(
         raise BundleError(f"target {target} is for {backend}; name a GPU, as cuda:h200")
     if folder.exists() and any(folder.iterdir()):
         raise BundleError(f"{folder} is not empty; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
+        made = Path(unfinished) / "bundle"
+        made.mkdir()
+        size = _fill(made, target=target, names=names, wheels=wheels, jobs=jobs)
+        if size > LIMIT_BYTES:
+            raise BundleError(
+                f"{folder} would have {size / 1e6:.1f} MB, more than {LIMIT_BYTES / 1e6:.0f}; leave suites or types out"
+            )
+        made.replace(folder)
+    return size
+
+
+def _fill(
+    folder: Path, *, target: str, names: Sequence[tuple[str, str]], wheels: Path | None, jobs: int
+) -> int:
     _gather_wheels(folder / "wheels", wheels)
     _gather_sources(folder)
     entries = []
@@ -132,12 +147,7 @@ def make_bundle(
         "workloads": sorted(entries, key=_urgency),
     }
     (folder / MANIFEST).write_text(json.dumps(manifest) + "\n")
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    if size > LIMIT_BYTES:
-        raise BundleError(
-            f"{folder} has {size / 1e6:.1f} MB, more than {LIMIT_BYTES / 1e6:.0f}; leave suites or types out"
-        )
-    return size
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:

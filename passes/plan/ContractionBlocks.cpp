@@ -65,7 +65,7 @@ public:
     space.group = 0;
     space.threads = std::max(space.threads, kThreads[0]); // until one is chosen: it is a GPU
     tryTiles();
-    if (takeWarpgroups())
+    if (haveRowsForWarpgroups() && takeWarpgroups())
       tryTiles();
     if (found.empty())
       why = whyNone.empty() ? "no tile of its contractions fits a block" : whyNone;
@@ -124,6 +124,14 @@ private:
   }
 
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+
+  /// More than half of those that the instruction multiplies: a single one, which all of them would repeat, would be
+  /// copied as often.
+  bool haveRowsForWarpgroups() const {
+    return llvm::all_of(products, [&](const Product &product) {
+      return product.row >= 0 && 2 * space.extents[product.row] > kWarpgroupBlock.rows;
+    });
+  }
 
   /// Whether all contractions can be theirs.
   bool takeWarpgroups() {

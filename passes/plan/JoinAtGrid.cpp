@@ -238,6 +238,7 @@ private:
     bool isRepeated = repeats(decisions.kernels[reader], producers);
     std::string cut;
     if (std::optional<Joining> joining = inOneKernel(both, isRepeated ? kWorthTheCode * apart : apart, &cut)) {
+      sayBarrier(producers, decisions.kernels[reader], joining->kernel.seconds, apart);
       partition.merge(groupOf(producers), groupOf(decisions.kernels[reader]));
       decisions.kernels.erase(decisions.kernels.begin() + reader);
       carryOut(both, *joining, kernel);
@@ -298,7 +299,7 @@ private:
       return false;
     place(*best);
     for (unsigned front : best->places)
-      decisions.cuts[{front, best->places.back()}] =
+      decisions.barriers[{front, best->places.back()}] =
           llvm::formatv("with a barrier of the grid here the kernel is predicted to take {0:f2} us, with one block for "
                         "both ends {1:f2} us",
                         best->seconds * 1e6, whole * 1e6);
@@ -571,13 +572,32 @@ private:
 
   /// What stands between contractions at block scope is said as well.
   static void note(Declined &declined, const Declined &why, bool keepsReason) {
-    constexpr llvm::StringLiteral kAlso = "; ";
-    if (!keepsReason || declined.reason.empty()) {
+    if (std::string reason = inBlocks(declined); keepsReason && !reason.empty())
+      declined.reason = reason + "; " + why.reason;
+    else
       declined = why;
-      return;
-    }
-    size_t before = declined.reason.find(kAlso.str() + "scope launch");
-    declined.reason = declined.reason.substr(0, before) + kAlso.str() + why.reason;
+  }
+
+  /// Why the two are not one part, without what was said of kernels before.
+  static std::string inBlocks(const Declined &declined) {
+    StringRef reason = declined.reason;
+    return reason.take_front(reason.find("scope launch")).rtrim("; ").str();
+  }
+
+  /// The kernels were predicted to take so many seconds together and apart.
+  void sayBarrier(ArrayRef<unsigned> producers, ArrayRef<unsigned> readers, double together, double apart) {
+    for (unsigned a : producers)
+      for (unsigned b : readers) {
+        if (!readsResultsOf(graph, part(b).choice, part(a).choice))
+          continue;
+        std::string &reason = decisions.barriers[{a, b}];
+        reason = llvm::formatv("one kernel with a barrier of the grid here is predicted to take {0:f2} us, two kernels "
+                               "{1:f2} us",
+                               together * 1e6, apart * 1e6);
+        auto known = decisions.declined.find({a, b});
+        if (std::string inBlock = known == decisions.declined.end() ? "" : inBlocks(known->second); !inBlock.empty())
+          reason += "; in one block for both: " + inBlock;
+      }
   }
 
   /// All parts of a kernel run in blocks of one size.

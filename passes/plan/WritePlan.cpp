@@ -307,10 +307,10 @@ private:
     if (from >= 0 && to >= 0 && kernelOf(from) == kernelOf(to)) {
       plan.scope = tile::Scope::grid;
       plan.seconds = target.gpu.gridBarrierSeconds;
-      auto cut = decisions.cuts.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
-      plan.reason = cut != decisions.cuts.end()
-                        ? cut->second
-                        : "all blocks are resident at once, and a barrier is predicted to take less time than a launch";
+      auto why = decisions.barriers.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+      plan.reason = why != decisions.barriers.end()
+                        ? why->second
+                        : "a barrier between other phases of the kernel lies between the two";
       plan.wouldChange = "tiles of the two that agree";
       return plan;
     }

@@ -27,8 +27,8 @@ struct Decisions {
   std::vector<std::string> reasons;                 ///< why an expression is left, by expression
   std::vector<llvm::SmallVector<unsigned>> kernels; ///< the parts of each, in launch order
   std::vector<KeptInput> kept;
-  std::map<std::pair<unsigned, unsigned>, Declined> declined; ///< by producing and consuming part
-  std::map<std::pair<unsigned, unsigned>, std::string> cuts;  ///< the same: why a barrier stands between them
+  std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming part
+  std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< the same: why one of the grid stands between them
 };
 
 /// Of a kernel of so many parts: what several of them read, or hand on, is bound once.

@@ -107,7 +107,7 @@ bool isMoved(Value operand) {
 }
 
 std::optional<FoldedBatch> foldedBatch(linalg::LinalgOp op) {
-  if (!linalg::isaContractionOpInterface(op) || op.getNumDpsInputs() != 2 || !op.hasPureTensorSemantics())
+  if (op.getNumDpsInputs() != 2 || !op.hasPureTensorSemantics())
     return std::nullopt;
   std::optional<FoldedDim> first = foldedDim(op.getDpsInputs()[0]), second = foldedDim(op.getDpsInputs()[1]);
   auto start = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
@@ -251,6 +251,54 @@ private:
   unsigned more; ///< loops than the one
 };
 
+/// Whether an op computes each element of its result from the same one of the tensor, and from scalars.
+bool isElementwiseOf(linalg::GenericOp op, Value tensor) {
+  if (!op)
+    return false;
+  auto reads = [&](OpOperand *input) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    return map.getNumResults() == 0 || (input->get() == tensor && map.isIdentity());
+  };
+  return op->getNumResults() == 1 && op.getNumParallelLoops() == op.getNumLoops() && !op.hasIndexSemantics() &&
+         op.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>() &&
+         op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity() &&
+         llvm::all_of(op.getDpsInputOperands(), reads);
+}
+
+/// Has what is elementwise behind a reshape computed in front of it. Returns the reshapes of the results.
+SmallVector<tensor::CollapseShapeOp> computeApart(tensor::CollapseShapeOp collapse) {
+  SmallVector<tensor::CollapseShapeOp> moved;
+  for (Operation *user : llvm::make_early_inc_range(collapse->getUsers())) {
+    auto op = dyn_cast<linalg::GenericOp>(user);
+    if (!isElementwiseOf(op, collapse))
+      continue;
+    OpBuilder builder(op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
+    AffineMap identity = builder.getMultiDimIdentityMap(shape.size()),
+              scalar = AffineMap::get(shape.size(), 0, builder.getContext());
+    SmallVector<Value> inputs;
+    SmallVector<AffineMap> maps;
+    for (Value input : op.getDpsInputs()) {
+      bool isWhole = input == collapse;
+      inputs.push_back(isWhole ? collapse.getSrc() : input);
+      maps.push_back(isWhole ? identity : scalar);
+    }
+    maps.push_back(identity);
+    Value empty = tensor::EmptyOp::create(builder, op.getLoc(), shape, type.getElementType());
+    SmallVector<utils::IteratorType> loops(shape.size(), utils::IteratorType::parallel);
+    auto apart =
+        linalg::GenericOp::create(builder, op.getLoc(), TypeRange(empty.getType()), inputs, empty, maps, loops);
+    IRMapping none;
+    op->getRegion(0).cloneInto(&apart.getRegion(), none);
+    moved.push_back(tensor::CollapseShapeOp::create(builder, collapse.getLoc(), type, apart.getResult(0),
+                                                    collapse.getReassociationIndices()));
+    op->getResult(0).replaceAllUsesWith(moved.back());
+    op.erase();
+  }
+  return moved;
+}
+
 /// Those who lay the dims apart again read them as they were.
 void skipWhereUndone(tensor::CollapseShapeOp collapse) {
   for (Operation *user : llvm::make_early_inc_range(collapse->getUsers())) {
@@ -266,7 +314,10 @@ void skipWhereUndone(tensor::CollapseShapeOp collapse) {
 
 void tilewright::keepBatchDimsApart(func::FuncOp function) {
   SmallVector<linalg::LinalgOp> ops;
-  function.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+  function.walk([&](linalg::LinalgOp op) {
+    if (linalg::isaContractionOpInterface(op))
+      ops.push_back(op);
+  });
   llvm::SetVector<Operation *> reshapes;
   // In order: the operand of a contraction may be what the one before it was laid together from.
   for (linalg::LinalgOp op : ops)
@@ -274,7 +325,13 @@ void tilewright::keepBatchDimsApart(func::FuncOp function) {
       for (Value input : op.getDpsInputs())
         if (auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>())
           reshapes.insert(collapse);
-      reshapes.insert(Unfolder(*batch).unfold());
+      tensor::CollapseShapeOp together = Unfolder(*batch).unfold();
+      reshapes.insert(together);
+      for (SmallVector<tensor::CollapseShapeOp> moved{together}; !moved.empty();) {
+        SmallVector<tensor::CollapseShapeOp> behind = computeApart(moved.pop_back_val());
+        reshapes.insert_range(behind);
+        llvm::append_range(moved, behind);
+      }
     }
   for (Operation *reshape : reshapes)
     skipWhereUndone(cast<tensor::CollapseShapeOp>(reshape));

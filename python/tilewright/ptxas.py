@@ -36,7 +36,9 @@ class KernelResources:
 
     def __str__(self) -> str:
         spills = f", {self.spill_bytes} bytes spilled" if self.spill_bytes else ", no spills"
-        return f"{self.registers} registers a thread{spills}, {self.shared_bytes} bytes of shared memory"
+        return (
+            f"{self.registers} registers a thread{spills}, {self.shared_bytes} bytes of static shared memory"
+        )
 
 
 def find_ptxas() -> str | None:

@@ -14,7 +14,7 @@ from tilewright.oracle import float64_reference, model_tolerance, random_inputs,
 from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 
-from benchmarks.workloads import WORKLOADS, Workload, contractions, transformers
+from benchmarks.workloads import WORKLOADS, MmoeOptions, Workload, contractions, recommendation, transformers
 from benchmarks.workloads.attention import self_attention
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
@@ -47,6 +47,7 @@ _WORKLOADS = {
     "two lanes": partial(contractions.matmul, 512, 768, 2),
     "rows of an odd number of sectors": partial(contractions.matmul, 96, 200, 120),
     "rows of an odd number of elements": partial(contractions.matmul, 33, 1027, 65),
+    "experts of one row": partial(recommendation.mmoe, MmoeOptions()),
     "chain, blocks of the middle dim": partial(contractions.gemm_chain, _WALKED),
     "chain with a softmax": partial(contractions.softmax_chain, _WALKED),
     "chain, tiles cut at the border": partial(contractions.softmax_chain, _CUT),

@@ -111,6 +111,44 @@ func.func @batch_dims_apart(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>) ->
   return %z : tensor<2x3x4x6xf32>
 }
 
+// What is elementwise behind it is computed over them, whoever reads it.
+// CHECK-LABEL: func.func @elementwise_behind_batch_dims
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: arith.truncf
+// CHECK: -> tensor<2x3x4x6xf16>
+// CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins({{.*}} : tensor<2x3x4x6xf16>, tensor<f16>)
+// CHECK: arith.mulf
+// CHECK: %[[TOGETHER:.*]] = tensor.collapse_shape %[[SCALED]] {{.*}} into tensor<6x4x6xf16>
+// CHECK-NEXT: return %[[SCALED]], %[[TOGETHER]]
+#same = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#one = affine_map<(d0, d1, d2) -> ()>
+func.func @elementwise_behind_batch_dims(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>, %s: tensor<f16>)
+    -> (tensor<2x3x4x6xf16>, tensor<6x4x6xf16>) {
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<2x3x4x5xf32> into tensor<6x4x5xf32>
+  %v = tensor.collapse_shape %b [[0, 1], [2], [3]] : tensor<2x3x5x6xf32> into tensor<6x5x6xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x4x6xf32>
+  %h = tensor.empty() : tensor<6x4x6xf16>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<6x4x6xf32>) -> tensor<6x4x6xf32>
+  %y = linalg.batch_matmul ins(%u, %v : tensor<6x4x5xf32>, tensor<6x5x6xf32>) outs(%zeros : tensor<6x4x6xf32>)
+      -> tensor<6x4x6xf32>
+  %half = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y : tensor<6x4x6xf32>) outs(%h : tensor<6x4x6xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<6x4x6xf16>
+  %scaled = linalg.generic {indexing_maps = [#same, #one, #same], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%half, %s : tensor<6x4x6xf16>, tensor<f16>) outs(%h : tensor<6x4x6xf16>) {
+  ^bb0(%x: f16, %by: f16, %o: f16):
+    %t = arith.mulf %x, %by : f16
+    linalg.yield %t : f16
+  } -> tensor<6x4x6xf16>
+  %z = tensor.expand_shape %scaled [[0, 1], [2], [3]] output_shape [2, 3, 4, 6]
+      : tensor<6x4x6xf16> into tensor<2x3x4x6xf16>
+  return %z, %scaled : tensor<2x3x4x6xf16>, tensor<6x4x6xf16>
+}
+
 // The result keeps its dims in their places, and its start its value; who reads it with one dim for the batch still does.
 // CHECK-LABEL: func.func @batch_inside_the_result
 // CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<2x3x5x6xf32>)

@@ -252,6 +252,7 @@ def test_a_bundle_is_refused_with_the_reason(
     ):
         assert main([*arguments, "--suites", "stitch"]) == 1
         assert reason in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()  # another try has its name
 
 
 def test_without_a_network_the_wheels_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -97,26 +98,34 @@ ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
   return !order.empty() && loadsAheadOf(order.front()).any() ? order.front() : ComputeOp();
 }
 
-/// Whether the loop of the one before has a turn for each of the first steps.
-static bool hasTurnsFor(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
+/// Empty if the loop of the one before has a turn for each of the first steps, or why not.
+static std::string whyNoTurns(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
   std::optional<ContractionPlan> own = planContraction(before, threads, target);
-  return own && hasOneLoop(before, *own) && own->tiling.stepsAhead() >= plan.tiling.stepsAhead() &&
-         stepsOf(before, *own) >= own->tiling.stepsAhead();
+  if (!own || !hasOneLoop(before, *own))
+    return "the contraction before it has no single loop of steps";
+  int64_t steps = stepsOf(before, *own), ahead = own->tiling.stepsAhead(), wanted = plan.tiling.stepsAhead();
+  if (ahead >= wanted && steps >= ahead)
+    return "";
+  return llvm::formatv("{0} steps are to be ahead, and the contraction before it has {1}, of which it copies {2} ahead",
+                       wanted, steps, ahead);
 }
 
-LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target) {
+LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target,
+                                          std::string *why) {
   std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
-  if (!plan || !hasOneLoop(contraction, *plan))
-    return {};
   ComputeOp before = contractionBefore(contraction);
-  if (before ? !hasTurnsFor(before, *plan, threads, target) : !standsBehindBarrier(contraction))
+  if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)))
     return {};
   auto canStart = [&](LoadOp load, OperandShape shape) {
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
   bool keepsRows = plan->tiling.keptSteps > 0; // what is there already need not be copied
-  return {!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
-          canStart(plan->contraction.lanes, laneShape(*plan))};
+  LoadsAhead loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
+                   canStart(plan->contraction.lanes, laneShape(*plan))};
+  std::string noTurns = before && loads.any() ? whyNoTurns(before, *plan, threads, target) : "";
+  if (why)
+    *why = noTurns;
+  return noTurns.empty() ? loads : LoadsAhead();
 }
 
 std::string tilewright::whyNotAhead(ComputeOp compute, int64_t threads, const Target &target) {

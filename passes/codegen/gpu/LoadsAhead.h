@@ -34,8 +34,10 @@ tile::ComputeOp contractionAheadOf(tile::ComputeOp contraction);
 tile::ComputeOp contractionBegunBefore(tile::ParallelOp part);
 
 /// The operands whose first steps can be copied during the contraction before, or before the barrier: they have one
-/// loop of steps, that of the one before is long enough, and nothing in the kernel writes what is copied.
-LoadsAhead possibleLoadsAhead(tile::ComputeOp contraction, int64_t threads, const Target &target);
+/// loop of steps, that of the one before is long enough (or `why` not), and nothing in the kernel writes what is
+/// copied.
+LoadsAhead possibleLoadsAhead(tile::ComputeOp contraction, int64_t threads, const Target &target,
+                              std::string *why = nullptr);
 
 /// Empty, or what is wrong with the attribute, for which nobody would copy what the contraction multiplies.
 std::string whyNotAhead(tile::ComputeOp compute, int64_t threads, const Target &target);

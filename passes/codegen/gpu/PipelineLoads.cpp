@@ -45,10 +45,14 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
       return;
     }
     setLoadsAhead(contraction, {});
+    decline(contraction, "a block would take " + std::to_string(with.sharedBytes) +
+                             " bytes of shared memory instead of " + std::to_string(without.sharedBytes) +
+                             ", and fewer of them be resident");
+  }
+
+  void decline(ComputeOp contraction, const std::string &why) {
     remark::missed(contraction.getLoc(), remark::RemarkOpts::name("waits").category("tile-pipeline-loads"))
-        << ("the copies do not begin while the contraction before is computed: a block would take " +
-            std::to_string(with.sharedBytes) + " bytes of shared memory instead of " +
-            std::to_string(without.sharedBytes) + ", and fewer of them be resident");
+        << ("the copies do not begin while the contraction before is computed: " + why);
     ++numDeclined;
   }
 
@@ -65,9 +69,14 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
       if (compute.getMicroKernel())
         contractions.push_back(compute);
     });
-    for (ComputeOp contraction : contractions)
-      if (LoadsAhead loads = possibleLoadsAhead(contraction, threads, *machine); loads.any())
+    for (ComputeOp contraction : contractions) {
+      std::string why;
+      LoadsAhead loads = possibleLoadsAhead(contraction, threads, *machine, &why);
+      if (loads.any())
         begin(contraction, loads, *machine);
+      else if (!why.empty())
+        decline(contraction, why);
+    }
   }
 };
 } // namespace

@@ -83,7 +83,10 @@ void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, V
   where(frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, sums); });
   where(share.isLast, [&] { share.meet(builder); });
   where(share.begins, [&] {
-    auto loop = scf::ForOp::create(builder, loc, share.nextRow, share.endRow, frame.constant(1), sums);
+    Value end = share.endRow;
+    if (Value holds = row.isHolder()) // the others store nothing
+      end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
+    auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), sums);
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(loop.getBody());
