@@ -75,9 +75,13 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
                              hasTermsInnermost(plan, graph, part, op.id)};
         std::optional<MicroKernel> taken =
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
-        if (!taken || reason.empty())
+        if (!taken)
           continue;
         std::string label = labelWithTermUnits(taken->label(target), termUnitsOf(op.microKernel));
+        if (label == op.microKernel)
+          continue;
+        if (reason.empty())
+          reason = "no micro kernel of the target for what is multiplied is called so";
         settled.push_back({op.id, op.microKernel, label, reason});
         op.microKernel = label;
       }

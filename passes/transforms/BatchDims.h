@@ -8,8 +8,8 @@
 namespace tilewright {
 
 /// Has contractions that kernels can take read past the reshapes that lay batch dims of both operands together, or of
-/// one where a reader lays those of the result apart, and removes reshapes that lay those of their results, or of what is
-/// elementwise behind them, apart.
+/// one where a reader lays those of the result apart, and removes reshapes that lay those of their results, or of what
+/// is elementwise behind them, apart.
 void keepBatchDimsApart(mlir::func::FuncOp function);
 
 } // namespace tilewright

@@ -136,6 +136,14 @@ TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
   plan = handMade("wgmma-64x8");
   EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget("cuda:h200")).empty());
 
+  for (const char *unknown : {"mma_sync-64x64", "nonsense"}) {
+    plan = handMade(unknown);
+    settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:a100"));
+    ASSERT_EQ(settled.size(), 1u);
+    EXPECT_EQ(contractionOf(plan).microKernel, "mma_sync-16x8");
+    EXPECT_FALSE(settled[0].reason.empty());
+  }
+
   // Terms stay shared, and a mode that forbids a micro kernel forbids to name it.
   plan = handMade("mma_sync-16x8k4");
   ASSERT_EQ(settleMicroKernels(plan, graph, forNumerics(*lookupTarget("cuda:h200"), NumericsMode::strict)).size(), 1u);
