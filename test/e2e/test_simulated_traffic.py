@@ -44,6 +44,7 @@ def _windows(count: int) -> onnx.ModelProto:
 _WORKLOADS = {
     "whole tiles": partial(contractions.matmul, 128, 256, 192),
     "few rows": partial(contractions.matmul, 4, 512, 256),
+    "one row, blocks that share tiles": partial(contractions.dense, 1, 4096, 1024),
     "two lanes": partial(contractions.matmul, 512, 768, 2),
     "rows of an odd number of sectors": partial(contractions.matmul, 96, 200, 120),
     "rows of an odd number of elements": partial(contractions.matmul, 33, 1027, 65),
