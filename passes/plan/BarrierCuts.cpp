@@ -37,10 +37,10 @@ private:
     return kind == ExprKind::reduction || kind == ExprKind::contraction;
   }
 
-  void add(std::vector<BarrierCut> &cuts, llvm::function_ref<bool(unsigned)> standsBehind) const {
+  void add(std::vector<BarrierCut> &cuts, llvm::function_ref<bool(unsigned)> isBehind) const {
     std::vector<bool> behind(graph.exprs().size());
     for (unsigned expr : exprs)
-      behind[expr] = standsBehind(expr);
+      behind[expr] = isBehind(expr);
     takeAlong(behind);
     BarrierCut cut = piecesInFront(behind);
     if (cut.empty())

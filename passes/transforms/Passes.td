@@ -92,8 +92,8 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     length zero is replaced by what its results begin with: a matmul along such
     a dim is its zeros. A contraction that kernels can take reads past the
     reshapes that lay batch dims of both operands together, and becomes a
-    linalg.generic with a loop for each, so that it has the dims of what is
-    around it: an attention of several batches and heads is one chain then. A
+    linalg.generic with a loop for each, and so does what is elementwise behind
+    it, so that they have the dims of what is around them: an attention of several batches and heads is one chain then. A
     number that a body takes from a tensor of one element, at most computed on from
     there, becomes an operand, and integers are padded with such a number by a
     constant pad of differences to it. A maximum, minimum, `and` or `or` of the results

@@ -72,7 +72,7 @@ class Worker:
         """
         process = self._started()
         environment = {**_environment(), "TMPDIR": str(self._folder)}
-        header = {**header, "surroundings": {"environment": environment, "directory": str(Path.cwd())}}
+        header = {**header, "surroundings": {"environment": environment, "directory": _directory()}}
         assert process.stdin is not None and process.stdout is not None
         self._log.seek(0)
         self._log.truncate()
@@ -187,6 +187,14 @@ def lend_worker(folder: Path) -> Iterator[Worker]:
             _kept.append(worker)
     if not is_kept:
         worker.__exit__(None, None, None)
+
+
+def _directory() -> str | None:
+    """The working directory; None where it has been deleted."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return None
 
 
 def _read_at_start(environment: dict[str, str]) -> dict[str, str]:

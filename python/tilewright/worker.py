@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from tilewright import stitch
@@ -57,12 +58,13 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         write_message(answers, answer, result)
 
 
-def _work_in(*, environment: dict[str, str], directory: str) -> None:
+def _work_in(*, environment: dict[str, str], directory: str | None) -> None:
     """As a process would that is started for the request alone."""
     search = os.environ["PYTHONPATH"]
     os.environ.clear()
     os.environ.update(environment, PYTHONPATH=search)
-    os.chdir(directory)
+    if directory is not None and directory != str(Path.cwd()):
+        os.chdir(directory)
     tempfile.tempdir = None  # it follows the variable again
 
 
