@@ -1,28 +1,29 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs,tile-pipeline-loads{target=sm_80}))' \
 // RUN:   --remarks-filter-missed=tile-pipeline-loads --remark-format=emitRemark 2>&1 | FileCheck %s
 
-#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#rows = affine_map<(m, n, h, k)[s0] -> (h, m, k)>
+#columns = affine_map<(m, n, h, k)[s0] -> (h, k, n)>
+#made = affine_map<(m, n, h, k)[s0] -> (m - s0, n)>
 #lanes = affine_map<(m, n, k)[s0] -> (k, n)>
 #held = affine_map<(m, n, k)[s0] -> (m - s0, k)>
-#acc = affine_map<(m, n, k)[s0] -> (m - s0, n)>
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
-// The contraction before has no turn in which the second of the first steps could be copied.
-// CHECK: the copies do not begin while the contraction before is computed: 2 steps are to be ahead, and the contraction before it has 1, of which it copies 2 ahead
-// CHECK-LABEL: tile.program @one_step_before
+// The contraction before adds up two matrices, one after another: neither loop is the last one for certain.
+// CHECK: the copies do not begin while the contraction before is computed: the contraction before it has no single loop of steps
+// CHECK-LABEL: tile.program @two_loops_before
 // CHECK-NOT: tile.loads_ahead
-tile.program @one_step_before outputs 1 {
-^bb0(%x: !tile.slice<64x32xf16, global>, %a: !tile.slice<32x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
+tile.program @two_loops_before outputs 1 {
+^bb0(%x: !tile.slice<2x64x32xf16, global>, %a: !tile.slice<2x32x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
     %t = tile.alloc : !tile.slice<32x32xf16, block>
-    tile.compute [64, 32, 32] sizes [32, 32, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x32xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    tile.compute [64, 32, 2, 32] sizes [32, 32, 2, 32] offsets [0] (%i) vector 1 reduce [2, 3]
+        into (%t : !tile.slice<32x32xf16, block>) at [#made] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
-      %u = tile.load %x at #rows : !tile.slice<64x32xf16, global> -> f16
-      %v = tile.load %a at #lanes : !tile.slice<32x32xf16, global> -> f16
+      %u = tile.load %x at #rows : !tile.slice<2x64x32xf16, global> -> f16
+      %v = tile.load %a at #columns : !tile.slice<2x32x32xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32

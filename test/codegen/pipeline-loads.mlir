@@ -130,3 +130,68 @@ tile.program @weights_before_the_barrier outputs 2 {
   }
   }
 }
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#held = affine_map<(m, n, k)[s0] -> (m - s0, k)>
+#acc = affine_map<(m, n, k)[s0] -> (m - s0, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+// The first contraction has one step, and two turns in which it copies: the second one's first two steps have them. The
+// third it copies itself, before its own loop.
+// CHECK-LABEL: tile.program @few_steps_before
+// CHECK: tile.sync <block>
+// CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
+
+// CODE-LABEL: func.func @few_steps_before
+// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<128x64xf16, 1>
+// CODE: nvvm.cp.async.commit.group
+// CODE-NOT: nvvm.cp.async.wait.group
+// CODE: builtin.unrealized_conversion_cast %[[SECOND]]
+// CODE: nvvm.cp.async.shared.global
+// CODE: nvvm.cp.async.commit.group
+// CODE-NOT: nvvm.cp.async.commit.group
+// CODE: nvvm.cp.async.wait.group 1
+// CODE: nvvm.cp.async.shared.global
+// CODE: nvvm.cp.async.commit.group
+// CODE: nvvm.mma.sync
+// CODE: nvvm.cp.async.shared.global
+// CODE: nvvm.cp.async.commit.group
+// CODE-NOT: nvvm.cp.async.commit.group
+// CODE: scf.for
+// CODE:   nvvm.cp.async.wait.group 2
+// CODE:   nvvm.mma.sync
+tile.program @few_steps_before outputs 1 {
+^bb0(%x: !tile.slice<64x32xf16, global>, %a: !tile.slice<32x128xf16, global>, %b: !tile.slice<128x64xf16, global>,
+     %y: !tile.slice<64x64xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    %t = tile.alloc : !tile.slice<32x128xf16, block>
+    tile.compute [64, 128, 32] sizes [32, 128, 32] offsets [0] (%i) vector 1 reduce [2]
+        into (%t : !tile.slice<32x128xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x32xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<32x128xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+    tile.compute [64, 64, 128] sizes [32, 64, 128] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %t at #held : !tile.slice<32x128xf16, block> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<128x64xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

@@ -317,19 +317,14 @@ private:
 
   /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
   /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
-  /// reads it.
+  /// reads it. Each turn is a group of copies.
   SmallVector<Value> reduceSteps(ValueRange sums) {
     int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead();
     beginBulkCopies();
     rows.fillUp();
     lanes.fillUp();
-    for (int64_t step = 0; step < ahead; ++step) {
-      ifThere(frame.constant(step), [&] { copyFirst(frame.constant(step)); });
-      if (operands.restIsAsync(again != nullptr))
-        commit();
-      else // as many groups as whoever copies ahead makes of it
-        ifAgain([&] { commit(); });
-    }
+    for (int64_t step = 0; step < ahead; ++step)
+      copyFirst(step);
     SmallVector<Value> begun = share->begin(sums);
     SmallVector<Value> done = carry(frame.constant(0), operands.steps, begun, [&](Value step, ValueRange now) {
       wait(ahead - 1);
@@ -384,23 +379,21 @@ private:
       NVVM::Barrier0Op::create(builder, loc);
   }
 
-  /// Where the contraction has the step, and known ahead if it can be.
-  void ifThere(Value step, llvm::function_ref<void()> body) {
-    Value condition = frame.isBelow(step, operands.steps);
-    if (matchPattern(condition, m_Zero()))
-      return;
-    if (matchPattern(condition, m_One()))
-      return body();
-    auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(isThere.thenBlock());
-    body();
-  }
-
-  /// What of the first steps has not been copied ahead.
-  void copyFirst(Value step) {
-    operands.copyRest(step, step);
-    ifAgain([&] { operands.copyAhead(step, step); });
+  /// What of a first step has not been copied ahead.
+  void copyFirst(int64_t number) {
+    Value step = frame.constant(number);
+    bool isBegun = number < contraction.begun;
+    takeTurn(step, [&] {
+      if (!isBegun)
+        return operands.copy(step, step);
+      operands.copyRest(step, step);
+      ifAgain([&] { operands.copyAhead(step, step); });
+    });
+    bool isOfNext = next && !matchPattern(frame.isBelow(step, operands.steps), m_One());
+    if (!isBegun || isOfNext || operands.restIsAsync(again != nullptr))
+      commit();
+    else // whoever copied ahead made a group of it
+      ifAgain([&] { commit(); });
   }
 
   /// Where nobody copied ahead.
@@ -413,28 +406,35 @@ private:
     body();
   }
 
-  /// Step `step` of this contraction, or if there are no more the next one's that takes its turn.
+  /// In the loop.
   void copyBehind(Value step) {
-    int64_t stages = plan.tiling.stages;
-    auto isThere = scf::IfOp::create(builder, loc, frame.isBelow(step, operands.steps),
-                                     /*withElseRegion=*/next.has_value());
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(isThere.thenBlock());
-      operands.copy(frame.modulo(step, stages), step);
-      if (next) {
-        builder.setInsertionPointToStart(isThere.elseBlock());
-        copyAhead(arith::SubIOp::create(builder, loc, step, operands.steps));
-      }
-    }
+    takeTurn(step, [&] { operands.copy(frame.modulo(step, plan.tiling.stages), step); });
     commit();
+  }
+
+  /// `copyOwn` if the contraction has the step, or else the next one's that takes its turn; known ahead if it can be.
+  void takeTurn(Value step, llvm::function_ref<void()> copyOwn) {
+    Value condition = frame.isBelow(step, operands.steps);
+    if (matchPattern(condition, m_One()))
+      return copyOwn();
+    auto copyOther = [&] { copyAhead(builder.createOrFold<arith::SubIOp>(loc, step, operands.steps)); };
+    if (matchPattern(condition, m_Zero()))
+      return next ? copyOther() : void();
+    auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/next.has_value());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(isThere.thenBlock());
+    copyOwn();
+    if (!next)
+      return;
+    builder.setInsertionPointToStart(isThere.elseBlock());
+    copyOther();
   }
 
   /// The slots of the next one that are filled before it begins.
   void copyAhead(Value step) {
     int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
     Value condition = nextExists;
-    if (slots < plan.tiling.stepsAhead())
+    if (slots < plan.tiling.stepsAhead()) // maybe fewer than turns
       condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
     OpBuilder::InsertionGuard guard(builder);
     if (condition) {

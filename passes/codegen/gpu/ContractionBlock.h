@@ -44,6 +44,7 @@ struct PlacedContraction {
   mlir::Value again = {}; ///< whether nobody copied ahead for this tile; null: somebody did, if its attribute says so
   mlir::Value firstOfLoop = {};                  ///< whether the loop around begins; where it keeps the rows
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
+  int64_t begun = 0;                             ///< how many of its first steps are copied ahead (LoadsAhead)
 };
 
 /// A contraction whose first steps another one copies.
@@ -63,9 +64,9 @@ struct HeldSums {
 SumLayout sumLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
                     mlir::Value thread, int64_t threads);
 
-/// `thread` is the index of the thread in its block, an i32. While the last steps are multiplied, the first of `next`
-/// are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read the sums from
-/// registers more than once, or reduce them, they are given back (SumRows.h), otherwise stored.
+/// `thread` is the index of the thread in its block, an i32. In the turns of copying that the steps leave over, the
+/// first of `next` are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read
+/// the sums from registers more than once, or reduce them, they are given back (SumRows.h), otherwise stored.
 std::optional<HeldSums> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
                                         const UpcomingContraction *next, const mlir::IRMapping &values,
                                         mlir::Value thread, int64_t threads);

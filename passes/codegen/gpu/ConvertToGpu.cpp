@@ -96,6 +96,7 @@ private:
       return std::nullopt;
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
     placed.share = share;
+    placed.begun = stepsBegunAhead(compute, *plan, threads, target);
     if (plan->tiling.keptSteps > 0)
       placed.firstOfLoop = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     return placed;

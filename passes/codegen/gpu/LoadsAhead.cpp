@@ -5,7 +5,6 @@
 #include "passes/codegen/gpu/ContractionBlock.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -98,16 +97,19 @@ ComputeOp tilewright::contractionBegunBefore(ParallelOp part) {
   return !order.empty() && loadsAheadOf(order.front()).any() ? order.front() : ComputeOp();
 }
 
-/// Empty if the loop of the one before has a turn for each of the first steps, or why not.
-static std::string whyNoTurns(ComputeOp before, const ContractionPlan &plan, int64_t threads, const Target &target) {
-  std::optional<ContractionPlan> own = planContraction(before, threads, target);
-  if (!own || !hasOneLoop(before, *own))
-    return "the contraction before it has no single loop of steps";
-  int64_t steps = stepsOf(before, *own), ahead = own->tiling.stepsAhead(), wanted = plan.tiling.stepsAhead();
-  if (ahead >= wanted && steps >= ahead)
-    return "";
-  return llvm::formatv("{0} steps are to be ahead, and the contraction before it has {1}, of which it copies {2} ahead",
-                       wanted, steps, ahead);
+int64_t tilewright::stepsBegunAhead(ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
+                                    const Target &target) {
+  if (!loadsAheadOf(contraction).any())
+    return 0;
+  ComputeOp before = contractionBefore(contraction);
+  std::optional<ContractionPlan> other = before ? planContraction(before, threads, target) : std::nullopt;
+  int64_t own = plan.tiling.stepsAhead();
+  return other ? std::min(own, other->tiling.stepsAhead()) : own;
+}
+
+static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  return plan && hasOneLoop(contraction, *plan);
 }
 
 LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads, const Target &target,
@@ -122,10 +124,11 @@ LoadsAhead tilewright::possibleLoadsAhead(ComputeOp contraction, int64_t threads
   bool keepsRows = plan->tiling.keptSteps > 0; // what is there already need not be copied
   LoadsAhead loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
                    canStart(plan->contraction.lanes, laneShape(*plan))};
-  std::string noTurns = before && loads.any() ? whyNoTurns(before, *plan, threads, target) : "";
+  if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
+    return loads;
   if (why)
-    *why = noTurns;
-  return noTurns.empty() ? loads : LoadsAhead();
+    *why = "the contraction before it has no single loop of steps";
+  return {};
 }
 
 std::string tilewright::whyNotAhead(ComputeOp compute, int64_t threads, const Target &target) {
@@ -146,8 +149,7 @@ std::string tilewright::whyNotAhead(ComputeOp compute, int64_t threads, const Ta
   if (wrong.empty())
     return "";
   return ("the first steps of its " + wrong +
-          " cannot be copied ahead: that takes a contraction before it that copies as many steps ahead, and has as "
-          "many, or a "
-          "barrier of the grid, and an operand that is copied asynchronously and that nothing in the kernel writes")
+          " cannot be copied ahead: that takes a contraction before it with a single loop of steps, or a barrier of "
+          "the grid, and an operand that is copied asynchronously and that nothing in the kernel writes")
       .str();
 }

@@ -8,6 +8,7 @@
 #include "passes/target/Target.h"
 
 namespace tilewright {
+struct ContractionPlan;
 
 /// On a contraction: an array of "rows" and "lanes", the operands whose first steps are copied during the contraction
 /// before it in its block; on the first one of a loop, during the last one of the iteration before; on the first one of
@@ -33,9 +34,13 @@ tile::ComputeOp contractionAheadOf(tile::ComputeOp contraction);
 /// The first contraction of the part, if its loads begin before the barrier in front of the part's phase.
 tile::ComputeOp contractionBegunBefore(tile::ParallelOp part);
 
+/// How many of its first steps are copied ahead, of the operands that the attribute says: as many as the contraction
+/// before has stages for, or as its own if they begin before a barrier.
+int64_t stepsBegunAhead(tile::ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
+                        const Target &target);
+
 /// The operands whose first steps can be copied during the contraction before, or before the barrier: they have one
-/// loop of steps, that of the one before is long enough (or `why` not), and nothing in the kernel writes what is
-/// copied.
+/// loop of steps, so has the one before (or `why` not), and nothing in the kernel writes what is copied.
 LoadsAhead possibleLoadsAhead(tile::ComputeOp contraction, int64_t threads, const Target &target,
                               std::string *why = nullptr);
 
