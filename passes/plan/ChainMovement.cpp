@@ -48,21 +48,47 @@ int64_t lanesOfBlock(const IndexSpace &space, const Target &target) {
   return space.block.vectors * target.vectorBytes / kLaneBytes;
 }
 
-/// Whether the lane operand is a matrix as its rows lie, comes from memory and is read once.
+bool isBeyondOuterCache(Value tensor, double elements, const Target &target) {
+  return elements * bytesOfElement(tensor) > target.level(tile::Space::block).capacityBytes;
+}
+
+/// Whether the lane operand is a matrix as its rows lie, which one block of rows reads once.
+bool readsRowsOnce(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
+                   const IndexSpace &space, const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
+  return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 && liesAlongLanes(graph, root, roles) &&
+         rowsIn(space, root, expr, roles) <= space.block.rows &&
+         !liesInPanels(root.accesses[roles.laneInput], lanesOfBlock(space, target));
+}
+
+/// Whether what a tile reads of such a matrix comes from memory.
 bool streamsTerms(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
                   const IndexSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  const RootAccess &matrix = root.accesses[roles.laneInput];
-  std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
-  if (!kernel || kernel->unit != StepUnit::vector || kernel->depth != 1 || !liesAlongLanes(graph, root, roles))
-    return false;
   int64_t terms = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
-  double bytes = static_cast<double>(terms) * lanes * bytesOfElement(matrix.tensor);
-  return rowsIn(space, root, expr, roles) <= space.block.rows && terms > kStreams &&
-         lanes > lanesOfBlock(space, target) && !liesInPanels(matrix, lanesOfBlock(space, target)) &&
-         bytes > target.level(tile::Space::block).capacityBytes;
+  return readsRowsOnce(graph, root, roles, space, target) && terms > kStreams && lanes > lanesOfBlock(space, target) &&
+         isBeyondOuterCache(root.accesses[roles.laneInput].tensor, static_cast<double>(terms) * lanes, target);
 }
 } // namespace
+
+double tilewright::runsOfStreams(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
+  double runs = 0;
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (!roles || expr.reductions.size() != 1 || !readsRowsOnce(graph, root, *roles, space, target))
+      continue;
+    Value matrix = root.accesses[roles->laneInput].tensor;
+    if (!isBeyondOuterCache(matrix, cast<RankedTensorType>(matrix.getType()).getNumElements(), target))
+      continue;
+    bool streams = streamsTerms(graph, root, *roles, space, target);
+    int64_t lanes = sizeIn(space, root, expr, roles->lane);
+    int64_t ofTerm = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
+    runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * ofTerm * space.numTiles());
+  }
+  return runs;
+}
 
 int64_t tilewright::termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space,
                                   const Target &target) {

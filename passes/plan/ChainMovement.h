@@ -23,6 +23,11 @@ std::vector<int64_t> leastTiles(const OperatorChain &chain, const Target &target
 /// end: terms are outside of lanes then.
 int64_t termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space, const Target &target);
 
+/// How often the kernel leaves one piece of a row for another row, of given matrices that come from beyond the cores'
+/// own caches and that one block of rows reads once: for each term of a tile, or of a panel of lanes where terms do not
+/// stream.
+double runsOfStreams(const TensorGraph &graph, const IndexSpace &space, const Target &target);
+
 /// The loops of a contraction's code inside a tile, outermost first, and how far each iteration goes: points of batch
 /// dims, panels of lanes, blocks of terms (around those of lanes, if they stream), blocks of rows, then what is
 /// reduced.

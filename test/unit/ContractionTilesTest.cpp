@@ -50,8 +50,23 @@ TEST_F(ContractionTilesTest, blocks_are_as_large_as_fit) {
   EXPECT_EQ(termsOf(matmul(128, 4096, 64)), 1368) << "a third, in whole steps";
 }
 
-// Rows of one register block read each panel once.
-TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_terms) { EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 0); }
+// Rows of one register block read each panel once: from the outer cache of a core all terms, from beyond it a few at a
+// time.
+TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_terms) {
+  EXPECT_EQ(termsOf(matmul(5, 1024, 192)), 0);
+  EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 8);
+}
+
+// Rows of a matrix are then read from end to end, each core its half: pieces of a row are jumps.
+TEST_F(ContractionTilesTest, rows_from_memory_are_cut_for_cores_alone) {
+  auto tilesOf = [&](int64_t cores) {
+    target.cores = cores;
+    TensorGraph graph = parse(matmul(1, 1024, 50257));
+    return spaceOfAll(graph)->tiles;
+  };
+  EXPECT_EQ(tilesOf(1), std::vector<int64_t>({1024, 50257}));
+  EXPECT_EQ(tilesOf(2), std::vector<int64_t>({1024, 25152}));
+}
 
 // What is counted is what the code does: in blocks, the operand crosses once instead of once for every block of rows.
 TEST_F(ContractionTilesTest, blocks_are_in_the_movement) {
