@@ -40,3 +40,16 @@ llvm.func @more(%x: !llvm.ptr<1>, %memory: !llvm.ptr<3>, %workgroup: i64) attrib
   llvm.store %workgroup, %memory : i64, !llvm.ptr<3>
   llvm.return
 }
+
+// -----
+
+// Where warpgroups read it, by an op or in inline assembly, swizzles repeat every 1024 bytes; a fence stands before each.
+// CHECK-LABEL: gpu.module @kernels
+// CHECK: llvm.mlir.global internal @described_shared() {addr_space = 3 : i32, alignment = 1024 : i64
+llvm.func @described(%x: !llvm.ptr<1>, %memory: !llvm.ptr<3>, %workgroup: i64) attributes {tile.workgroups = 3 : i64,
+    tile.outputs = 1 : i64, tile.block_bytes = 2048 : i64, tile.threads = 128 : i64,
+    tile.binding_bytes = array<i64: 4>} {
+  nvvm.wgmma.fence.aligned
+  llvm.store %workgroup, %memory : i64, !llvm.ptr<3>
+  llvm.return
+}

@@ -162,6 +162,11 @@ FOUND = {
         replaced("describe", "%next = llvm.add %ra, %four : i64\n%da = llvm.or %next, %fixed : i64"),
         "misaligned: .*swizzle of 32 bytes",
     ),
+    # The variable is placed no better than it asks for.
+    "memory that is aligned for less": (
+        TEXT.replace("alignment = 1024", "alignment = 128"),
+        "misaligned: .*swizzle of 32 bytes",
+    ),
 }
 
 

@@ -77,8 +77,10 @@ const Region *GlobalMemory::find(const char *address) const {
 
 SharedLayout::SharedLayout(const std::vector<Variable> &variables, uint64_t dynamicBytes) {
   arenaBytes = sharedGuardBytes;
+  // Aligned as declared and no better: what relies on more must not work by luck.
   auto place = [&](uint64_t bytes, uint64_t alignment) {
-    uint64_t offset = roundUp(arenaBytes, std::max<uint64_t>(alignment, 128));
+    uint64_t unit = std::max<uint64_t>(alignment, 128), offset = roundUp(arenaBytes, unit);
+    offset += offset / unit % 2 == 0 ? unit : 0;
     arenaBytes = roundUp(offset + bytes, 128) + sharedGuardBytes;
     return Place{int64_t(offset), int64_t(bytes)};
   };
@@ -86,7 +88,10 @@ SharedLayout::SharedLayout(const std::vector<Variable> &variables, uint64_t dyna
     places.push_back(variable.dynamic ? Place{0, 0} : place(variable.bytes, variable.alignment));
     usedBytes = variable.dynamic ? usedBytes : roundUp(usedBytes, variable.alignment) + variable.bytes;
   }
-  Place dynamic = place(dynamicBytes, 1024);
+  uint64_t alignment = 1;
+  for (const Variable &variable : variables)
+    alignment = variable.dynamic ? std::max(alignment, variable.alignment) : alignment;
+  Place dynamic = place(dynamicBytes, alignment);
   for (size_t index = 0; index < variables.size(); ++index)
     if (variables[index].dynamic)
       places[index] = dynamic; // all dynamic variables are the same memory

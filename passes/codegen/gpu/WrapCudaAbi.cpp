@@ -30,7 +30,8 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     Location loc = kernel.getLoc();
     bool isStatic = bytes <= kStaticSharedBytes;
-    bool isDescribed = kernel.walk([](NVVM::WgmmaMmaAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    // Some products are inline assembly; a fence stands before each.
+    bool isDescribed = kernel.walk([](NVVM::WgmmaFenceAlignedOp) { return WalkResult::interrupt(); }).wasInterrupted();
     int64_t alignment = isDescribed ? kDescribedAlignment : kSharedAlignment;
     if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kDynamicShared); known && !isStatic) {
       known.setAlignment(std::max<uint64_t>(known.getAlignment().value_or(1), alignment));
