@@ -292,6 +292,7 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
   buildCodegen(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
+  manager.addPass(createAlignBindings());
   manager.addPass(createSpliceIree(splice));
   manager.addPass(createExportIree());
 }
@@ -327,6 +328,7 @@ void buildCuda(OpPassManager &manager, const KernelOptions &options) {
   splice.object = options.objectPath;
   splice.target = options.target;
   splice.variants.append(options.variants.begin(), options.variants.end());
+  manager.addPass(createAlignBindings());
   manager.addPass(createSpliceIree(splice));
   manager.addPass(createExportIree());
 }

@@ -30,6 +30,20 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let options = [Option<"output", "output", "std::string", "", "the JSON file to write">];
 }
 
+def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {
+  let summary = "Have IREE copy what it would bind to kernels where they cannot access whole vectors";
+  let description = [{
+    Arrives: `tile.launch`es of compiled kernels among ops that stay with IREE.
+    IREE binds a contiguous slice of a tensor to a kernel as it lies, and has a
+    kernel make its result where it lies in a concatenation or an insertion.
+    Leaves: an optimization barrier, at which IREE copies, between those and a
+    launch where the place is no multiple of 16 bytes on a GPU, or of 64 for
+    results of kernels that store past the caches on a CPU, or is known at run
+    time alone.
+  }];
+  let statistics = [Statistic<"numCopied", "copied", "bindings that IREE copies">];
+}
+
 def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
   let summary = "Splice compiled kernels into IREE's module as dispatches";
   let description = [{
