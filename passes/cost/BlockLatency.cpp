@@ -14,6 +14,7 @@ constexpr double kLoadsInFlight = 4; ///< of a thread, of independent turns
 constexpr double kStartCycles = 500; ///< to begin a block: parameters, indices, first addresses
 constexpr double kPortBytes = 64;    ///< a cycle, from L2 to an SM or back
 constexpr int64_t kRegisterUnit = 8; ///< registers of a thread are allocated by this many
+constexpr int64_t kSharedUnit = 128; ///< ... and bytes of shared memory of a block
 
 double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
   double cycles = kShuffleCycles * Log2_64_Ceil(nest.combinedLanes);
@@ -46,7 +47,8 @@ int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_
   int64_t ofScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // warps
   int64_t byThreads = gpu.threadsPerSm / threads;
   int64_t byRegisters = kSchedulers * ofScheduler / divideCeil(threads, gpu.warpLanes);
-  int64_t byShared = gpu.sharedBytesPerSm / std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1);
+  int64_t ofBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);
+  int64_t byShared = gpu.sharedBytesPerSm / ofBlock;
   return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
 }
 

@@ -221,7 +221,7 @@ def _compile_in(
         device="cuda" if on_gpu else "local",
         resources=resources,
         capability=capability,
-        multiprocessors=_multiprocessors(stitched.report, targets),
+        **_residency(stitched.report, targets),
         features=narrowest.features,
         variants={
             target.name: target.cpu if on_gpu else target.features
@@ -274,10 +274,16 @@ def _stitch(
     return stitched
 
 
-def _multiprocessors(report: Report, targets: Sequence[Target]) -> int:
-    """Which the workgroups of kernels that wait for each other take, all of them resident."""
-    guaranteed = min(target.gpu.guaranteed_sms for target in targets)
-    return max((min(kernel.workgroups, guaranteed) for kernel in report.kernels if kernel.meets), default=0)
+def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
+    """What kernels whose workgroups wait for each other count on, for all of them to be resident."""
+    workgroups = [kernel.workgroups for kernel in report.kernels if kernel.meets]
+    if not workgroups:
+        return {}
+    return {
+        "multiprocessors": min(max(workgroups), *(target.gpu.guaranteed_sms for target in targets)),
+        "multiprocessor_threads": min(target.gpu.threads_per_sm for target in targets),
+        "multiprocessor_shared_bytes": min(target.gpu.shared_bytes_per_sm for target in targets),
+    }
 
 
 def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:

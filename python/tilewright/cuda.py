@@ -20,6 +20,7 @@ from tilewright.signature import Array
 # Of cuda.h.
 _SUCCESS, _OUT_OF_MEMORY = 0, 2
 _MULTIPROCESSORS, _L2_BYTES, _MAJOR, _MINOR = 16, 38, 75, 76
+_THREADS_OF_MULTIPROCESSOR, _SHARED_BYTES_OF_MULTIPROCESSOR = 39, 81
 _DYNAMIC_SHARED_BYTES, _LOCAL_BYTES, _REGISTERS = 8, 3, 4
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 # What every kernel gets without asking.
@@ -42,6 +43,8 @@ class CudaDevice:
     name: str
     capability: tuple[int, int]
     multiprocessors: int
+    multiprocessor_threads: int
+    multiprocessor_shared_bytes: int
     l2_bytes: int
     memory_bytes: int
     driver: str
@@ -72,6 +75,8 @@ class CudaDriver:
             name=name.value.decode(),
             capability=(self._attribute(_MAJOR), self._attribute(_MINOR)),
             multiprocessors=self._attribute(_MULTIPROCESSORS),
+            multiprocessor_threads=self._attribute(_THREADS_OF_MULTIPROCESSOR),
+            multiprocessor_shared_bytes=self._attribute(_SHARED_BYTES_OF_MULTIPROCESSOR),
             l2_bytes=self._attribute(_L2_BYTES),
             memory_bytes=memory.value,
             driver=f"{version.value // 1000}.{version.value % 1000 // 10}",

@@ -52,6 +52,9 @@ class Metadata:
     """Of the oldest GPU that all kernels run on: "sm_80"."""
     multiprocessors: int = 0
     """Which workgroups that wait for each other count on; 0: none do."""
+    multiprocessor_threads: int = 0
+    """Resident ones that they count on each of those to have room for."""
+    multiprocessor_shared_bytes: int = 0
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +76,8 @@ class Metadata:
             "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
             "capability": self.capability,
             "multiprocessors": self.multiprocessors,
+            "multiprocessor_threads": self.multiprocessor_threads,
+            "multiprocessor_shared_bytes": self.multiprocessor_shared_bytes,
             "features": self.features,
             "variants": dict(self.variants),
             "threads": self.threads,
@@ -95,6 +100,8 @@ class Metadata:
             resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
             capability=data.get("capability", ""),
             multiprocessors=data.get("multiprocessors", 0),
+            multiprocessor_threads=data.get("multiprocessor_threads", 0),
+            multiprocessor_shared_bytes=data.get("multiprocessor_shared_bytes", 0),
             features=data.get("features", ""),
             variants=data.get("variants", {}),
             threads=data["threads"],
@@ -317,13 +324,23 @@ def _refuse_smaller_gpu(metadata: Metadata) -> None:
             where=metadata.entry,
             hint=f"compile it for target sm_{major}{minor}, or for both",
         )
-    if gpu.multiprocessors < metadata.multiprocessors:
-        raise ProgramError(
-            f"the workgroups of its kernels wait for each other on {metadata.multiprocessors} multiprocessors, "
-            f"but this GPU ({gpu.name}) has {gpu.multiprocessors}",
-            where=metadata.entry,
-            hint="compile it for a target file with as many, or with --no-grid-sync",
-        )
+    counted_on = (
+        (metadata.multiprocessors, gpu.multiprocessors, "multiprocessors"),
+        (metadata.multiprocessor_threads, gpu.multiprocessor_threads, "threads of each multiprocessor"),
+        (
+            metadata.multiprocessor_shared_bytes,
+            gpu.multiprocessor_shared_bytes,
+            "bytes of shared memory of each multiprocessor",
+        ),
+    )
+    for needs, has, what in counted_on:
+        if has < needs:
+            raise ProgramError(
+                f"the workgroups of its kernels wait for each other and count on {needs} {what}, "
+                f"but this GPU ({gpu.name}) has {has}",
+                where=metadata.entry,
+                hint="compile it for this GPU or a target file with as many, or with --no-grid-sync",
+            )
 
 
 def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:

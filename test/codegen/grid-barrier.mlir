@@ -11,22 +11,22 @@
 // each SM as 132 of those need.
 // CHECK-LABEL: func.func @sum_in_two_phases
 // CHECK-SAME: tile.resident_blocks = 2 : i64
-// CHECK: %[[COUNTER:.*]] = llvm.mlir.addressof @tile_grid_counter : !llvm.ptr<1>
+// CHECK: %[[COUNTER:.*]] = llvm.mlir.addressof @sum_in_two_phases_grid_counter : !llvm.ptr<1>
 // CHECK: %[[BLOCKS:.*]] = arith.constant 256 : i32
 // CHECK: llvm.call @tile_grid_barrier(%[[COUNTER]], %[[BLOCKS]]) : (!llvm.ptr<1>, i32) -> ()
 // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : index
 // CHECK: scf.if %[[FIRST]]
 
-// One counter, zero when the module is loaded; the wait is bounded. What blocks hand over is an output, which is nobody's
+// A counter, zero when the module is loaded; the wait is bounded. What blocks hand over is an output, which is nobody's
 // alone; inputs are.
-// NVVM-DAG: llvm.mlir.global internal @tile_grid_counter(dense<0> : tensor<2xi32>) {addr_space = 1 : i32
+// NVVM-DAG: llvm.mlir.global internal @sum_in_two_phases_grid_counter(dense<0> : tensor<2xi32>) {addr_space = 1 : i32
 // NVVM-DAG: llvm.func @sum_in_two_phases(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}){{.*}}nvvm.maxntid = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32
 // NVVM-DAG: llvm.func internal @tile_grid_barrier
 // NVVM-DAG: llvm.atomicrmw uinc_wrap {{.*}} syncscope("device") monotonic
 // NVVM-DAG: llvm.intr.trap
 
 // The fences are at the scope of the device, and behind the barrier nothing is read from a cache that may be stale.
-// PTX: .global .align 8 .b8 tile_grid_counter[8];
+// PTX: .global .align 8 .b8 sum_in_two_phases_grid_counter[8];
 // PTX: .minnctapersm 2
 // PTX: ld.global.nc.v4
 // PTX: st.global

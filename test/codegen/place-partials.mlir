@@ -24,7 +24,7 @@
 // CODE:   scf.if
 // CODE:     vector.store {{.*}} memref<3x16x128x4xf32
 // CODE:   scf.if
-// CODE-NEXT: llvm.mlir.addressof @tile_grid_counter
+// CODE-NEXT: llvm.mlir.addressof @three_for_two_grid_counter
 // CODE:     llvm.call @tile_grid_barrier
 // CODE:   scf.if
 // CODE:     scf.for

@@ -29,10 +29,17 @@ _LARGEST_FILL = 64 << 20
 class FakeCuda:
     """The functions of `libcuda` that are used. `code` is what the kernels of the PTX are at the NVVM dialect."""
 
-    def __init__(self, capability: tuple[int, int] = (9, 0), multiprocessors: int = 132) -> None:
+    def __init__(
+        self,
+        capability: tuple[int, int] = (9, 0),
+        multiprocessors: int = 132,
+        threads: int = 2048,
+        shared_bytes: int = 228 << 10,
+    ) -> None:
         self.code = ""
         self.capability = capability
         self.multiprocessors = multiprocessors
+        self.threads, self.shared_bytes = threads, shared_bytes
         self.seconds = 0.0
         self._is_done: set[tuple[int, ...]] = set()
         self._memory: dict[int, np.ndarray[Any, Any]] = {}
@@ -72,7 +79,14 @@ class FakeCuda:
         return 0
 
     def cuDeviceGetAttribute(self, value: Any, which: Any, device: Any) -> int:
-        known = {16: self.multiprocessors, 38: 60 << 20, 75: self.capability[0], 76: self.capability[1]}
+        known = {
+            16: self.multiprocessors,
+            38: 60 << 20,
+            39: self.threads,
+            75: self.capability[0],
+            76: self.capability[1],
+            81: self.shared_bytes,
+        }
         value._obj.value = known[which.value]
         return 0
 

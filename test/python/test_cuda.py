@@ -193,9 +193,14 @@ def test_a_gpu_too_small_for_a_barrier_of_the_grid_is_refused(
     (kernel,) = program.kernels
     assert kernel.meets and program.metadata.multiprocessors == min(kernel.workgroups, 66)
     path = program.save(tmp_path / "saved.vmfb")
-    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(multiprocessors=8))
-    with pytest.raises(ProgramError, match=r"on \d+ multiprocessors, but .* has 8; .*--no-grid-sync"):
-        tilewright.load(path)
+    for smaller, message in (
+        (FakeCuda(multiprocessors=8), r"on \d+ multiprocessors, but .* has 8; .*--no-grid-sync"),
+        (FakeCuda(threads=1536), r"on 2048 threads of each multiprocessor, but .* has 1536"),
+        (FakeCuda(shared_bytes=102400), r"on 233472 bytes of shared memory of each .*, but .* has 102400"),
+    ):
+        monkeypatch.setattr(cuda, "open_driver", lambda gpu=smaller: gpu)
+        with pytest.raises(ProgramError, match=message):
+            tilewright.load(path)
     monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(multiprocessors=66))
     assert tilewright.load(path).metadata.multiprocessors == program.metadata.multiprocessors
     alone = tilewright.compile(model, target=tmp_path / "half.json", strict=True, grid_sync=False)

@@ -49,11 +49,11 @@ def test_few_results_choose_grid_scope_and_forbidding_it_costs_time(name: str) -
     assert max(part.phase for part in kernel.parts) >= 1
     assert kernel.workgroups >= 100
     code = joined.module_path.read_bytes()
-    assert b"tile_grid_counter" in code
+    assert b"_grid_counter" in code
     assert b".minnctapersm" in code
     apart = tilewright.compile(model, target=TARGET, strict=True, grid_sync=False)
     assert len(apart.kernels) > len(joined.kernels)
-    assert b"tile_grid_counter" not in apart.module_path.read_bytes()
+    assert b"_grid_counter" not in apart.module_path.read_bytes()
     assert _seconds(apart) > _seconds(joined)
     reasons = [edge.reason for edge in apart.metadata.report.edges_at_launch]
     assert "scope launch and not grid: grid scope is forbidden" in reasons

@@ -288,8 +288,12 @@ private:
       NVVM::Barrier0Op::create(builder, sync.getLoc());
   }
 
+  void meetAtGrid(OpBuilder &builder, Location loc) {
+    callGridBarrier(builder, loc, program->getParentOfType<ModuleOp>(), program.getSymName(), program.getWorkgroups());
+  }
+
   LogicalResult emitGridSync(OpBuilder &builder, SyncOp sync) override {
-    callGridBarrier(builder, sync.getLoc(), program->getParentOfType<ModuleOp>(), program.getWorkgroups());
+    meetAtGrid(builder, sync.getLoc());
     return success();
   }
 
@@ -307,9 +311,7 @@ private:
     // Workgroup w begins at step w * units / workgroups, rounded down.
     Value scaled = arith::MulIOp::create(builder, loc, end, constant(part.getWorkgroups()));
     share.endRow = arith::CeilDivUIOp::create(builder, loc, scaled, constant(part.getNumUnits()));
-    share.meet = [this, loc](OpBuilder &at) {
-      callGridBarrier(at, loc, program->getParentOfType<ModuleOp>(), program.getWorkgroups());
-    };
+    share.meet = [this, loc](OpBuilder &at) { meetAtGrid(at, loc); };
     return share;
   }
 

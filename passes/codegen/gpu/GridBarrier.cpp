@@ -7,15 +7,14 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr llvm::StringLiteral kCounter = "tile_grid_counter";
+static constexpr llvm::StringLiteral kCounterSuffix = "_grid_counter";
 
 /// One thread of each block arrives and waits for the others. The last to arrive finds the counter full, which then
 /// starts at zero again by itself, and goes on to the next generation; so the zeros that the module is loaded with are
-/// all that is ever initialised, and kernels that run one after another share the counter. LLVM drops the ordering of
-/// atomicrmw for PTX, so fences stand beside it; those and the barriers of the block carry what each side wrote. If a
-/// block never comes, because something else runs on the device, the kernel traps after some seconds and does not hang.
+/// all that is ever initialised. LLVM drops the ordering of atomicrmw for PTX, so fences stand beside it; those and the
+/// barriers of the block carry what each side wrote. If a block never comes, because something else runs on the device,
+/// the kernel traps after some seconds and does not hang.
 static constexpr llvm::StringLiteral kModule = R"mlir(
-llvm.mlir.global internal @tile_grid_counter(dense<0> : tensor<2xi32>) {addr_space = 1 : i32, alignment = 8 : i64} : !llvm.array<2 x i32>
 llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attributes {convergent} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -54,15 +53,25 @@ llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attr
 }
 )mlir";
 
-void tilewright::callGridBarrier(OpBuilder &builder, Location loc, ModuleOp module, int64_t blocks) {
+/// Each kernel has its own: where two run at once against the contract, one may wait in vain, but none opens early.
+static LLVM::GlobalOp counterOf(ModuleOp module, StringRef kernel, Location loc) {
+  std::string name = (kernel + kCounterSuffix).str();
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto zeros = DenseElementsAttr::get(RankedTensorType::get({2}, builder.getI32Type()), int32_t(0));
+  return LLVM::GlobalOp::create(builder, loc, LLVM::LLVMArrayType::get(builder.getI32Type(), 2), /*isConstant=*/false,
+                                LLVM::Linkage::Internal, name, zeros, /*alignment=*/8, /*addrSpace=*/1);
+}
+
+void tilewright::callGridBarrier(OpBuilder &builder, Location loc, ModuleOp module, StringRef kernel, int64_t blocks) {
   if (!module.lookupSymbol(kGridBarrier)) {
     OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(kModule, module.getContext());
     assert(source && "the barrier is well-formed");
     for (Operation &op : llvm::make_early_inc_range(*source->getBody()))
       op.moveBefore(module.getBody(), module.getBody()->end());
   }
-  auto pointer = LLVM::LLVMPointerType::get(module.getContext(), 1);
-  Value counter = LLVM::AddressOfOp::create(builder, loc, pointer, kCounter);
+  Value counter = LLVM::AddressOfOp::create(builder, loc, counterOf(module, kernel, loc));
   Value count = arith::ConstantIntOp::create(builder, loc, blocks, 32);
   LLVM::CallOp::create(builder, loc, TypeRange(), kGridBarrier, ValueRange{counter, count});
 }

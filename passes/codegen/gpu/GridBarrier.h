@@ -15,8 +15,10 @@ inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
 /// barriers of the grid.
 inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks", kMeetsAttr = "tile.meets";
 
-/// Calls the barrier of `blocks` blocks; it and its counter are put into the module where they are not there yet.
-void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, int64_t blocks);
+/// Calls the barrier of the `blocks` blocks of a kernel; it and the kernel's counter are put into the module where they
+/// are not there yet.
+void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, llvm::StringRef kernel,
+                     int64_t blocks);
 
 } // namespace tilewright
 
