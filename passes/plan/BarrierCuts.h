@@ -1,6 +1,6 @@
 // Where a part can be cut in two, with a barrier of the grid between: blocks that compute all of a row, or of an
 // attention, are few, and the ops in front of a cut and behind it each have a grid of their own. Which cut pays is for
-// JoinAtGrid to predict. Pure.
+// CutAtGrid to predict. Pure.
 #ifndef TILEWRIGHT_PLAN_BARRIERCUTS_H
 #define TILEWRIGHT_PLAN_BARRIERCUTS_H
 

@@ -3,7 +3,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/plan/ConstantOperand.h"
 #include "passes/plan/Eligibility.h"
-#include "passes/plan/KernelPhases.h"
+#include "passes/plan/JoinAtGrid.h"
 #include "passes/plan/Partition.h"
 #include "passes/plan/PlanNumerics.h"
 #include "passes/plan/WritePlan.h"

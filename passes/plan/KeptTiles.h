@@ -1,6 +1,6 @@
 // Tiles that stay in shared memory across barriers of the grid: which inputs two parts of a kernel read block by block
 // alike, so that the later one need not read them again (PowerFusion, Souffle: reuse on chip). Whether it pays is for
-// KernelPhases to predict; here is when it is possible at all. Pure.
+// KeepAtGrid to predict; here is when it is possible at all. Pure.
 #ifndef TILEWRIGHT_PLAN_KEPTTILES_H
 #define TILEWRIGHT_PLAN_KEPTTILES_H
 

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PLAN_KERNELPHASES_H
 #define TILEWRIGHT_PLAN_KERNELPHASES_H
 
-#include "passes/plan/Partition.h"
-#include "passes/plan/WritePlan.h"
+#include "passes/plan/IndexSpace.h"
+#include "passes/plan/Plan.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace tilewright {
@@ -21,12 +21,6 @@ int64_t workgroupsOf(const Plan &plan, const KernelPlan &kernel);
 
 /// Whether the part `reader` reads what the part `producer` makes.
 bool readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer);
-
-/// Joins kernels that depend on each other at scope grid where the target is sure to have all blocks resident and the
-/// evaluator says that a barrier costs less than a launch (partitionAtGridSync); the reasons against it are noted in
-/// `decisions.declined`.
-void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
-                bool allowed);
 
 /// Empty, or why a kernel has edges at scope grid whose workgroups cannot all be resident at once, or are not allowed.
 std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target, bool allowed);
