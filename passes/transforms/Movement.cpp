@@ -314,9 +314,20 @@ private:
         staged += bytes;
       } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() &&
                  isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
-        movement.tileStaged.push_back({access, reader.first, coversNest(access, movement.nests[reader.first])});
+        bool inNest = coversNest(access, movement.nests[reader.first]);
+        movement.tileStaged.push_back({access, inNest ? reader.first : beforeSums(reader.first), inNest});
       }
     }
+  }
+
+  /// The nest before which a copy for this one is made: on a GPU not between a contraction and the nest that takes its
+  /// sums, which stay in registers only if that follows at once.
+  unsigned beforeSums(unsigned nest) const {
+    if (nest == 0 || !subprogram->hasAttr(kThreadsAttr))
+      return nest;
+    const Nest &before = movement.nests[nest - 1];
+    bool isSummed = contracts(before.roots.front()) && keptAlong(subprogram, before) == 0;
+    return isSummed && before.phase == movement.nests[nest].phase ? nest - 1 : nest;
   }
 
   /// Whether the nest visits each element of the slice once.
