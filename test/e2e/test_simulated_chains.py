@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,27 @@ def test_seven_layers_are_one_kernel(tmp_path: Path) -> None:
     inputs.append((rng.standard_normal((64, 3)) / 8).astype(np.float16))
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     check(model, program, inputs, tmp_path, steps=1e-2)
+
+
+def test_sums_stay_in_registers_beside_a_bias(tmp_path: Path) -> None:
+    """It is kept for the rows of a tile, and copied before the contraction: behind it, the sums would have to wait."""
+    g = GraphBuilder("mlp")
+    shapes = {"x": (256, 64), "w1": (64, 192), "b1": (192,), "w2": (192, 64), "b2": (64,)}
+    names = {name: g.input(name, shape, _F16) for name, shape in shapes.items()}
+    x = g.op("Relu", g.op("Add", g.op("MatMul", names["x"], names["w1"]), names["b1"]))
+    g.output(g.op("Add", g.op("MatMul", x, names["w2"]), names["b2"]), (256, 64), _F16)
+    model = g.build()
+    rng = np.random.default_rng(5)
+    inputs = [
+        (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float16) for shape in shapes.values()
+    ]
+    for target in ("cuda:h200", "cuda:a100"):
+        folder = tmp_path / target[5:]
+        program = tilewright.compile(model, target, dump_dir=folder)
+        check(model, program, inputs, folder, steps=1e-2)
+        (placed,) = folder.glob("passes/*/*/*/*_tile-allocate-buffers.mlir")
+        sums = re.findall(r"tile\.alloc( at \d+)? : <\S*xf32, block>", placed.read_text())
+        assert sums == ["", ""], "a buffer has a place"
 
 
 _PLAIN = Attention(heads=2, key_heads=2, queries=64, keys=128, head_size=32, value_size=32, dtype="f16")
