@@ -115,9 +115,10 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
     }
   }
 
-  static bool storesPastCaches(Operation *kernel) {
-    return kernel
-        ->walk([](LLVM::StoreOp store) {
+  /// Any of the kernels: entry points only call what does.
+  static bool storesPastCaches(ModuleOp kernels) {
+    return kernels
+        .walk([](LLVM::StoreOp store) {
           return store.getNontemporal() ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
@@ -127,14 +128,14 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!kernels)
       return;
-    auto gpuKernels = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule);
+    bool isGpu = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) != nullptr;
+    if (!isGpu && !storesPastCaches(kernels))
+      return;
     getOperation().walk([&](LaunchOp launch) {
-      if (gpuKernels)
+      if (isGpu)
         alignInputs(launch, kGpuAccess);
-      Operation *kernel = gpuKernels ? nullptr : kernels.lookupSymbol(launch.getProgram().getLeafReference());
-      if (gpuKernels || (kernel && storesPastCaches(kernel)))
-        for (Value result : launch.getResults())
-          alignResult(result, gpuKernels ? kGpuAccess : kCpuStreaming);
+      for (Value result : launch.getResults())
+        alignResult(result, isGpu ? kGpuAccess : kCpuStreaming);
     });
   }
 };
