@@ -19,6 +19,13 @@ BlockReads::BlockReads(const TensorGraph &graph, const IndexSpace &space)
   order();
 }
 
+/// Of the dim along which neighbouring elements are read; -1: of none.
+static int64_t innerPlace(const PartRoot &root, const RootAccess &access) {
+  unsigned rank = access.map.getNumResults();
+  int64_t dim = rank == 0 ? -1 : unitStrideDim(access.map.getResult(rank - 1));
+  return dim < 0 ? -1 : root.dims[dim];
+}
+
 void BlockReads::collect(const TensorGraph &graph) {
   for (const PartRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
@@ -28,11 +35,13 @@ void BlockReads::collect(const TensorGraph &graph) {
         small.insert(access.tensor);
         continue;
       }
+      int64_t inner = innerPlace(root, access);
       auto known = llvm::find_if(reads, [&](const Read &read) { return read.tensor == access.tensor; });
       if (known == reads.end()) {
-        reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()), 0});
+        reads.push_back({access.tensor, llvm::SmallBitVector(space.extents.size()), inner, 0});
         known = std::prev(reads.end());
       }
+      known->inner = known->inner == inner ? inner : -1;
       double touched = elementBytesOf(access.tensor);
       for (auto [dim, extent] : llvm::enumerate(graph.exprs()[root.expr].domain))
         touched *= access.map.isFunctionOfDim(dim) ? extent : 1;
@@ -69,6 +78,15 @@ int64_t BlockReads::cluster(const Target &target) const {
   return chooseCluster(target, space.numTiles(), touchedBytes, common);
 }
 
+/// A tile with part of a sector in each line is not copied as a whole, and threads that are neighbours along another
+/// dim ask for the sector again for each of its elements.
+double BlockReads::sectorShare(const Read &read) const {
+  int64_t inner = read.inner, element = elementBytesOf(read.tensor);
+  bool isCut = inner >= 0 && inner != space.vector && llvm::is_contained(space.grid, inner) &&
+               space.tiles[inner] < space.extents[inner];
+  return isCut && space.tiles[inner] * element < kSectorBytes ? static_cast<double>(kSectorBytes) / element : 1;
+}
+
 double BlockReads::movedBytes(int64_t cluster) const {
   double moved = touchedBytes;
   for (const Read &read : reads) {
@@ -77,7 +95,7 @@ double BlockReads::movedBytes(int64_t cluster) const {
       times *= read.along.test(dim) ? 1 : llvm::divideCeil(space.extents[dim], space.tiles[dim]);
     if (isCommon(read))
       times /= static_cast<double>(cluster);
-    moved += (times - 1) * read.bytes;
+    moved += (times * sectorShare(read) - 1) * read.bytes;
   }
   return moved + static_cast<double>(small.size()) * (space.numTiles() - 1) * kSectorBytes;
 }

@@ -28,15 +28,19 @@ public:
   int64_t stagedBytes(int64_t cluster) const;
 
 private:
-  /// A tensor from outside, and the dims of the space that move a tile along it.
+  /// A tensor from outside, and the dims of the space that move a tile along it; the one along which its elements are
+  /// neighbours; -1: none.
   struct Read {
     mlir::Value tensor;
     llvm::SmallBitVector along;
+    int64_t inner;
     double bytes;
   };
 
   void collect(const TensorGraph &graph);
   void order();
+  /// Of whole sectors, over those of its elements.
+  double sectorShare(const Read &read) const;
   /// Whether all blocks read the same of it.
   bool isCommon(const Read &read) const;
 
