@@ -35,6 +35,22 @@ static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
   });
 }
 
+/// Whether the root reads each sum at its own point, and not a slice of the lanes or another order of them.
+static bool readsAtTheirPoints(const TensorGraph &graph, const PartRoot &contraction, const PartRoot &reader) {
+  AffineMap written = graph.exprs()[contraction.expr].results[0];
+  auto placeOf = [](const PartRoot &root, AffineExpr index) {
+    int64_t dim = pureDim(index);
+    return dim < 0 ? -1 : root.dims[dim];
+  };
+  return llvm::all_of(reader.accesses, [&](const RootAccess &access) {
+    return access.producer != static_cast<int64_t>(contraction.expr) ||
+           llvm::all_of(llvm::zip(written.getResults(), access.map.getResults()), [&](auto index) {
+             int64_t place = placeOf(contraction, std::get<0>(index));
+             return place < 0 || place == placeOf(reader, std::get<1>(index));
+           });
+  });
+}
+
 /// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
 static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
                       const PartRoot &reader) {
@@ -47,7 +63,7 @@ static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const P
   };
   bool alongLanes = roles && (expr.oneReliesOnOne() ||
                               (llvm::all_of(llvm::seq(expr.domain.size()), isTaken) && regroups(expr, space)));
-  return expr.kind != ExprKind::contraction && alongLanes &&
+  return expr.kind != ExprKind::contraction && alongLanes && readsAtTheirPoints(graph, contraction, reader) &&
          llvm::all_of(reader.accesses,
                       [&](const RootAccess &access) {
                         bool takesOthers = access.producer >= 0 &&
