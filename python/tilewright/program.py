@@ -53,8 +53,9 @@ class Metadata:
     multiprocessors: int = 0
     """Which workgroups that wait for each other count on; 0: none do."""
     multiprocessor_threads: int = 0
-    """Resident ones that they count on each of those to have room for."""
+    """Which each of those has to have room for, as the plan was made for: resident threads,"""
     multiprocessor_shared_bytes: int = 0
+    """and bytes of shared memory."""
     features: str = ""
     """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
