@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -282,25 +283,41 @@ def _decision(key: str = "key", *, at: str = "2026-01-01T00:00:00+00:00", ratio:
     )
 
 
-def _write_many(path: Path, own: int, count: int) -> None:
-    """What each of several processes does."""
+def _in_processes(work: Callable[..., None], *arguments: Any) -> None:
+    """Runs `work(*arguments, own, all_here)` in three processes at once, `own` being the number of each."""
+    spawn = multiprocessing.get_context("spawn")
+    all_here = spawn.Barrier(3, timeout=60)
+    processes = [spawn.Process(target=work, args=(*arguments, own, all_here)) for own in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+
+
+def _write_many(path: Path, own: int, all_here: Barrier) -> None:
+    all_here.wait()
     with Database(path) as kept:
-        for number in range(count):
+        for number in range(50):
             kept.keep_measurement("shared", f"{own}-{number}", Measurement(seconds=1.0))
             kept.keep_decision(_decision(f"{number}"))
 
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=_write_many, args=(tmp_path / "db", own, 50)) for own in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
+    _in_processes(_write_many, tmp_path / "db")
     with Database(tmp_path / "db") as kept:
         assert len(kept.measurements("shared")) == 150
         assert len(kept.decisions()) == 50
+
+
+def _begin_many(folder: Path, _own: int, all_here: Barrier) -> None:
+    for number in range(30):
+        all_here.wait()
+        Database(folder / f"{number}").close()
+
+
+def test_several_processes_begin_at_once(tmp_path: Path) -> None:
+    _in_processes(_begin_many, tmp_path)
 
 
 def _foreign(path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = _connection(path, wait_seconds)
             try:
-                self._prepare()
+                self._prepare(wait_seconds)
             except BaseException:
                 self._connection.close()
                 raise
@@ -97,11 +98,10 @@ class Database:
             raise TuningError("is empty", where=str(path), hint="`tilewright tune` fills it")
         return Database(path)
 
-    def _prepare(self) -> None:
+    def _prepare(self, wait_seconds: float) -> None:
         run = self._connection.execute
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            # Readers go on while one process writes.
-            run("PRAGMA journal_mode = WAL")
+            _write_ahead(self._connection, wait_seconds)
             run("BEGIN IMMEDIATE")
             run(f"PRAGMA application_id = {_APPLICATION}")
             run(f"PRAGMA user_version = {_VERSION}")
@@ -247,6 +247,19 @@ def _connection(path: Path, wait_seconds: float) -> sqlite3.Connection:
         address = f"file:{urllib.parse.quote(str(path.absolute()))}?immutable=1"
         return sqlite3.connect(address, uri=True, isolation_level=None)
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
+    """Has readers go on while one process writes. SQLite refuses this, without a wait, while others begin too."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def _is_read_only(error: sqlite3.OperationalError) -> bool:
