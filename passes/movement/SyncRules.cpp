@@ -2,6 +2,7 @@
 // given, the widest there is; here it becomes the one that they need. The memory of what they hand over follows: a
 // buffer of the block where one block both writes and reads it.
 #include "passes/Passes.h"
+#include "passes/analysis/PartBuffers.h"
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
@@ -64,6 +65,12 @@ SmallVector<PartAccess> bindingAccesses(ParallelOp part) {
       add(slice, true, tile(map));
   });
   return accesses;
+}
+
+/// What operands of contractions pass through: only on a GPU is it memory of a block.
+int64_t scratchOf(ParallelOp part, const Target &target) {
+  int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
+  return part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, target).bytes : 0;
 }
 
 enum class Meeting { nowhere, tile, grid };
@@ -140,6 +147,9 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     ParallelOp first = before.front(), second = after.front();
     if (meetingOf(first, second) != Meeting::tile)
       return rewriter.notifyMatchFailure(sync, "blocks wait for each other");
+    if (!hasRoom(first, second))
+      return rewriter.notifyMatchFailure(sync, "a block has no room for the buffers of one beside the operands of the "
+                                               "other");
     Block &tile = first.getWalk().getBody().front(), &rest = second.getWalk().getBody().front();
     rewriter.setInsertionPointToEnd(&tile);
     auto inside = SyncOp::create(rewriter, sync.getLoc(), Scope::block);
@@ -149,6 +159,22 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     rewriter.modifyOpInPlace(inside, [&] { inside.setScope(scopeAt(inside)); });
     ++state.counts.joined;
     return success();
+  }
+
+  /// What operands of contractions pass through lies behind all buffers of a part: of two, a block may need more than
+  /// of either.
+  bool hasRoom(ParallelOp first, ParallelOp second) const {
+    auto program = first->getParentOfType<ProgramOp>();
+    PartBuffers before = buffersOf(first), after = buffersOf(second);
+    int64_t scratch = scratchOf(first, *state.target), next = scratchOf(second, *state.target);
+    int64_t alignment = std::max(scratchAlignment(first), scratchAlignment(second));
+    auto bytesOf = [&](int64_t buffers, int64_t scratch) {
+      return scratch > 0 ? llvm::alignTo(buffers, alignment) + scratch : buffers;
+    };
+    int64_t apart =
+        std::max(bytesOf(placeByBestFit(before.ranges).end, scratch), bytesOf(placeByBestFit(after.ranges).end, next));
+    int64_t joined = bytesOf(joinedBufferBytes(before, after), std::max(scratch, next));
+    return joined <= apart || staysResident(program, joined, *state.target);
   }
 
   /// The innermost scope at which the threads of the ops before meet those of the ops after.
@@ -255,7 +281,7 @@ private:
         return failure();
     auto type = cast<SliceType>(slice.getType());
     auto buffer = SliceType::get(type.getContext(), boxOf(*tile, part, type), type.getElementType(), Space::block);
-    if (bytesOf(part) + buffer.getNumBytes() > state.target->blockBytes)
+    if (bytesOf(part, *uses) + buffer.getNumBytes() > state.target->blockBytes)
       return failure();
     rewriter.setInsertionPointToStart(&part.getWalk().getBody().front());
     Value alloc = AllocOp::create(rewriter, part.getLoc(), buffer, IntegerAttr());
@@ -264,15 +290,22 @@ private:
     return success();
   }
 
-  /// As if all buffers were live at once, beside what operands of contractions pass through.
-  int64_t bytesOf(ParallelOp part) const {
+  /// As if all buffers were live at once, beside what operands of contractions pass through. A nest that will read a
+  /// buffer more may no longer take sums from registers.
+  int64_t bytesOf(ParallelOp part, ArrayRef<Use> raised) const {
     constexpr int64_t kAlignment = 64;
     int64_t bytes = 0;
+    auto readsBeside = [&](AllocOp alloc) {
+      return llvm::any_of(raised, [&](Use use) {
+        return llvm::any_of(use.nest.getBodyBlock().getOps<LoadOp>(),
+                            [&](LoadOp load) { return load.getSlice() == alloc.getSlice(); });
+      });
+    };
     part.walk([&](AllocOp alloc) {
-      bytes += staysInRegisters(alloc) ? 0 : llvm::alignTo(alloc.getType().getNumBytes(), kAlignment);
+      bool isBuffer = !staysInRegisters(alloc) || readsBeside(alloc);
+      bytes += isBuffer ? llvm::alignTo(alloc.getType().getNumBytes(), kAlignment) : 0;
     });
-    int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
-    int64_t scratch = part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, *state.target).bytes : 0;
+    int64_t scratch = scratchOf(part, *state.target);
     return scratch > 0 ? llvm::alignTo(bytes, scratchAlignment(part)) + scratchAlignment(part) + scratch : bytes;
   }
 

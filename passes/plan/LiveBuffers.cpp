@@ -88,13 +88,21 @@ static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const P
   return true;
 }
 
+/// Whether all that the contraction reads of buffers has been read before the nest takes the first of its sums.
+static bool followsAtOnce(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
+                          unsigned nest) {
+  return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
+}
+
 bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
   if (!contracts(graph, contraction))
     return false;
   Value sums = graph.exprs()[contraction.expr].op->getResult(0);
   SmallVector<unsigned> nests = space.readingNests(sums);
   llvm::sort(nests);
-  if (nests.empty() || (readsResults(contraction) && nests.front() != contraction.nest + 1))
+  if (nests.empty())
+    return false;
+  if (!followsAtOnce(graph, space, contraction, nests.front()))
     return false;
   bool keeps = nests.size() > 1;
   for (const PartRoot &root : space.roots) {
@@ -156,9 +164,11 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       int64_t padded = operandLine(line, elementBytes, /*ofLanes=*/false);
       int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
       // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
-      // are added from registers.
+      // are added from registers, if those of one matrix.
       if (grown && !contracts(graph, root))
         bytes *= 4;
+      else if (grown && !followsAtOnce(graph, space, root, root.nest + 1))
+        bytes *= 2;
       // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
       bool throughout = walks || isKept(space, root.nest);
       unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
