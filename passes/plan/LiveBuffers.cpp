@@ -141,12 +141,49 @@ static bool isKept(const IndexSpace &space, unsigned nest) {
   });
 }
 
-int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space) {
-  SmallVector<LiveBuffer> buffers; // in nests
-  unsigned lastNest = 0;
-  for (const PartRoot &root : space.roots)
-    lastNest = std::max(lastNest, root.nest);
-  bool walks = walkedDim(space.extents, space.tiles, space.grid) >= 0;
+namespace {
+/// The order in which nests run: those before the loop over blocks of a walked dim, where what grows begins, the loop,
+/// which is one op, and those behind it. Between these threads need not meet, so that buffers may still be read.
+class NestOrder {
+public:
+  NestOrder(const IndexSpace &space, ArrayRef<WalkPhase> phases) {
+    for (const PartRoot &root : space.roots)
+      nests = std::max(nests, root.nest + 1);
+    phaseOf.assign(nests, WalkPhase::before);
+    for (auto [root, phase] : llvm::zip(space.roots, phases))
+      phaseOf[root.nest] = phase;
+    for (unsigned nest = 0; nest < nests; ++nest) {
+      if (phaseOf[nest] == WalkPhase::before)
+        lastBefore = nest;
+      if (phaseOf[nest] == WalkPhase::after)
+        firstBehind = std::min(firstBehind, loop() + nest);
+    }
+  }
+
+  unsigned start() const { return nests; }
+  unsigned last() const { return loop() + nests; }
+
+  unsigned firstAt(unsigned nest) const {
+    return phaseOf[nest] == WalkPhase::before ? nest : phaseOf[nest] == WalkPhase::inside ? loop() : loop() + nest;
+  }
+
+  unsigned lastAt(unsigned nest) const {
+    if (phaseOf[nest] == WalkPhase::before && nest == lastBefore)
+      return start();
+    return phaseOf[nest] == WalkPhase::inside ? std::min(firstBehind, last()) : firstAt(nest);
+  }
+
+private:
+  unsigned loop() const { return nests + 1; }
+
+  unsigned nests = 0, lastBefore = 0, firstBehind = ~0u;
+  SmallVector<WalkPhase> phaseOf;
+};
+} // namespace
+
+int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, ArrayRef<WalkPhase> phases) {
+  SmallVector<LiveBuffer> buffers;
+  NestOrder order(space, phases);
   for (const PartRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
@@ -169,10 +206,14 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
         bytes *= 4;
       else if (grown && !followsAtOnce(graph, space, root, root.nest + 1))
         bytes *= 2;
-      // The loop over blocks of a walked dim is one op: what it touches is live in all of it.
-      bool throughout = walks || isKept(space, root.nest);
-      unsigned last = readers.empty() ? lastNest : *llvm::max_element(readers);
-      buffers.push_back({bytes, throughout ? 0 : root.nest, throughout ? lastNest : last});
+      LiveBuffer &buffer = buffers.emplace_back(LiveBuffer{bytes, 0, order.last()});
+      if (isKept(space, root.nest))
+        continue;
+      buffer.first = grown ? order.start() : order.firstAt(root.nest);
+      if (!readers.empty())
+        buffer.last = 0;
+      for (unsigned reader : readers)
+        buffer.last = std::max(buffer.last, order.lastAt(reader));
     }
   }
   return placeByBestFit(buffers).end;

@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_LIVEBUFFERS_H
 #define TILEWRIGHT_PLAN_LIVEBUFFERS_H
 
+#include "passes/analysis/ReducedWalk.h"
 #include "passes/plan/IndexSpace.h"
 
 namespace tilewright {
@@ -14,8 +15,8 @@ bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartR
 /// Whether a contraction's sums grow in registers from block to block of the walked dim (GrownSums).
 bool growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
 
-/// The bytes that they take, placed by best fit.
-int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space);
+/// The bytes that they take, placed by best fit. `phases` are those of the roots where tiles walk a dim, else none.
+int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, llvm::ArrayRef<WalkPhase> phases);
 
 } // namespace tilewright
 

@@ -13,6 +13,8 @@
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/LaneBytes.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -356,7 +358,7 @@ private:
   }
 
   int64_t footprint() const {
-    int64_t bytes = isGpu() && contracts() ? liveBufferBytes(graph, space) : resultBytes();
+    int64_t bytes = isGpu() && contracts() ? liveBufferBytes(graph, space, walkPhases()) : resultBytes();
     std::vector<Value> resident = workgroupStaged();
     for (Value tensor : resident)
       bytes += aligned(tensorBytes(tensor));
@@ -364,6 +366,17 @@ private:
       if (!llvm::is_contained(resident, access->tensor))
         bytes += aligned(sliceBytes(*root, *access));
     return bytes;
+  }
+
+  /// Of the roots, if tiles walk a dim.
+  ArrayRef<WalkPhase> walkPhases() const {
+    int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+    if (walked < 0)
+      return {};
+    auto [entry, isNew] = phases.try_emplace(walked);
+    if (isNew)
+      entry->second = walkAlong(graph, part, space.roots, walked).phases;
+    return entry->second;
   }
 
   static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
@@ -515,7 +528,8 @@ private:
   const PartChoice &part;
   const Target &target;
   IndexSpace &space;
-  int64_t wanted = 0; ///< workgroups; 0: not known yet
+  mutable std::map<int64_t, SmallVector<WalkPhase>> phases; ///< known ones, by walked dim
+  int64_t wanted = 0;                                       ///< workgroups; 0: not known yet
 };
 } // namespace
 

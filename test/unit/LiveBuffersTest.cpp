@@ -1,5 +1,6 @@
 // What of a contraction's sums is a buffer: those that the next nests take in registers are none.
 #include "passes/plan/LiveBuffers.h"
+#include "passes/plan/WalkedDim.h"
 #include "passes/target/Target.h"
 #include "test/unit/PlanFixture.h"
 
@@ -90,5 +91,58 @@ func.func @heads(%x: tensor<6x49x49xf32>, %v: tensor<6x49x32xf32>) -> tensor<6x4
   EXPECT_TRUE(tilewright::isHandedOver(graph, space, *product));
   space.tiles[heads] = 6;
   EXPECT_FALSE(tilewright::isHandedOver(graph, space, *product));
+}
+
+// Values of exponentials are summed key by key; behind that loop rows of what comes of it are divided by their sums,
+// twice: when the second ones are written, all threads are done with the exponentials.
+TEST_F(LiveBuffersTest, buffers_behind_a_walk_lie_where_those_in_it_were) {
+  TensorGraph graph = parse(R"(
+#id = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(i, j) -> (i)>
+func.func @walked(%x: tensor<64x256xf32>, %v: tensor<256x64xf32>) -> tensor<64x64xf32> {
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %k = tensor.empty() : tensor<64x256xf32>
+  %e = tensor.empty() : tensor<64x64xf32>
+  %p = linalg.exp ins(%x : tensor<64x256xf32>) outs(%k : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<64x256xf32>) outs(%zero : tensor<64xf32>) dimensions = [1]
+  %u = linalg.matmul ins(%p, %v : tensor<64x256xf32>, tensor<256x64xf32>) outs(%none : tensor<64x64xf32>)
+      -> tensor<64x64xf32>
+  %w = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%u, %s : tensor<64x64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.divf %a, %b : f32
+    %t = math.tanh %d : f32
+    linalg.yield %t : f32
+  } -> tensor<64x64xf32>
+  %z = linalg.reduce { arith.addf } ins(%w : tensor<64x64xf32>) outs(%zero : tensor<64xf32>) dimensions = [1]
+  %q = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %z : tensor<64x64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.divf %a, %b : f32
+    %t = math.tanh %d : f32
+    linalg.yield %t : f32
+  } -> tensor<64x64xf32>
+  %r = linalg.reduce { arith.addf } ins(%q : tensor<64x64xf32>) outs(%zero : tensor<64xf32>) dimensions = [1]
+  %y = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %r : tensor<64x64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.divf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<64x64xf32>
+  return %y : tensor<64x64xf32>
+})");
+  IndexSpace space = spaceOf(graph);
+  int64_t keys = llvm::find(space.extents, 256) - space.extents.begin();
+  space.tiles = space.extents;
+  space.tiles[keys] = 64;
+  PartChoice part;
+  part.exprs = allOf(graph);
+  Walk walk = walkAlong(graph, part, space.roots, keys);
+  ASSERT_EQ(walk.refused, "");
+  std::vector<WalkPhase> together(space.roots.size(), WalkPhase::inside);
+  int64_t row = 64 * sizeof(float), bytes = liveBufferBytes(graph, space, walk.phases);
+  EXPECT_GE(bytes, 2 * 64 * row);
+  EXPECT_LE(bytes + 64 * row, liveBufferBytes(graph, space, together));
 }
 } // namespace
