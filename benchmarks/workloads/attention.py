@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import onnx
+
 from benchmarks.workloads.builder import GraphBuilder, linear, merge_heads, split_heads
 
 
@@ -25,3 +27,13 @@ def self_attention(
     context = g.op("MatMul", g.op("Softmax", scores, axis=-1), value)
     merged = merge_heads(g, context, batch=batch, sequence=sequence, hidden=hidden)
     return linear(g, merged, hidden, hidden)
+
+
+def windows(count: int, *, hidden: int = 96, heads: int = 3) -> onnx.ModelProto:
+    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
+    g = GraphBuilder("windows")
+    shape = (count, 49, hidden)
+    bias = g.weight((1, heads, 49, 49), fan_in=4)
+    x = g.input("x", shape)
+    g.output(self_attention(g, x, batch=count, sequence=49, hidden=hidden, heads=heads, biases=[bias]), shape)
+    return g.build()

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 import tilewright
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
@@ -15,8 +14,7 @@ from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 
 from benchmarks.workloads import WORKLOADS, MmoeOptions, Workload, contractions, recommendation, transformers
-from benchmarks.workloads.attention import self_attention
-from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.attention import windows
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 from benchmarks.workloads.transformers import LlamaOptions
 
@@ -29,16 +27,6 @@ _ODD = ChainOptions(batch=2, m=53, n=40, k=64, l=77)
 _GROUPED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=64, is_causal=False)
 _MASKED = AttentionOptions(heads=8, key_value_heads=2, sequence=256, head_size=128, is_causal=True)
 _SHORT_BLOCKS = ChainOptions(batch=4, m=256, n=80, k=80, l=256)
-
-
-def _windows(count: int) -> onnx.ModelProto:
-    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
-    g = GraphBuilder("windows")
-    shape = (count, 49, 96)
-    bias = g.weight((1, 3, 49, 49), fan_in=4)
-    x = g.input("x", shape)
-    g.output(self_attention(g, x, batch=count, sequence=49, hidden=96, heads=3, biases=[bias]), shape)
-    return g.build()
 
 
 _WORKLOADS = {
@@ -57,7 +45,7 @@ _WORKLOADS = {
     "causal attention": partial(contractions.attention, _CAUSAL),
     "causal attention of large heads": partial(contractions.attention, _MASKED),
     "grouped attention": partial(contractions.attention, _GROUPED),
-    "attention, biases read through split heads": partial(_windows, 64),
+    "attention, biases read through split heads": partial(windows, 64),
 }
 
 
@@ -122,7 +110,7 @@ def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> 
 
 def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
     """Keys are written along a head, and not along lines of 49, an element in each sector."""
-    model = _windows(24)
+    model = windows(24)
     inputs = random_inputs(model, 0)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, grid_sync=False)
     assert program.plan.kernels[1].parts[0].ops[0].op == "linalg.transpose"

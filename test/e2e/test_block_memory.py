@@ -1,0 +1,43 @@
+"""Plans count what blocks take of shared memory: code generation refuses a kernel that takes more than the target has,
+so that a graph compiles whatever that is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx
+import pytest
+import tilewright
+from tilewright import Target
+
+from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads.attention import windows
+
+pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+
+
+def _compiles(model: onnx.ModelProto, target: str, block_bytes: int) -> None:
+    smaller = dataclasses.replace(Target.lookup(target), block_bytes=block_bytes)
+    assert tilewright.compile(model, target=smaller).kernels
+
+
+@pytest.mark.parametrize("block_bytes", [50_000, 53_248])
+def test_walked_heads(block_bytes: int) -> None:
+    """Several heads a block, whose sums grow from block to block of keys."""
+    _compiles(windows(64, hidden=96, heads=3), "cuda:rtx3090", block_bytes)
+
+
+def test_heads_of_a_projection() -> None:
+    """Their sums are read by the next product."""
+    _compiles(windows(16, hidden=192, heads=6), "cuda:rtx3090", 101_376)
+
+
+def test_gated_products() -> None:
+    """Two contractions are joined in one part, which keeps the sums of one for the other."""
+    _compiles(WORKLOADS["llama-block"].build(), "cuda:rtx3090", 65_536)
+
+
+@pytest.mark.parametrize("kibibytes", [16, 36, 100])
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+def test_layers_in_little_memory(kind: str, kibibytes: int) -> None:
+    _compiles(WORKLOADS["bert-small"].in_type(kind).build(), "cuda:h200", kibibytes * 1024)
