@@ -35,14 +35,14 @@ Declined tilewright::tooManyBindings(int64_t bindings, const Target &target) {
 }
 
 static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut) {
+  if (!cut.empty())
+    return cut;
   double apart = pair.seconds * 1e6;
   if (pair.repeats)
     return llvm::formatv(
         "one kernel would have the same code twice, and is not predicted to take {0:f0}% less than the "
         "{1:f2} us of two",
         100 * (1 - kWorthTheCode), apart);
-  if (!cut.empty())
-    return cut;
   return llvm::formatv("in blocks of one size, as one kernel has, they are predicted slower than the {0:f2} us of two "
                        "kernels",
                        apart);
