@@ -54,6 +54,9 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
                                llvm::cl::desc("default, or strict: every rounding to bf16 and f16 as in the graph")};
   Option<int64_t> cores{*this, "cores", llvm::cl::desc("hardware threads to plan for; 0: the target's"),
                         llvm::cl::init(0)};
+  Option<int64_t> blockBytes{*this, "block-bytes",
+                             llvm::cl::desc("memory of a block that plans count on; 0: the target's"),
+                             llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
   Option<bool> traceAccesses{
@@ -249,6 +252,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   FormSubprogramsOptions form;
   form.target = options.target;
   form.cores = options.cores;
+  form.blockBytes = options.blockBytes;
   form.numerics = options.numerics;
   form.planIn = options.planIn;
   form.planOut = options.planOut;

@@ -2,6 +2,7 @@
 // it came from; a concatenation is several copies, of which the point says which. Nests over the same points become
 // one, in which a value is handed over in a register. Read after read: one load of an element for all of a nest.
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/RegisterHandover.h"
 #include "passes/movement/MovementRules.h"
 #include "passes/movement/SliceUses.h"
 
@@ -248,6 +249,8 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     if (!first || !samePoints(first, second) || !first.getAccs().empty() || !isa<WalkOp>(second->getParentOp()) ||
         first.getMicroKernel() || second.getMicroKernel() || second.getRunning())
       return rewriter.notifyMatchFailure(second, "no nest over the same points before it");
+    if (beginsSums(first) || beginsSums(second))
+      return rewriter.notifyMatchFailure(second, "sums that grow in registers begin in a nest of their own");
     llvm::SetVector<Value> written;
     for (ComputeOp nest : {first, second}) {
       for (auto store : nest.getBodyBlock().getOps<StoreOp>())
@@ -264,6 +267,11 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     rewriter.eraseOp(first);
     forwardStores(second, rewriter);
     return success();
+  }
+
+  static bool beginsSums(ComputeOp nest) {
+    std::optional<GrownSums> grown = grownBeside(nest);
+    return grown && grown->starting == nest;
   }
 
   /// What the first nest stored is in a register; its accesses are all at one map.

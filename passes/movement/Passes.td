@@ -48,8 +48,8 @@ def RewriteMovement : Pass<"tile-rewrite-movement", "::mlir::ModuleOp"> {
     Leaves: programs to which no rule applies any more. `sync` works out where
     the threads of two phases meet: where that is inside a block, one part does
     both, with no barrier of the grid between, and what they alone hand over is a
-    buffer of the block, if there is room beside the others and the operands of
-    contractions; where they do not meet at all, the barrier is gone.
+    buffer of the block, each if there is room beside the other buffers and the
+    operands of contractions; where they do not meet at all, the barrier is gone.
     `swap` takes elementwise compute behind the movement that follows it. `merge`
     has a reader load what a hand-over was copied from (read after write), and
     loads one element once in a nest (read after read); what nobody reads then is

@@ -147,7 +147,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     ParallelOp first = before.front(), second = after.front();
     if (meetingOf(first, second) != Meeting::tile)
       return rewriter.notifyMatchFailure(sync, "blocks wait for each other");
-    if (!hasRoom(first, second))
+    if (!hasRoom(first, second, sync))
       return rewriter.notifyMatchFailure(sync, "a block has no room for the buffers of one beside the operands of the "
                                                "other");
     Block &tile = first.getWalk().getBody().front(), &rest = second.getWalk().getBody().front();
@@ -161,10 +161,17 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     return success();
   }
 
+  /// Whether blocks of the program wait for each other even without the barrier.
+  static bool meetsBesides(ProgramOp program, SyncOp barrier) {
+    return llvm::any_of(program.getBody().getOps<SyncOp>(), [&](SyncOp other) { return other != barrier; }) ||
+           llvm::any_of(program.getBody().getOps<ParallelOp>(),
+                        [](ParallelOp part) { return part.getSteps().has_value(); });
+  }
+
   /// What operands of contractions pass through lies behind all buffers of a part: of two, a block may need more than
   /// of either.
-  bool hasRoom(ParallelOp first, ParallelOp second) const {
-    auto program = first->getParentOfType<ProgramOp>();
+  bool hasRoom(ParallelOp first, ParallelOp second, SyncOp sync) const {
+    auto program = cast<ProgramOp>(sync->getParentOp());
     PartBuffers before = buffersOf(first), after = buffersOf(second);
     int64_t scratch = scratchOf(first, *state.target), next = scratchOf(second, *state.target);
     int64_t alignment = std::max(scratchAlignment(first), scratchAlignment(second));
@@ -174,7 +181,9 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     int64_t apart =
         std::max(bytesOf(placeByBestFit(before.ranges).end, scratch), bytesOf(placeByBestFit(after.ranges).end, next));
     int64_t joined = bytesOf(joinedBufferBytes(before, after), std::max(scratch, next));
-    return joined <= apart || staysResident(program, joined, *state.target);
+    bool fits = joined <= state.target->blockBytes &&
+                (!meetsBesides(program, sync) || staysResident(program, joined, *state.target));
+    return joined <= apart || fits;
   }
 
   /// The innermost scope at which the threads of the ops before meet those of the ops after.
@@ -290,19 +299,26 @@ private:
     return success();
   }
 
-  /// As if all buffers were live at once, beside what operands of contractions pass through. A nest that will read a
-  /// buffer more may no longer take sums from registers.
+  /// Whether sums may no longer be taken from registers: a nest takes those of the raised slice, too, or their
+  /// contraction reads it.
+  static bool losesRegisters(AllocOp sums, ArrayRef<Use> raised) {
+    auto isSummed = [](Use use) { return isa<ComputeOp>(use.op) && use.nest.getMicroKernel(); };
+    bool addsUp = llvm::any_of(raised, isSummed);
+    return llvm::any_of(raised, [&](Use use) {
+      if (!isa<LoadOp>(use.op))
+        return false;
+      bool takesBoth = addsUp && llvm::any_of(use.nest.getBodyBlock().getOps<LoadOp>(),
+                                              [&](LoadOp load) { return load.getSlice() == sums.getSlice(); });
+      return takesBoth || (use.nest.getMicroKernel() && llvm::is_contained(use.nest.getAccs(), sums.getSlice()));
+    });
+  }
+
+  /// As if all buffers were live at once, beside what operands of contractions pass through.
   int64_t bytesOf(ParallelOp part, ArrayRef<Use> raised) const {
     constexpr int64_t kAlignment = 64;
     int64_t bytes = 0;
-    auto readsBeside = [&](AllocOp alloc) {
-      return llvm::any_of(raised, [&](Use use) {
-        return llvm::any_of(use.nest.getBodyBlock().getOps<LoadOp>(),
-                            [&](LoadOp load) { return load.getSlice() == alloc.getSlice(); });
-      });
-    };
     part.walk([&](AllocOp alloc) {
-      bool isBuffer = !staysInRegisters(alloc) || readsBeside(alloc);
+      bool isBuffer = !staysInRegisters(alloc) || losesRegisters(alloc, raised);
       bytes += isBuffer ? llvm::alignTo(alloc.getType().getNumBytes(), kAlignment) : 0;
     });
     int64_t scratch = scratchOf(part, *state.target);

@@ -35,14 +35,18 @@ static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
   });
 }
 
-/// Whether the root reads each sum at its own point, and not a slice of the lanes or another order of them.
-static bool readsAtTheirPoints(const TensorGraph &graph, const PartRoot &contraction, const PartRoot &reader) {
+/// Whether the root reads each sum at its own point, once, and not a slice of the lanes or another order of them.
+static bool readsAtTheirPoints(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
+                               const PartRoot &reader) {
   AffineMap written = graph.exprs()[contraction.expr].results[0];
+  bool repeats = llvm::any_of(reader.dims, [&](int64_t place) {
+    return place >= 0 && space.tiles[place] > 1 && !llvm::is_contained(contraction.dims, place);
+  });
   auto placeOf = [](const PartRoot &root, AffineExpr index) {
     int64_t dim = pureDim(index);
     return dim < 0 ? -1 : root.dims[dim];
   };
-  return llvm::all_of(reader.accesses, [&](const RootAccess &access) {
+  return !repeats && llvm::all_of(reader.accesses, [&](const RootAccess &access) {
     return access.producer != static_cast<int64_t>(contraction.expr) ||
            llvm::all_of(llvm::zip(written.getResults(), access.map.getResults()), [&](auto index) {
              int64_t place = placeOf(contraction, std::get<0>(index));
@@ -63,7 +67,7 @@ static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const P
   };
   bool alongLanes = roles && (expr.oneReliesOnOne() ||
                               (llvm::all_of(llvm::seq(expr.domain.size()), isTaken) && regroups(expr, space)));
-  return expr.kind != ExprKind::contraction && alongLanes && readsAtTheirPoints(graph, contraction, reader) &&
+  return expr.kind != ExprKind::contraction && alongLanes && readsAtTheirPoints(graph, space, contraction, reader) &&
          llvm::all_of(reader.accesses,
                       [&](const RootAccess &access) {
                         bool takesOthers = access.producer >= 0 &&
@@ -88,9 +92,8 @@ static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const P
   return true;
 }
 
-/// Whether all that the contraction reads of buffers has been read before the nest takes the first of its sums.
-static bool followsAtOnce(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
-                          unsigned nest) {
+/// Whether all that the contraction reads of buffers has been read when the nest takes the first of its sums.
+static bool hasReadAll(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction, unsigned nest) {
   return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
 }
 
@@ -102,12 +105,13 @@ bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space,
   llvm::sort(nests);
   if (nests.empty())
     return false;
-  if (!followsAtOnce(graph, space, contraction, nests.front()))
+  if (!hasReadAll(graph, space, contraction, nests.front()))
     return false;
-  bool keeps = nests.size() > 1;
+  bool leaves = llvm::is_contained(space.outputs, sums); // copied to memory behind all nests
+  bool keeps = nests.size() > 1 || leaves;
   for (const PartRoot &root : space.roots) {
     // Until the last nest has read the sums, registers are theirs.
-    if (contracts(graph, root) && nests.front() < root.nest && root.nest < nests.back())
+    if (contracts(graph, root) && nests.front() < root.nest && (leaves || root.nest < nests.back()))
       return false;
     if (!llvm::is_contained(nests, root.nest))
       continue;
@@ -142,55 +146,81 @@ static bool isKept(const IndexSpace &space, unsigned nest) {
 }
 
 namespace {
-/// The order in which nests run: those before the loop over blocks of a walked dim, where what grows begins, the loop,
-/// which is one op, and those behind it. Between these threads need not meet, so that buffers may still be read.
-class NestOrder {
+/// The order in which roots run: those before the loop over blocks of a walked dim, nest by nest; where what grows
+/// begins; the loop, which is one op; and those behind it. A nest that has roots of several phases is one in each.
+class RunOrder {
 public:
-  NestOrder(const IndexSpace &space, ArrayRef<WalkPhase> phases) {
+  RunOrder(const IndexSpace &space, ArrayRef<WalkPhase> phases) : space(space), phases(phases) {
     for (const PartRoot &root : space.roots)
       nests = std::max(nests, root.nest + 1);
-    phaseOf.assign(nests, WalkPhase::before);
-    for (auto [root, phase] : llvm::zip(space.roots, phases))
-      phaseOf[root.nest] = phase;
-    for (unsigned nest = 0; nest < nests; ++nest) {
-      if (phaseOf[nest] == WalkPhase::before)
-        lastBefore = nest;
-      if (phaseOf[nest] == WalkPhase::after)
-        firstBehind = std::min(firstBehind, loop() + nest);
+    for (auto [root, phase] : llvm::zip(space.roots, phases)) {
+      if (phase == WalkPhase::before)
+        lastBefore = std::max(lastBefore, root.nest);
+      if (phase == WalkPhase::after)
+        firstBehind = std::min(firstBehind, loop() + root.nest);
     }
   }
 
   unsigned start() const { return nests; }
   unsigned last() const { return loop() + nests; }
 
-  unsigned firstAt(unsigned nest) const {
-    return phaseOf[nest] == WalkPhase::before ? nest : phaseOf[nest] == WalkPhase::inside ? loop() : loop() + nest;
+  /// Roots by number.
+  unsigned firstAt(unsigned root) const {
+    unsigned nest = space.roots[root].nest;
+    switch (phaseOf(root)) {
+    case WalkPhase::before:
+      return nest;
+    case WalkPhase::inside:
+      return loop();
+    case WalkPhase::after:
+      return loop() + nest;
+    }
+    llvm_unreachable("a phase");
   }
 
-  unsigned lastAt(unsigned nest) const {
-    if (phaseOf[nest] == WalkPhase::before && nest == lastBefore)
-      return start();
-    return phaseOf[nest] == WalkPhase::inside ? std::min(firstBehind, last()) : firstAt(nest);
+  /// Where all threads are done with what the root reads: they need not meet before what grows begins, and the last
+  /// nest of the loop may be merged with the first behind it.
+  unsigned lastAt(unsigned root) const {
+    if (phaseOf(root) == WalkPhase::inside)
+      return std::min(firstBehind, last());
+    return phaseOf(root) == WalkPhase::before && space.roots[root].nest == lastBefore ? start() : firstAt(root);
+  }
+
+  /// The roots that read it in another nest than `own`, by number.
+  SmallVector<unsigned> readersOf(Value result, unsigned own) const {
+    SmallVector<unsigned> readers;
+    for (auto [number, reader] : llvm::enumerate(space.roots)) {
+      bool isOther = reader.nest != space.roots[own].nest || phaseOf(number) != phaseOf(own);
+      if (isOther && llvm::any_of(reader.accesses, [&](const RootAccess &access) { return access.tensor == result; }))
+        readers.push_back(number);
+    }
+    return readers;
+  }
+
+  bool sharesPhase(unsigned root, ArrayRef<unsigned> others) const {
+    return llvm::all_of(others, [&](unsigned other) { return phaseOf(other) == phaseOf(root); });
   }
 
 private:
+  WalkPhase phaseOf(unsigned root) const { return phases.empty() ? WalkPhase::before : phases[root]; }
   unsigned loop() const { return nests + 1; }
 
+  const IndexSpace &space;
+  ArrayRef<WalkPhase> phases;
   unsigned nests = 0, lastBefore = 0, firstBehind = ~0u;
-  SmallVector<WalkPhase> phaseOf;
 };
 } // namespace
 
 int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, ArrayRef<WalkPhase> phases) {
   SmallVector<LiveBuffer> buffers;
-  NestOrder order(space, phases);
-  for (const PartRoot &root : space.roots) {
+  RunOrder order(space, phases);
+  for (auto [number, root] : llvm::enumerate(space.roots)) {
     const TensorExpr &expr = graph.exprs()[root.expr];
+    bool grown = grows(graph, space, root);
     for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
-      SmallVector<unsigned> readers = space.readingNests(result);
-      bool grown = grows(graph, space, root);
-      if ((readers.empty() && !grown) || (!grown && isHandedOver(graph, space, root)) ||
-          growsInRegisters(graph, space, root))
+      SmallVector<unsigned> readers = order.readersOf(result, number);
+      bool handedOver = !grown && order.sharesPhase(number, readers) && isHandedOver(graph, space, root);
+      if ((readers.empty() && !grown) || handedOver || growsInRegisters(graph, space, root))
         continue;
       int64_t elements = 1;
       for (AffineExpr index : map.getResults())
@@ -204,14 +234,17 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &
       // are added from registers, if those of one matrix.
       if (grown && !contracts(graph, root))
         bytes *= 4;
-      else if (grown && !followsAtOnce(graph, space, root, root.nest + 1))
+      else if (grown && !hasReadAll(graph, space, root, root.nest + 1))
         bytes *= 2;
+      // What is reduced is copied out behind all nests.
+      bool isCopied = !expr.oneReliesOnOne() && llvm::is_contained(space.outputs, result);
       LiveBuffer &buffer = buffers.emplace_back(LiveBuffer{bytes, 0, order.last()});
       if (isKept(space, root.nest))
         continue;
-      buffer.first = grown ? order.start() : order.firstAt(root.nest);
-      if (!readers.empty())
-        buffer.last = 0;
+      buffer.first = grown ? order.start() : order.firstAt(number);
+      if (readers.empty() || isCopied)
+        continue;
+      buffer.last = buffer.first;
       for (unsigned reader : readers)
         buffer.last = std::max(buffer.last, order.lastAt(reader));
     }

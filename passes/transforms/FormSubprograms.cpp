@@ -423,6 +423,8 @@ private:
     if (!found)
       return getOperation().emitError(llvm::toString(found.takeError()));
     Target planned = cores > 0 ? withCores(*found, cores) : *found;
+    if (blockBytes > 0)
+      planned.blockBytes = std::min<int64_t>(planned.blockBytes, blockBytes);
     if (numerics == "tf32" && planned.backend != Backend::cuda)
       return getOperation().emitError("numerics 'tf32' are of GPUs; target '")
              << target << "' multiplies f32 as it is: choose default or strict";

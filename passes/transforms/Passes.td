@@ -316,6 +316,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
     Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+    Option<"blockBytes", "block-bytes", "int64_t", "0",
+           "memory of a block that plans count on, where code took more than was counted; 0: the target's">,
     Option<"policy", "policy", "std::string", "\"greedy\"", "how to plan: greedy">,
     Option<"takeSingles", "take-singles", "bool", "true", "take what IREE would run as one dispatch too">,
     Option<"pack", "pack", "bool", "true", "pack small independent parts into one kernel">,

@@ -31,6 +31,13 @@ class UnreadableError(CompileError):
     """MLIR 22 cannot read what IREE's newer MLIR wrote: a type or attribute that the two spell differently."""
 
 
+_TOO_MANY_BYTES = re.compile(
+    r"a block needs (?P<needed>\d+) bytes of shared memory; target '.*' has (?P<there>\d+)"
+)
+"""What says that code takes more than the plan counted."""
+
+_LEAST_STEP = 2048  # bytes less at a time: plans take some seconds
+
 _EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
 
 
@@ -98,12 +105,25 @@ def stitch(
         options["grid-sync"] = "false"
     if dump_dir is not None and targets[0].backend == "cpu":
         options["dump-assembly"] = str(dump_dir / "kernels.s")
-    passes = pipeline(pass_text(f"tilewright-{targets[0].backend}", options))
+    name = f"tilewright-{targets[0].backend}"
+    notes: list[str] = []
     try:
-        stitched = _run(worker, text, passes, dump_dir)
+        if plan is None:
+            stitched = _run_planning(
+                worker,
+                text,
+                name,
+                options,
+                block_bytes=targets[0].block_bytes,
+                dump_dir=dump_dir,
+                notes=notes,
+            )
+        else:
+            stitched = _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
     except PassError as error:
         if plan is not None and error.message.startswith("illegal plan"):
             raise PlanError(error.message, where=error.location) from error
+        passes = pipeline(pass_text(name, options))
         error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
         raise
     report = Report.from_json(_read_json(outputs["report"]))
@@ -115,6 +135,7 @@ def stitch(
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
         stored=StoredWeights.from_json(_read_json(outputs["recipes"]) if report.kernels else {}),
+        notes=tuple(notes),
     )
 
 
@@ -165,7 +186,8 @@ def _stitch_tuned(
             tuned.note(raw)
             seconds = time.perf_counter() - started
             return replace(stitched, report=Report.from_json(raw), seconds=seconds, notes=tuple(notes))
-    return replace(stitch(text, **common), notes=tuple(notes))
+    stitched = stitch(text, **common)
+    return replace(stitched, notes=(*notes, *stitched.notes))
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
@@ -177,6 +199,32 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     dump = header["dump_dir"]
     module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
     return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
+
+
+def _run_planning(
+    worker: Worker,
+    text: str,
+    name: str,
+    options: dict[str, str | list[str]],
+    *,
+    block_bytes: int,
+    dump_dir: Path | None,
+    notes: list[str],
+) -> str:
+    """Runs the pipeline, and where code takes more memory of a block than its plan counted, again with a plan that has
+    so much less to count on."""
+    while True:
+        try:
+            return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
+        except PassError as error:
+            refused = _TOO_MANY_BYTES.match(error.message)
+            if refused is None:
+                raise
+            block_bytes -= max(int(refused["needed"]) - int(refused["there"]), _LEAST_STEP)
+            if block_bytes <= 0:
+                raise
+            options["block-bytes"] = str(block_bytes)
+            notes.append(f"planned again with {block_bytes} bytes of shared memory a block: {error.message}")
 
 
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:

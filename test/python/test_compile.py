@@ -13,8 +13,10 @@ import tilewright
 from conftest import COLUMNS, HIDDEN, ROWS, make_model, value
 from onnx import TensorProto, helper
 from tilewright.compilation import DATA_TILING
+from tilewright.errors import PassError
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.stitch import UnreadableError
+from tilewright.process import Worker
+from tilewright.stitch import UnreadableError, _run
 
 Array = np.ndarray[Any, Any]
 
@@ -267,6 +269,41 @@ def test_what_our_stage_cannot_read_is_left_to_iree_with_a_note(
     np.testing.assert_allclose(program(x)[0], expected[0], rtol=1e-5, atol=1e-6)
     with pytest.raises(tilewright.CompileError, match="unknown attribute"):
         tilewright.compile(model_path, threads=1, strict=True)
+
+
+class _Refusing:
+    """Our stage, whose code takes more memory of a block than there is, so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.pipelines: list[str] = []
+        self._times = times
+
+    def __call__(self, worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
+        self.pipelines.append(passes)
+        if len(self.pipelines) > self._times:
+            return _run(worker, text, passes, dump_dir)
+        raise PassError(
+            "a block needs 108928 bytes of shared memory; target 'cuda:rtx3090' has 101376: plan smaller tiles"
+        )
+
+
+def test_a_plan_that_counts_too_little_memory_is_made_again_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, model_path: Path
+) -> None:
+    stage = _Refusing(times=2)
+    monkeypatch.setattr("tilewright.stitch._run", stage)
+    program = tilewright.compile(model_path, "cuda:rtx3090")
+    assert ["block-bytes" in passes for passes in stage.pipelines] == [False, True, True]
+    assert f"block-bytes={101376 - 2 * (108928 - 101376)}" in stage.pipelines[2]
+    assert sum("planned again" in note for note in program.metadata.notes) == 2
+
+
+def test_a_plan_that_always_counts_too_little_memory_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, model_path: Path
+) -> None:
+    monkeypatch.setattr("tilewright.stitch._run", _Refusing(times=1000))
+    with pytest.raises(PassError, match="a block needs 108928 bytes"):
+        tilewright.compile(model_path, "cuda:rtx3090")
 
 
 def test_kernels_that_iree_cannot_take_are_left_out_with_a_note(

@@ -94,7 +94,7 @@ func.func @heads(%x: tensor<6x49x49xf32>, %v: tensor<6x49x32xf32>) -> tensor<6x4
 }
 
 // Values of exponentials are summed key by key; behind that loop rows of what comes of it are divided by their sums,
-// twice: when the second ones are written, all threads are done with the exponentials.
+// twice: what comes of the second ones lies where the exponentials did.
 TEST_F(LiveBuffersTest, buffers_behind_a_walk_lie_where_those_in_it_were) {
   TensorGraph graph = parse(R"(
 #id = affine_map<(i, j) -> (i, j)>
