@@ -8,6 +8,9 @@
 
 namespace tilewright {
 
+/// Of each place, in bytes: a cache line, and more than any vector.
+inline constexpr int64_t kBufferAlignment = 64;
+
 struct LiveBuffer {
   int64_t bytes;
   unsigned first, last; ///< inclusive

@@ -7,8 +7,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kAlignment = 64;
-
 /// Where the last use of a buffer is over for all units of the block: they may still be at it until they meet.
 static unsigned meetingAfter(ArrayRef<unsigned> meetings, unsigned lastUse, unsigned end) {
   const unsigned *next = llvm::lower_bound(meetings, lastUse);
@@ -29,7 +27,7 @@ PartBuffers tilewright::buffersOf(ParallelOp part) {
   buffers.end = position.size();
   buffers.firstMeeting = meetings.empty() ? buffers.end : meetings.front();
   auto add = [&](AllocOp alloc, bool throughout) {
-    LiveBuffer range{static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kAlignment)), buffers.end, 0};
+    LiveBuffer range{static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kBufferAlignment)), buffers.end, 0};
     for (Operation *user : alloc->getUsers()) {
       Operation *ancestor = tile.findAncestorOpInBlock(*user);
       unsigned at = ancestor ? position.lookup(ancestor) : 0;

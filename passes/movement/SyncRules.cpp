@@ -315,11 +315,10 @@ private:
 
   /// As if all buffers were live at once, beside what operands of contractions pass through.
   int64_t bytesOf(ParallelOp part, ArrayRef<Use> raised) const {
-    constexpr int64_t kAlignment = 64;
     int64_t bytes = 0;
     part.walk([&](AllocOp alloc) {
       bool isBuffer = !staysInRegisters(alloc) || losesRegisters(alloc, raised);
-      bytes += isBuffer ? llvm::alignTo(alloc.getType().getNumBytes(), kAlignment) : 0;
+      bytes += isBuffer ? llvm::alignTo(alloc.getType().getNumBytes(), kBufferAlignment) : 0;
     });
     int64_t scratch = scratchOf(part, *state.target);
     return scratch > 0 ? llvm::alignTo(bytes, scratchAlignment(part)) + scratchAlignment(part) + scratch : bytes;

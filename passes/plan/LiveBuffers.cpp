@@ -11,8 +11,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kBufferAlignment = 64;
-
 static bool contracts(const TensorGraph &graph, const PartRoot &root) {
   return graph.exprs()[root.expr].kind == ExprKind::contraction;
 }

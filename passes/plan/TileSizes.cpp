@@ -1,6 +1,7 @@
 #include "passes/plan/TileSizes.h"
 
 #include "passes/analysis/AffineAlgebra.h"
+#include "passes/analysis/BestFit.h"
 #include "passes/analysis/RunningMaximum.h"
 #include "passes/cost/KeptSlice.h"
 #include "passes/plan/BlockShapes.h"
@@ -27,7 +28,7 @@ constexpr int64_t kSmallTile = 512;               ///< points below which a tile
 constexpr int64_t kRunningTile = 2048;            ///< the same where rows end in a chain of a maximum, an exp and a sum
 constexpr double kWorkgroupSeconds = 1e-6;        ///< below which a workgroup does not pay for its dispatch
 constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
-constexpr int64_t kBufferAlignment = 64, kLineBytes = 64;
+constexpr int64_t kLineBytes = 64;
 constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
 constexpr double kClearly = 0.95;                             ///< of the time without that
 constexpr size_t kWeighed = 12;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted

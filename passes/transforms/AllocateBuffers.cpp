@@ -15,8 +15,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kAlignment = 64;
-
 /// What is kept from phase to phase lies in front of all else. Returns where that ends.
 int64_t placeKept(ProgramOp program) {
   std::map<int64_t, SmallVector<AllocOp>> kept;
@@ -28,7 +26,7 @@ int64_t placeKept(ProgramOp program) {
   for (auto &[number, buffers] : kept) {
     for (AllocOp buffer : buffers)
       buffer.setOffset(end);
-    end += llvm::alignTo(bufferBytes(buffers.front()), kAlignment);
+    end += llvm::alignTo(bufferBytes(buffers.front()), kBufferAlignment);
   }
   return end;
 }

@@ -2,6 +2,7 @@
 // the plan's doing (KeptTiles); here the tile stays in shared memory behind the barrier, where there is room for it.
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
+#include "passes/analysis/BestFit.h"
 #include "passes/codegen/gpu/PartWork.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
 #include "passes/codegen/gpu/StagedTiles.h"
@@ -146,10 +147,10 @@ private:
   int64_t sharedBytesWith(const StagedTile &tile, AllocOp held) {
     int64_t threads = threadsOf(program), most = 0;
     int64_t kept = llvm::alignTo(
-        elementsOf(tile) * cast<SliceType>(tile.slice.getType()).getElementBytes() + kCopyBytes, kPlaceBytes);
+        elementsOf(tile) * cast<SliceType>(tile.slice.getType()).getElementBytes() + kCopyBytes, kBufferAlignment);
     for (auto part : program.getBody().getOps<ParallelOp>()) {
       bool holds = held && part->isAncestor(held);
-      int64_t own = boundBufferBytes(part) + (holds ? kPlaceBytes : kept);
+      int64_t own = boundBufferBytes(part) + (holds ? kBufferAlignment : kept);
       most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(placeScratch(part, threads, target).bytes,
                                                                      scratchAlignment(part))));
     }
@@ -178,8 +179,6 @@ private:
     StoreOp::create(builder, load.getLoc(), load.getValue(), buffer.getSlice(), localMapOf(tile, load.getMap()),
                     /*streamed=*/false);
   }
-
-  static constexpr int64_t kPlaceBytes = 64; ///< buffers lie at multiples of it
 
   ProgramOp program;
   const Target &target;

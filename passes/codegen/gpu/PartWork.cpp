@@ -2,6 +2,7 @@
 
 #include "dialects/tile/BufferPlaces.h"
 #include "dialects/tile/Phases.h"
+#include "passes/analysis/BestFit.h"
 #include "passes/analysis/RegisterHandover.h"
 #include "passes/codegen/gpu/ContractionBlock.h"
 #include "passes/codegen/gpu/ScratchPlaces.h"
@@ -14,8 +15,6 @@
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
-
-static constexpr int64_t kAlignment = 64; ///< of buffers and of the scratch
 
 int64_t tilewright::threadsOf(ProgramOp program) {
   int64_t threads = 1;
@@ -34,7 +33,9 @@ static bool isDescribed(ParallelOp part) {
       .wasInterrupted();
 }
 
-int64_t tilewright::scratchAlignment(ParallelOp part) { return isDescribed(part) ? kWarpgroupAlignment : kAlignment; }
+int64_t tilewright::scratchAlignment(ParallelOp part) {
+  return isDescribed(part) ? kWarpgroupAlignment : kBufferAlignment;
+}
 
 int64_t tilewright::scratchOffset(ParallelOp part) {
   int64_t end = 0;
@@ -63,7 +64,7 @@ int64_t tilewright::boundBufferBytes(ParallelOp part) {
   llvm::SmallDenseSet<int64_t> kept;
   auto add = [&](AllocOp alloc) {
     if (keptNumber(alloc) < 0 ? part->isAncestor(alloc) : kept.insert(keptNumber(alloc)).second)
-      bytes += llvm::alignTo(bufferBytes(alloc), kAlignment);
+      bytes += llvm::alignTo(bufferBytes(alloc), kBufferAlignment);
   };
   part->getParentOfType<ProgramOp>().walk(add);
   return bytes;

@@ -1,4 +1,5 @@
 #include "passes/codegen/gpu/StagedTiles.h"
+#include "passes/analysis/BestFit.h"
 
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/codegen/cpu/Slices.h"
@@ -19,7 +20,6 @@ using namespace tilewright::tile;
 
 namespace {
 constexpr double kWorthCopying = 1.05; ///< of the sectors that a copy touches
-constexpr int64_t kPlaceBytes = 64;    ///< buffers lie at multiples of it
 
 struct Access {
   ComputeOp compute;
@@ -91,7 +91,7 @@ private:
   }
 
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
-  static int64_t placeBytes(int64_t bytes) { return llvm::alignTo(bytes, kPlaceBytes); }
+  static int64_t placeBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
   void consider(Value slice, ArrayRef<Access> accesses, bool isOutput) {
     StagedTile tile;
