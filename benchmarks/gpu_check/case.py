@@ -1,4 +1,7 @@
-"""One workload of a bundle, where it is run: inputs and weights drawn again, and what its results should be."""
+"""One workload of a bundle, where it is run: inputs and weights drawn again, and what its results should be.
+
+What took long to draw is kept in the workload's folder, for the systems that come later.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from iree import runtime
 from onnx import ModelProto, numpy_helper
 from tilewright.drawing import random_inputs
@@ -68,8 +72,13 @@ class Case:
     @functools.cached_property
     def model(self) -> ModelProto:
         """As its builder makes it, random weights and all."""
+        path = self._folder / "model.onnx"
+        if path.exists():
+            return onnx.load(path)
         model = build_model(self._entry["workload"], self._entry["dtype"])
         self._check("weights", list(weights_of(model).values()), self._entry["weights_digest"])
+        onnx.save(model, unfinished := path.with_suffix(".unfinished"))
+        unfinished.replace(path)
         return model
 
     @functools.cached_property
@@ -82,7 +91,12 @@ class Case:
     @functools.cached_property
     def parameters(self) -> dict[str, Path]:
         """Parameter files by scope, for IREE."""
-        return write_weights(weights_of(self.model), self._json("recipes.json"), self._folder)
+        written = self._folder / "parameters.json"
+        if written.exists():
+            return {scope: self._folder / name for scope, name in self._json(written.name).items()}
+        paths = write_weights(weights_of(self.model), self._json("recipes.json"), self._folder)
+        written.write_text(json.dumps({scope: path.name for scope, path in paths.items()}))
+        return paths
 
     @functools.cached_property
     def program(self) -> Program:

@@ -21,6 +21,7 @@ from tilewright.errors import ProgramError
 from benchmarks.gpu_check import bundle, start
 from benchmarks.gpu_check.bundle import BundleError, main, make_bundle
 from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.prepare import prepare_all
 from benchmarks.gpu_check.run import Check, Options
 from benchmarks.gpu_check.sketch import norm, relative_error, sketch
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
@@ -54,8 +55,8 @@ def check(folder: Path, manifest: dict[str, Any], output: Path, **systems: str) 
     names = {name.replace("_", "-"): reference for name, reference in systems.items()}
     with zipfile.ZipFile(folder / "programs.zip") as archive:
         archive.extractall(output)
-    options = Options(folder, output / "result", 300.0, tuple(names), references=names)
-    return Check(options, manifest, output).run()
+    options = Options(folder, output / "result", 300.0, 120.0, tuple(names), references=names)
+    return Check(options, manifest, output, seconds=300.0).run()
 
 
 def only(manifest: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -152,6 +153,24 @@ def test_programs_of_a_bundle_are_for_the_runtime(
         case.program(*case.inputs)
 
 
+def test_what_was_drawn_is_kept_for_the_next(
+    folder: Path, manifest: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    with zipfile.ZipFile(folder / "programs.zip") as archive:
+        archive.extractall(tmp_path)
+    entries = only(manifest, "bert-small", "rms-norm-1x4096")["workloads"]
+    failures = sorted(prepare_all(tmp_path, entries, seconds=120.0))
+    assert [f.partition(":")[0] for f in failures] == ["bert-small-f32", "rms-norm-1x4096-bf16"]
+    assert all("no NVIDIA driver" in failure for failure in failures)
+    monkeypatch.setattr("benchmarks.gpu_check.case.build_model", None)
+    case = Case(tmp_path / entries[0]["folder"], entries[0])
+    assert case.program.parameter_paths.keys() == case.parameters.keys()
+    assert all(path.is_file() for path in case.parameters.values())
+    assert case.model.graph.node
+
+
 def test_a_bundle_starts_and_says_that_there_is_no_driver(folder: Path, tmp_path: Path) -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
@@ -183,7 +202,8 @@ def test_a_wheel_is_for_its_python() -> None:
 
 def test_what_compiles_longest_has_its_turn_last(tmp_path: Path) -> None:
     entries = [{"workload": "dense", "suite": "gemm"}, {"workload": "bert", "suite": "models"}]
-    check = Check(Options(tmp_path, tmp_path / "result", 1.0, ()), {"workloads": entries}, tmp_path)
+    options = Options(tmp_path, tmp_path / "result", 1.0, 1.0, ())
+    check = Check(options, {"workloads": entries}, tmp_path, seconds=1.0)
     order = [(name, entry["workload"]) for name, entry in check._order()]
     assert order[:4] == [("kernels", "dense"), ("kernels", "bert"), ("iree", "dense"), ("iree", "bert")]
     assert order[-2:] == [("torch-max-autotune", "dense"), ("torch-max-autotune", "bert")]
@@ -203,8 +223,8 @@ def test_contractions_in_f16_count_most() -> None:
 
 
 def test_out_of_time_is_said(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
-    options = Options(folder, tmp_path / "result", 0.0, (OURS_IREE,))
-    rows = Check(options, manifest, tmp_path).run()["rows"]
+    options = Options(folder, tmp_path / "result", 0.0, 1.0, (OURS_IREE,))
+    rows = Check(options, manifest, tmp_path, seconds=0.0).run()["rows"]
     assert {row["status"] for row in rows} == {"no time"}
 
 

@@ -1,0 +1,56 @@
+"""Does on all cores at once what every system would wait for: draws weights, and has the driver assemble kernels.
+
+The driver keeps what it assembled in a cache, and a case keeps what it drew in its folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tilewright.cores import available_cores
+from tilewright.cuda import Cuda
+
+from benchmarks.gpu_check.case import Case
+
+_CACHE_BYTES = 4 << 30
+
+
+def use_cache(folder: Path) -> None:
+    """Lets this process and those that it starts share a cache of assembled kernels, and nobody else's."""
+    os.environ.update(CUDA_CACHE_PATH=str(folder), CUDA_CACHE_MAXSIZE=str(_CACHE_BYTES))
+
+
+def prepare_all(folder: Path, entries: Iterable[Mapping[str, Any]], *, seconds: float) -> Iterator[str]:
+    """Prepares every workload; gives what went wrong, which whoever needs it next will meet again."""
+    # A process that is forked cannot use the driver that this one has opened.
+    with multiprocessing.get_context("spawn").Pool(available_cores()) as pool:
+        failures = pool.imap_unordered(functools.partial(_prepare, folder), list(entries))
+        try:
+            while True:
+                if failure := failures.next(seconds):
+                    yield failure
+        except StopIteration:
+            return
+        except multiprocessing.TimeoutError:
+            yield f"not all is ready: a workload took more than {seconds:g} s"
+
+
+def _prepare(folder: Path, entry: Mapping[str, Any]) -> str:
+    case = Case(folder / entry["folder"], entry)
+    try:
+        _ = case.parameters
+        if entry["kernels"]:
+            _cuda().load(case.ptx)
+    except Exception as error:  # of whatever kind: others go on
+        return f"{entry['folder']}: {error}"
+    return ""
+
+
+@functools.cache
+def _cuda() -> Cuda:
+    return Cuda()
