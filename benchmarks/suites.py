@@ -12,6 +12,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "bandwidth": ("bandwidth",),
     "models": ("models",),
     "gemm": ("gemm",),
+    "gemm-square": ("gemm-square",),
     "chains": ("chains",),
 }
 """What a suite on the command line is made of, in terms of `Workload.suite`."""
@@ -27,6 +28,7 @@ _DTYPES_OF_SUITE = {
     "bandwidth": ("f32",),
     "models": DTYPES,
     "gemm": DTYPES,
+    "gemm-square": ("f16", "bf16"),
     "chains": DTYPES,
 }
 

@@ -12,7 +12,8 @@ from tilewright.cuda import Buffer, Cuda, CudaEvent
 from tilewright.tensors import LaunchTensors
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.gpu_check.cold import FLUSHED_BYTES, ColdCache
+from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array, UnsupportedError
 
 _SHARE_OF_LAUNCHES = 0.3
@@ -98,11 +99,11 @@ class BareProgram:
 
     def time(self, *, seconds: float) -> Timing:
         """With the cache cold before every sample."""
-        flushed = self._cuda.allocate(FLUSHED_BYTES)
+        cache = ColdCache(self._cuda)
 
         def flush() -> None:
             for _ in range(math.ceil(len(self._launches) / _LAUNCHES_PER_FLUSH)):
-                flushed.fill(0)
+                cache()
 
         begin, end = self._cuda.event(), self._cuda.event()
 

@@ -145,7 +145,9 @@ class Check:
         for name in (OURS_BARE, OURS_IREE, TORCH):
             yield from ((name, entry) for entry in entries)
         for entry in entries:
-            compiling = (TRITON, TORCH_COMPILE, JAX) if entry["suite"] == "gemm" else (TORCH_COMPILE, JAX)
+            compiling = (
+                (TRITON, TORCH_COMPILE, JAX) if entry["suite"].startswith("gemm") else (TORCH_COMPILE, JAX)
+            )
             yield from ((name, entry) for name in compiling)
         # Tens of seconds a workload.
         yield from ((TORCH_AUTOTUNE, entry) for entry in entries)

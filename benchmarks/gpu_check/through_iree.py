@@ -8,7 +8,8 @@ from tilewright.cuda import Cuda
 from tilewright.iree.versions import PINNED_IREE, check_iree
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.gpu_check.cold import ColdCache
+from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array
 
 
@@ -42,7 +43,6 @@ class IreeProgram:
 
     def time(self, *, seconds: float) -> Timing:
         """With the cache cold before every call."""
-        flushed = self._cuda.allocate(FLUSHED_BYTES)
-        sample = host_seconds(self._call, self._cuda.synchronize, lambda: flushed.fill(0))
+        sample = host_seconds(self._call, self._cuda.synchronize, ColdCache(self._cuda))
         call, samples = median_of(sample, seconds=seconds)
         return Timing(kernel_s=None, call_s=call, samples=samples)

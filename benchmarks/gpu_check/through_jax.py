@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
+from tilewright.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.gpu_check.cold import ColdCache
+from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array, UnsupportedError
 
 Function = Callable[..., Any]
@@ -55,15 +57,14 @@ class JaxProgram:
 
     def time(self, *, seconds: float) -> Timing:
         """With the cache cold before every call."""
-        flushed = jnp.zeros(FLUSHED_BYTES, jnp.int8)
-        negate = jax.jit(jnp.invert, donate_argnums=0)
+        cuda = Cuda()
+        flush = ColdCache(cuda)
 
-        def flush() -> None:
-            nonlocal flushed
-            flushed = negate(flushed)
-            flushed.block_until_ready()
+        def cool() -> None:
+            flush()
+            cuda.synchronize()
 
-        call, samples = median_of(host_seconds(self._call, self._wait, flush), seconds=seconds)
+        call, samples = median_of(host_seconds(self._call, self._wait, cool), seconds=seconds)
         return Timing(kernel_s=None, call_s=call, samples=samples)
 
     def _call(self) -> None:

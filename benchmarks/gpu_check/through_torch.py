@@ -9,9 +9,11 @@ from typing import Any
 
 import ml_dtypes
 import torch
+from tilewright.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.timing import FLUSHED_BYTES, Timing, host_seconds, median_of
+from benchmarks.gpu_check.cold import ColdCache
+from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array
 from benchmarks.peers.onnx_to_torch import to_module, to_tensor
 
@@ -77,12 +79,9 @@ class TorchProgram:
 
     def time(self, *, seconds: float) -> Timing:
         """With the cache cold before every call."""
-        flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
+        flush = ColdCache(Cuda())
         begin: Any = torch.cuda.Event(enable_timing=True)
         end: Any = torch.cuda.Event(enable_timing=True)
-
-        def flush() -> None:
-            flushed.zero_()
 
         def sample() -> float:
             flush()

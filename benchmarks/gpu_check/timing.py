@@ -1,8 +1,4 @@
-"""How times are taken on a GPU: by its own clock, with cold caches, and as a caller sees them.
-
-Before every sample a large buffer is overwritten, so that the L2 holds nothing of the workload. That also keeps the GPU
-busy while the host launches what is timed, so that between the two marks of a sample the GPU waits for nobody.
-"""
+"""How times are taken on a GPU: by its own clock, with cold caches (see `cold`), and as a caller sees them."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-FLUSHED_BYTES = 512 << 20
-"""More than any L2, and about as long to overwrite as a host takes for a few dozen launches."""
 _SAMPLES = range(10, 201)
 
 

@@ -165,6 +165,9 @@ _GEMMS: tuple[tuple[int, int, int], ...] = (
     (7, 1000, 1000),
 )
 
+# As many rows as columns and terms: what a GPU is full with.
+_SQUARE_GEMMS = tuple((size,) * 3 for size in (1024, 2048, 4096))
+
 # Batch, M, N, K and L of the paper's table IV.
 _CHAINS: dict[str, tuple[int, int, int, int, int]] = {
     "g1": (8, 512, 64, 64, 512),
@@ -248,18 +251,18 @@ def _patterns(suite: str, table: Sequence[tuple[str, _Builder, _Shapes]]) -> lis
     ]
 
 
-def _gemms() -> list[Workload]:
+def _gemms(suite: str, shapes: Sequence[tuple[int, int, int]]) -> list[Workload]:
     kinds = (("dense", contractions.dense, "constant"), ("matmul", contractions.matmul, "given"))
     return [
         Workload(
             name=f"{name}-{rows}x{fan_in}x{fan_out}",
             build=partial(builder, rows, fan_in, fan_out),
             description=f"{rows} rows of {fan_in} by a {which} matrix of {fan_in}x{fan_out}",
-            suite="gemm",
+            suite=suite,
             is_large=rows * fan_in * fan_out > _LARGE_PRODUCT or fan_in * fan_out > _LARGE_ELEMENTS,
         )
         for name, builder, which in kinds
-        for rows, fan_in, fan_out in _GEMMS
+        for rows, fan_in, fan_out in shapes
     ]
 
 
@@ -323,7 +326,8 @@ WORKLOADS: dict[str, Workload] = {
         *_patterns("stitch", _STITCH),
         *_random_stitches(),
         *_patterns("bandwidth", _OUT_OF_CACHE),
-        *_gemms(),
+        *_gemms("gemm", _GEMMS),
+        *_gemms("gemm-square", _SQUARE_GEMMS),
         *_chains(),
         *_attentions(),
     )

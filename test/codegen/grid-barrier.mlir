@@ -19,26 +19,24 @@
 
 // A counter, zero when the module is loaded; the wait is bounded. What blocks hand over is an output, which is nobody's
 // alone; inputs are.
-// NVVM-DAG: llvm.mlir.global internal @sum_in_two_phases_grid_counter(dense<0> : tensor<2xi32>) {addr_space = 1 : i32
+// NVVM-DAG: llvm.mlir.global internal @sum_in_two_phases_grid_counter(0 : i32) {addr_space = 1 : i32
 // NVVM-DAG: llvm.func @sum_in_two_phases(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}){{.*}}nvvm.maxntid = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32
 // NVVM-DAG: llvm.func internal @tile_grid_barrier
-// NVVM-DAG: llvm.atomicrmw uinc_wrap {{.*}} syncscope("device") monotonic
+// NVVM-DAG: llvm.atomicrmw add {{.*}} syncscope("device") monotonic
 // NVVM-DAG: llvm.intr.trap
 
 // The fences are at the scope of the device, and behind the barrier nothing is read from a cache that may be stale.
-// PTX: .global .align 8 .b8 sum_in_two_phases_grid_counter[8];
+// PTX: .global .align 4 .u32 sum_in_two_phases_grid_counter;
 // PTX: .minnctapersm 2
 // PTX: ld.global.nc.v4
 // PTX: st.global
 // PTX: bar.sync
 // PTX: fence.acq_rel.gpu
-// PTX: atom.global.inc.u32
-// PTX: fence.acq_rel.gpu
-// PTX: st.release.gpu.global
-// PTX: bar.sync
-// PTX-NOT: ld.global.nc
+// PTX: atom.global.add.u32
 // PTX: ld.acquire.gpu.global
 // PTX: trap
+// PTX: bar.sync
+// PTX-NOT: ld.global.nc
 module {
 module @tilewright_kernels {
 tile.program @sum_in_two_phases outputs 2 {

@@ -9,36 +9,34 @@ using namespace tilewright;
 
 static constexpr llvm::StringLiteral kCounterSuffix = "_grid_counter";
 
-/// One thread of each block arrives and waits for the others. The last to arrive finds the counter full, which then
-/// starts at zero again by itself, and goes on to the next generation; so the zeros that the module is loaded with are
-/// all that is ever initialised. LLVM drops the ordering of atomicrmw for PTX, so fences stand beside it; those and the
-/// barriers of the block carry what each side wrote. If a block never comes, because something else runs on the device,
-/// the kernel traps after some seconds and does not hang.
+/// One thread of each block arrives and waits for the others. What all of them add together is the counter's highest
+/// bit, whatever it was: it flips with the last one, which everybody waits for at the counter itself, and the zero that
+/// the module is loaded with is all that is ever initialised. LLVM drops the ordering of atomicrmw for PTX, so a fence
+/// stands before it; that and the barriers of the block carry what each side wrote. If a block never comes, because
+/// something else runs on the device, the kernel traps after some seconds and does not hang.
 static constexpr llvm::StringLiteral kModule = R"mlir(
 llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attributes {convergent} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
+  %flip = llvm.mlir.constant(-2147483648 : i32) : i32
   %patience = llvm.mlir.constant(16777216 : i32) : i32
   nvvm.barrier0
   %thread = nvvm.read.ptx.sreg.tid.x : i32
   %leads = llvm.icmp "eq" %thread, %zero : i32
   llvm.cond_br %leads, ^arrive, ^done
 ^arrive:
-  %address = llvm.getelementptr %counter[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-  %generation = llvm.load %address atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
-  %full = llvm.sub %blocks, %one : i32
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %first = llvm.icmp "eq" %block, %zero : i32
+  %others = llvm.sub %blocks, %one : i32
+  %rest = llvm.sub %flip, %others : i32
+  %share = llvm.select %first, %rest, %one : i1, i32
   llvm.fence syncscope("device") acq_rel
-  %before = llvm.atomicrmw uinc_wrap %counter, %full syncscope("device") monotonic : !llvm.ptr<1>, i32
-  %last = llvm.icmp "eq" %before, %full : i32
-  llvm.cond_br %last, ^release, ^wait(%zero : i32)
-^release:
-  llvm.fence syncscope("device") acq_rel
-  %next = llvm.add %generation, %one : i32
-  llvm.store %next, %address atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
-  llvm.br ^done
+  %before = llvm.atomicrmw add %counter, %share syncscope("device") monotonic : !llvm.ptr<1>, i32
+  llvm.br ^wait(%zero : i32)
 ^wait(%turns: i32):
-  %current = llvm.load %address atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
-  %waits = llvm.icmp "eq" %current, %generation : i32
+  %current = llvm.load %counter atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  %changed = llvm.xor %before, %current : i32
+  %waits = llvm.icmp "sge" %changed, %zero : i32
   llvm.cond_br %waits, ^again, ^done
 ^again:
   %more = llvm.add %turns, %one : i32
@@ -59,9 +57,8 @@ static LLVM::GlobalOp counterOf(ModuleOp module, StringRef kernel, Location loc)
   if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
     return known;
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto zeros = DenseElementsAttr::get(RankedTensorType::get({2}, builder.getI32Type()), int32_t(0));
-  return LLVM::GlobalOp::create(builder, loc, LLVM::LLVMArrayType::get(builder.getI32Type(), 2), /*isConstant=*/false,
-                                LLVM::Linkage::Internal, name, zeros, /*alignment=*/8, /*addrSpace=*/1);
+  return LLVM::GlobalOp::create(builder, loc, builder.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, name,
+                                builder.getI32IntegerAttr(0), /*alignment=*/4, /*addrSpace=*/1);
 }
 
 void tilewright::callGridBarrier(OpBuilder &builder, Location loc, ModuleOp module, StringRef kernel, int64_t blocks) {
