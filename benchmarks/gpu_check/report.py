@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from benchmarks.gpu_check.means import PEERS, kernel_ratio, matmul_figures, means_by_suite, means_table
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, SYSTEMS
 from benchmarks.tables import table
 
@@ -111,9 +112,7 @@ def _summarize(workloads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if w["share_of_copy"] is not None and w["compulsory_bytes"] >= LARGE_BYTES
     ]
     over = {
-        name: [w["kernel_s"][OURS_BARE] / w["kernel_s"][name] for w in workloads if _are_comparable(w, name)]
-        for name in SYSTEMS
-        if name not in (OURS_BARE, OURS_IREE)
+        name: [ratio for w in workloads if (ratio := kernel_ratio(w, name)) is not None] for name in PEERS
     }
     return {
         "median_ratio_to_best_peer": median(known("ratio")),
@@ -128,22 +127,25 @@ def _summarize(workloads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for w in workloads
             for name in (OURS_BARE, OURS_IREE)
         ),
+        **matmul_figures(workloads),
+        "by_suite": means_by_suite(workloads),
     }
 
 
-def _are_comparable(workload: Mapping[str, Any], peer: str) -> bool:
-    return workload["ratio"] is not None and peer in workload["kernel_s"]
-
-
 def to_markdown(report: Mapping[str, Any]) -> str:
-    """The page: what the machine is, the summary, a table of workloads, and what failed."""
+    """The page: what the machine is, the summary, means by suite, a table of workloads, and what failed."""
     gpu = report["gpu"].get("gpu", "no GPU")
     conditions = [
         f"{gpu}: " + ", ".join(f"{name} {value}" for name, value in report["gpu"].items() if name != "gpu"),
         ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
         f"tilewright {report['bundle']['revision']}, compiled for {report['bundle']['target']}",
     ]
-    summary = [[name.replace("_", " "), _plain(value)] for name, value in report["summary"].items()]
+    figures = {name: value for name, value in report["summary"].items() if name != "by_suite"}
+    summary = [[name.replace("_", " "), _plain(value)] for name, value in figures.items()]
+    means = (
+        "Geometric means of our kernels' times over each peer's, where all of the workload is ours, and of whole calls "
+        "through IREE over the peer's; in brackets over how many workloads:"
+    )
     legend = (
         "ratio: our kernels over the best peer's, both by the GPU's clock with a cold L2; call: a whole call of ours "
         "through IREE over the best peer's, by the host's clock; the rest in µs, kernels and (calls); predicted: the "
@@ -154,6 +156,8 @@ def to_markdown(report: Mapping[str, Any]) -> str:
             f"# On {gpu}, {report['date']}",
             "\n".join(f"- {line}" for line in conditions),
             table(["figure", ""], summary),
+            means,
+            means_table(report["summary"]["by_suite"]),
             legend,
             _workloads(report["workloads"]),
             "## Failures",

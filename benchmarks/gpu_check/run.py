@@ -1,7 +1,8 @@
 """Runs a bundle: is everything right, then how long does it take, beside PyTorch, Triton and JAX.
 
 The most valuable comes first, and what the time does not reach is said to be missing: correctness and times of our
-kernels and of whole programs, PyTorch op by op, and then, workload by workload, the systems that compile for seconds.
+kernels and of whole programs, PyTorch op by op and its attention, and then, workload by workload, the systems that
+compile for seconds.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks.gpu_check.worker import (
     TORCH,
     TORCH_AUTOTUNE,
     TORCH_COMPILE,
+    TORCH_SDPA,
     TRITON,
 )
 from benchmarks.peers import Settings
@@ -144,6 +146,7 @@ class Check:
         entries = self._manifest["workloads"]
         for name in (OURS_BARE, OURS_IREE, TORCH):
             yield from ((name, entry) for entry in entries)
+        yield from ((TORCH_SDPA, entry) for entry in entries if entry["suite"] == "chains")
         for entry in entries:
             compiling = (
                 (TRITON, TORCH_COMPILE, JAX) if entry["suite"].startswith("gemm") else (TORCH_COMPILE, JAX)

@@ -15,12 +15,13 @@ from benchmarks.gpu_check.timing import Timing
 from benchmarks.peers import Array
 
 OURS_BARE, OURS_IREE, TORCH, TORCH_COMPILE, JAX = "kernels", "iree", "torch", "torch-compile", "jax"
-TRITON, TORCH_AUTOTUNE = "triton", "torch-max-autotune"
+TRITON, TORCH_AUTOTUNE, TORCH_SDPA = "triton", "torch-max-autotune", "torch-sdpa"
 
 SYSTEMS = {
     OURS_BARE: "benchmarks.gpu_check.bare:BareKernels",
     OURS_IREE: "benchmarks.gpu_check.through_iree:ThroughIree",
     TORCH: "benchmarks.gpu_check.through_torch:TorchEager",
+    TORCH_SDPA: "benchmarks.gpu_check.through_sdpa:TorchSdpa",
     TORCH_COMPILE: "benchmarks.gpu_check.through_torch:TorchCompile",
     TORCH_AUTOTUNE: "benchmarks.gpu_check.through_torch:TorchMaxAutotune",
     TRITON: "benchmarks.gpu_check.through_triton:TritonMatmul",

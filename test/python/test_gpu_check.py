@@ -19,12 +19,15 @@ from tilewright.cuda import Cuda, CudaError
 from tilewright.errors import ProgramError
 
 from benchmarks.gpu_check import bundle, start
+from benchmarks.gpu_check.attention import Attention, recognize
 from benchmarks.gpu_check.bundle import BundleError, main, make_bundle
-from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.case import Case, build_model
 from benchmarks.gpu_check.prepare import prepare_all
+from benchmarks.gpu_check.report import Row, to_json, to_markdown
 from benchmarks.gpu_check.run import Check, Options
 from benchmarks.gpu_check.sketch import norm, relative_error, sketch
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
+from benchmarks.peers import UnsupportedError
 
 simulated = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
@@ -209,6 +212,127 @@ def test_what_compiles_longest_has_its_turn_last(tmp_path: Path) -> None:
     assert order[-2:] == [("torch-max-autotune", "dense"), ("torch-max-autotune", "bert")]
     assert [workload for name, workload in order if name == "triton"] == ["dense"]
     assert len(set(order)) == len(order)
+
+
+def test_attention_is_asked_of_chains_before_anything_compiles(tmp_path: Path) -> None:
+    suites = {"dense": "gemm", "g1-softmax-chain": "chains", "attention": "chains", "bert": "models"}
+    entries = [{"workload": name, "suite": suite} for name, suite in suites.items()]
+    options = Options(tmp_path, tmp_path / "result", 1.0, 1.0, ())
+    order = list(Check(options, {"workloads": entries}, tmp_path, seconds=1.0)._order())
+    systems = [name for name, _ in order]
+    first = systems.index("torch-sdpa")
+    assert systems[first - len(entries) : first] == [TORCH] * len(entries)
+    assert [entry["workload"] for name, entry in order if name == "torch-sdpa"] == [
+        "g1-softmax-chain", "attention",
+    ]  # fmt: skip
+    assert systems[first + 2] == "triton"
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("name", "size", "is_causal", "is_grouped"),
+    [
+        ("g6-softmax-chain", 80, False, False),
+        ("g10-softmax-chain", 64, False, False),
+        ("causal-attention-12x128x64", 64, True, False),
+        ("grouped-attention-8x512x64", 64, False, True),
+        ("causal-grouped-attention-32x256x128", 128, True, True),
+    ],
+)
+def test_attentions_are_recognized(
+    name: str, dtype: str, size: int, *, is_causal: bool, is_grouped: bool
+) -> None:
+    found = recognize(build_model(name, dtype))
+    assert found == Attention(scale=found.scale, is_causal=is_causal, is_grouped=is_grouped)
+    assert found.scale == pytest.approx(size**-0.5, rel=1e-6 if dtype == "f32" else 4e-3)
+
+
+@pytest.mark.parametrize("name", ["g6-chain", "dense-512x768x2", "masked-softmax-77x77x5", "bert-small"])
+def test_what_is_no_attention_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="not one attention"):
+        recognize(build_model(name, "f16"))
+
+
+def test_an_attention_with_anything_else_in_it_is_refused() -> None:
+    """Another mask, axis of the softmax, or operand: functions for attention would compute something else."""
+    masked, turned, swapped = (build_model("causal-attention-12x128x64", "f16") for _ in range(3))
+    [mask] = (tensor for tensor in masked.graph.initializer if tensor.name.startswith("causal_mask"))
+    mask.raw_data = bytes(len(mask.raw_data))
+    [softmax] = (node for node in turned.graph.node if node.op_type == "Softmax")
+    softmax.attribute[0].i = -2
+    swapped.graph.node[-1].input[1] = "key"
+    for model in (masked, turned, swapped):
+        with pytest.raises(UnsupportedError, match="not one attention"):
+            recognize(model)
+
+
+def report_of(times: dict[tuple[str, str, str], dict[str, tuple[float, float]]]) -> dict[str, Any]:
+    """A report on made-up times; by suite, workload and dtype each system's microseconds of kernels and of a call."""
+    entries = [
+        {
+            "suite": suite, "workload": workload, "dtype": dtype, "compulsory_bytes": 1, "predicted_s": 1e-6,
+            "kernels": [], "is_all_ours": workload != "bert",
+        }
+        for suite, workload, dtype in times
+    ]  # fmt: skip
+    rows = [
+        Row(workload=workload, dtype=dtype, system=system, status="ok", kernel_s=k * 1e-6 or None, call_s=c * 1e-6)
+        for (_, workload, dtype), systems in times.items()
+        for system, (k, c) in systems.items()
+    ]  # fmt: skip
+    manifest = {"workloads": entries, "target": "cuda:h200", "revision": "0", "bundled": "now"}
+    return to_json(rows, manifest, gpu={}, versions={}, date="now")
+
+
+def test_means_are_by_suite_and_peer() -> None:
+    report = report_of(
+        {
+            ("chains", "g1-chain", "f32"): {
+                OURS_BARE: (2, 9), OURS_IREE: (0, 30), TORCH: (4, 10), "jax": (0, 60),
+            },
+            ("chains", "g1-chain", "f16"): {OURS_BARE: (8, 9), OURS_IREE: (0, 20), TORCH: (1, 5)},
+            ("chains", "g2-chain", "f16"): {OURS_BARE: (8, 9)},
+            ("models", "bert", "f16"): {OURS_BARE: (1, 9), OURS_IREE: (0, 20), TORCH: (1, 10)},
+        }
+    )  # fmt: skip
+    means = report["summary"]["by_suite"]
+    assert means["chains"].keys() == {TORCH, "jax"}
+    assert means["chains"][TORCH] == pytest.approx(
+        {"kernels": 2.0, "kernels_over": 2, "calls": 12**0.5, "calls_over": 2}
+    )
+    assert means["chains"]["jax"] == {"kernels": None, "kernels_over": 0, "calls": 0.5, "calls_over": 1}
+    # Where IREE computes a part, our kernels are not the workload, but the call is.
+    assert means["models"][TORCH] == {"kernels": None, "kernels_over": 0, "calls": 2.0, "calls_over": 1}
+    page = to_markdown(report)
+    assert "| suite | torch | jax |" in page
+    assert "| chains, kernels | 2.00 (2) |  |" in page
+    assert "| chains, calls | 3.46 (2) | 0.50 (1) |" in page
+    assert page.index("| chains, calls |") < page.index("| g1-chain f32 |")
+    assert "by suite" not in page
+
+
+def test_large_matmuls_are_held_to_the_speed_of_cublas_and_flat_ones_apart() -> None:
+    report = report_of(
+        {
+            ("gemm-square", "dense-1024x1024x1024", "f16"): {OURS_BARE: (10, 1), TORCH: (9, 1)},
+            ("gemm-square", "matmul-4096x4096x4096", "f16"): {OURS_BARE: (10, 1), TORCH: (8, 1)},
+            ("gemm-square", "matmul-2048x2048x2048", "bf16"): {OURS_BARE: (10, 1), TORCH: (1, 1)},
+            ("gemm", "dense-128x4096x4096", "f16"): {OURS_BARE: (10, 1), TORCH: (2, 1)},
+            ("gemm", "dense-16x4096x11008", "f32"): {OURS_BARE: (10, 1), TORCH: (5, 1)},
+            ("gemm", "matmul-1x768x768", "f16"): {OURS_BARE: (10, 1), TORCH: (20, 1), "triton": (1, 1)},
+        }
+    )
+    summary = report["summary"]
+    assert summary["least_share_of_cublas_speed_f16_from_1024"] == pytest.approx(0.8)
+    assert summary["mean_ratio_to_cublas_up_to_16_rows"] == pytest.approx(1.0)
+    assert summary["worst_ratio_to_cublas_up_to_16_rows"] == pytest.approx(2.0)
+
+
+def test_without_peers_there_are_no_means() -> None:
+    report = report_of({("gemm", "matmul-1x768x768", "f16"): {OURS_BARE: (10, 1)}})
+    assert report["summary"]["by_suite"] == {"gemm": {}}
+    assert report["summary"]["worst_ratio_to_cublas_up_to_16_rows"] is None
+    assert "No peer was timed." in to_markdown(report)
 
 
 def test_contractions_in_f16_count_most() -> None:
