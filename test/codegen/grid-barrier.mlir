@@ -31,12 +31,11 @@
 // PTX: ld.global.nc.v4
 // PTX: st.global
 // PTX: bar.sync
+// PTX-NOT: ld.global.nc
 // PTX: fence.acq_rel.gpu
 // PTX: atom.global.add.u32
 // PTX: ld.acquire.gpu.global
 // PTX: trap
-// PTX: bar.sync
-// PTX-NOT: ld.global.nc
 module {
 module @tilewright_kernels {
 tile.program @sum_in_two_phases outputs 2 {
