@@ -25,7 +25,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
   }
 
-  /// Reciprocals for divisions, and functions fused with what their results go to.
+  /// Reciprocals for divisions, and functions fused with what their results go to, or approximated by an instruction.
   static void allowFastMath(Block &body) {
     auto allow = [](auto ops, arith::FastMathFlags flag) {
       for (auto op : ops)
@@ -36,6 +36,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     allow(divisions, arith::FastMathFlags::arcp);
     allow(body.getOps<math::TanhOp>(), arith::FastMathFlags::afn);
     allow(body.getOps<math::ExpOp>(), arith::FastMathFlags::afn);
+    allow(body.getOps<math::Exp2Op>(), arith::FastMathFlags::afn);
   }
 
   void runOnOperation() override {
@@ -45,7 +46,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
       widenArithmetic(body);
       if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
         relax(body);
-      if (!numerics || numerics.getMath() == tile::Math::fast)
+      if (allowsFastMath(getOperation()))
         allowFastMath(body);
       eraseDead(body);
     }

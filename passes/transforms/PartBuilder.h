@@ -4,6 +4,7 @@
 #define TILEWRIGHT_TRANSFORMS_PARTBUILDER_H
 
 #include "passes/transforms/PartSlices.h"
+#include "passes/transforms/Roundings.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -43,6 +44,10 @@ private:
                         int64_t blocks = 0);
   tile::ComputeOp createCompute(mlir::OpBuilder &builder, const Nest &nest, Accumulators &accs, mlir::Block *body,
                                 int64_t blocks = 0);
+  /// Of the exponentials that stand for parts of a running maximum.
+  mlir::arith::FastMathFlags approximation() {
+    return allowsFastMath(subprogram) ? mlir::arith::FastMathFlags::afn : mlir::arith::FastMathFlags::none;
+  }
   int64_t keptAlong(const Nest &nest) { return tilewright::keptAlong(subprogram, nest); }
   const Nest &nestOf(mlir::Value tensor) { return movement.nests[movement.nestOf.lookup(tensor.getDefiningOp())]; }
 

@@ -40,7 +40,7 @@ void PartBuilder::buildFactors(OpBuilder &builder, ExprOp root) {
   auto makeFactor = [&](OpBuilder &body) {
     Value reference = loadAt(body, slice, eachMap), final = loadAt(body, maximum, rowMap);
     Value difference = arith::SubFOp::create(body, loc, reference, final);
-    Value factor = math::ExpOp::create(body, loc, difference);
+    Value factor = math::ExpOp::create(body, loc, difference, approximation());
     Value same = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, reference, final);
     Value one = arith::ConstantOp::create(body, loc, body.getF32FloatAttr(1));
     StoreOp::create(body, loc, arith::SelectOp::create(body, loc, same, one, factor), slice, eachMap);

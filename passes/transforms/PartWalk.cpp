@@ -105,7 +105,8 @@ void PartBuilder::joinMaximum(OpBuilder &builder) {
   updateRows(builder, root, [&](OpBuilder &body, const Nest &rows, Value old) {
     Location loc = subprogram.getLoc();
     Value now = arith::MaximumFOp::create(body, loc, old, loadAt(body, walk.block[root], blockIndex(root, rows)));
-    Value factor = math::ExpOp::create(body, loc, arith::SubFOp::create(body, loc, old, now));
+    Value difference = arith::SubFOp::create(body, loc, old, now);
+    Value factor = math::ExpOp::create(body, loc, difference, approximation());
     StoreOp::create(body, loc, now, sliceOf(root.getResult(0)), grownIndex(root, rows));
     StoreOp::create(body, loc, selectIfEqual(body, old, now, 1, factor), walk.factor, blockIndex(root, rows));
     StoreOp::create(body, loc, selectIfEqual(body, now, kNothing, 0, now), walk.reference, blockIndex(root, rows));

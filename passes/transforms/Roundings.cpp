@@ -36,6 +36,11 @@ Value beforeRounding(OpBuilder &builder, Value narrow) {
 }
 } // namespace
 
+bool allowsFastMath(tile::SubprogramOp subprogram) {
+  tile::NumericsAttr numerics = subprogram.getNumericsAttr();
+  return !numerics || numerics.getMath() == tile::Math::fast;
+}
+
 void widenAccumulator(tile::ExprOp expr, unsigned result, Type type) {
   Block &body = expr.getBodyBlock();
   BlockArgument accumulator = body.getArgument(expr.getInputs().size() + result);

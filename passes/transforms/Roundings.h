@@ -1,4 +1,4 @@
-// The rewrites of bodies that decide when a value is rounded to bf16 or f16.
+// The rewrites of bodies that decide when a value is rounded to bf16 or f16, and what a subprogram's numerics allow.
 #ifndef TILEWRIGHT_TRANSFORMS_ROUNDINGS_H
 #define TILEWRIGHT_TRANSFORMS_ROUNDINGS_H
 
@@ -6,6 +6,9 @@
 #include "mlir/IR/Builders.h"
 
 namespace tilewright {
+
+/// Whether functions may be approximated.
+bool allowsFastMath(tile::SubprogramOp subprogram);
 
 /// Accumulates result `result` of a reduction in `type`, a wider float, and rounds once at the end. Its combiner is one
 /// that combiningKind() knows.

@@ -31,14 +31,29 @@ using namespace tilewright;
 using vecmath::Num;
 
 namespace {
+/// What the target has beside arithmetic.
+struct Instructions {
+  bool scalef, ex2;
+
+  explicit Instructions(const Target &target)
+      : scalef(StringRef(target.features).contains("+avx512vl")), ex2(target.backend == Backend::cuda) {}
+
+  vecmath::Emitter emitter(OpBuilder &builder, Location loc) const { return {builder, loc, scalef, ex2}; }
+  /// For an op that may not be approximated.
+  vecmath::Emitter exactEmitter(OpBuilder &builder, Location loc) const { return {builder, loc, scalef}; }
+};
+
 /// An f32 op becomes what `Function` emits for its operands.
 template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
-  Expand(MLIRContext *context, bool scalef) : OpRewritePattern<Op>(context, /*benefit=*/2), scalef(scalef) {}
+  Expand(MLIRContext *context, const Instructions &instructions)
+      : OpRewritePattern<Op>(context, /*benefit=*/2), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return failure();
-    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    bool approximates = bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn);
+    vecmath::Emitter emitter =
+        approximates ? instructions.emitter(rewriter, op.getLoc()) : instructions.exactEmitter(rewriter, op.getLoc());
     if constexpr (std::is_invocable_v<decltype(Function), Num, Num>)
       rewriter.replaceOp(op, Function({emitter, op.getLhs()}, {emitter, op.getRhs()}).get());
     else
@@ -46,7 +61,7 @@ template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
     return success();
   }
 
-  bool scalef;
+  Instructions instructions;
 };
 
 /// The op of a kind that is all that reads a value, or null.
@@ -99,7 +114,8 @@ Num twiceTimesSigmoid(Num y, Num negated) {
 /// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel. What
 /// it is multiplied by is divided instead.
 struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
-  FuseOnePlusTanh(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/3), scalef(scalef) {}
+  FuseOnePlusTanh(MLIRContext *context, const Instructions &instructions)
+      : OpRewritePattern(context, /*benefit=*/3), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(math::TanhOp op, PatternRewriter &rewriter) const override {
     auto sum = onlySumWithOne(op.getResult());
@@ -108,7 +124,7 @@ struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
     Value cofactor = onlyCofactor(sum.getResult());
     Operation *last = cofactor ? *sum->user_begin() : sum;
     rewriter.setInsertionPoint(last);
-    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    vecmath::Emitter emitter = instructions.emitter(rewriter, op.getLoc());
     Num negated = timesMinusTwo({emitter, op.getOperand()});
     Num result =
         cofactor ? twiceTimesSigmoid({emitter, cofactor}, negated) : vecmath::timesSigmoid(negated.like(2.0), negated);
@@ -116,12 +132,13 @@ struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
     return success();
   }
 
-  bool scalef;
+  Instructions instructions;
 };
 
 /// A product with a sigmoid, x (1 / (1 + exp -y)), as silu has it, is a quotient.
 struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
-  FuseTimesSigmoid(MLIRContext *context, bool scalef) : OpRewritePattern(context, /*benefit=*/4), scalef(scalef) {}
+  FuseTimesSigmoid(MLIRContext *context, const Instructions &instructions)
+      : OpRewritePattern(context, /*benefit=*/4), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
     auto sum = onlySumWithOne(op.getResult());
@@ -133,33 +150,34 @@ struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
       return failure();
     Operation *product = *quotient->user_begin();
     rewriter.setInsertionPoint(product);
-    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    vecmath::Emitter emitter = instructions.emitter(rewriter, op.getLoc());
     Num result = vecmath::timesSigmoid({emitter, cofactor}, {emitter, op.getOperand()});
     rewriter.replaceOp(product, result.get());
     return success();
   }
 
-  bool scalef;
+  Instructions instructions;
 };
 
 /// An exponential that may be a cheaper one, as an attribute says.
 struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
   using Function = vecmath::Num(vecmath::Num);
 
-  ExpandMarkedExp(MLIRContext *context, PatternBenefit benefit, StringRef mark, Function *function, bool scalef)
-      : OpRewritePattern(context, benefit), mark(mark), function(function), scalef(scalef) {}
+  ExpandMarkedExp(MLIRContext *context, PatternBenefit benefit, StringRef mark, Function *function,
+                  const Instructions &instructions)
+      : OpRewritePattern(context, benefit), mark(mark), function(function), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
     if (!op->hasAttr(mark) || !getElementTypeOrSelf(op.getType()).isF32())
       return failure();
-    vecmath::Emitter emitter{rewriter, op.getLoc(), scalef};
+    vecmath::Emitter emitter = instructions.emitter(rewriter, op.getLoc());
     rewriter.replaceOp(op, function({emitter, op.getOperand()}).get());
     return success();
   }
 
   StringRef mark;
   Function *function;
-  bool scalef;
+  Instructions instructions;
 };
 
 /// Front ends convert to unsigned bytes by the signed conversion, to which 128 and more are poison. By way of words
@@ -203,7 +221,7 @@ struct ExpandRound : OpRewritePattern<math::RoundOp> {
   }
 };
 
-void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
+void addOwnFunctions(RewritePatternSet &patterns, const Instructions &instructions) {
   patterns.add<
       FuseOnePlusTanh, FuseTimesSigmoid, Expand<math::ExpOp, vecmath::exp>, Expand<math::Exp2Op, vecmath::exp2>,
       Expand<math::ExpM1Op, vecmath::expm1>, Expand<math::SinhOp, vecmath::sinh>, Expand<math::CoshOp, vecmath::cosh>,
@@ -213,10 +231,11 @@ void addOwnFunctions(RewritePatternSet &patterns, bool scalef) {
       Expand<math::AtanhOp, vecmath::atanh>, Expand<math::RsqrtOp, vecmath::rsqrt>, Expand<math::SinOp, vecmath::sin>,
       Expand<math::CosOp, vecmath::cos>, Expand<math::TanOp, vecmath::tan>, Expand<math::AsinOp, vecmath::asin>,
       Expand<math::AcosOp, vecmath::acos>, Expand<math::AtanOp, vecmath::atan>, Expand<math::Atan2Op, vecmath::atan2>,
-      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), scalef);
+      Expand<math::CbrtOp, vecmath::cbrt>, Expand<math::PowFOp, vecmath::pow>>(patterns.getContext(), instructions);
   patterns.add<ExpandRound, WidenConversion>(patterns.getContext());
-  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/3, kSmallArgumentAttr, vecmath::expOfSmall, scalef);
-  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/4, kForBf16Attr, vecmath::expForBf16, scalef);
+  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/3, kSmallArgumentAttr, vecmath::expOfSmall,
+                                instructions);
+  patterns.add<ExpandMarkedExp>(patterns.getContext(), /*benefit=*/4, kForBf16Attr, vecmath::expForBf16, instructions);
 }
 
 bool isInstruction(Operation *op) {
@@ -232,7 +251,7 @@ struct LowerMath : tilewright::impl::LowerMathBase<LowerMath> {
     if (failed(known))
       return failure();
     RewritePatternSet patterns(&getContext());
-    addOwnFunctions(patterns, StringRef(known->features).contains("+avx512vl"));
+    addOwnFunctions(patterns, Instructions(*known));
     populateMathAlgebraicSimplificationPatterns(patterns);
     math::populateExpansionPatterns(patterns, {"rsqrt", "fpowi", "ctlz"});
     populatePolynomialApproximateErfcPattern(patterns);

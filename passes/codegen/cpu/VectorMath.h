@@ -14,6 +14,7 @@ struct Emitter {
   mlir::OpBuilder &builder;
   mlir::Location loc;
   bool scalef = false; ///< AVX-512 with VL: 2^n x in one instruction, with gradual underflow
+  bool ex2 = false;    ///< NVIDIA GPUs: 2^x in one instruction, to 2 ulp, with zero for what is subnormal
 };
 
 /// A scalar or vector of floats, of integers or of truth values, and where ops on it are inserted.

@@ -2,6 +2,11 @@
 #include "passes/codegen/cpu/VectorMath.h"
 #include "passes/codegen/cpu/VectorMathTables.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
 namespace tilewright::vecmath {
 namespace {
 constexpr double kLog2E = 1.44269504088896340736, kLn2 = 0.69314718055994530942;
@@ -18,6 +23,23 @@ constexpr double kNearTanh = 0.28;
 
 /// x - n ln 2.
 Num remainder(Num x, Whole n) { return fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x)); }
+
+/// An element at a time: the instruction is a thread's own.
+Num exp2Instruction(Num x) {
+  const Emitter &at = x.where();
+  OpBuilder &builder = at.builder;
+  auto ofOne = [&](Value element) -> Value {
+    StringAttr name = builder.getStringAttr("llvm.nvvm.ex2.approx.ftz");
+    return LLVM::CallIntrinsicOp::create(builder, at.loc, element.getType(), name, element).getResults();
+  };
+  auto vector = dyn_cast<VectorType>(x.get().getType());
+  if (!vector)
+    return {at, ofOne(x.get())};
+  SmallVector<Value> powers;
+  for (int64_t i = 0; i < vector.getNumElements(); ++i)
+    powers.push_back(ofOne(vector::ExtractOp::create(builder, at.loc, x.get(), i)));
+  return {at, vector::FromElementsOp::create(builder, at.loc, vector, powers)};
+}
 
 Whole zeroWhere(Num condition, Whole n) {
   return {select(condition, n.value.like(0.0), n.value), select(condition, n.bits.like(0.0), n.bits)};
@@ -38,7 +60,7 @@ Num quarterExpm1(Num x) {
 }
 } // namespace
 
-Num exp(Num x) { return expOfSmall(atMost(x, 89.0)); }
+Num exp(Num x) { return x.where().ex2 ? exp2Instruction(x * kLog2E) : expOfSmall(atMost(x, 89.0)); }
 
 Num expOfSmall(Num x) {
   Num bounded = atLeast(x, -104.0);
@@ -47,6 +69,8 @@ Num expOfSmall(Num x) {
 }
 
 Num expForBf16(Num x) {
+  if (x.where().ex2)
+    return exp(x);
   Num bounded = atLeast(x, -104.0);
   Whole n = nearest(bounded, kLog2E);
   Num r = fma(bounded, kLog2E, -n.value);
@@ -54,6 +78,8 @@ Num expForBf16(Num x) {
 }
 
 Num exp2(Num x) {
+  if (x.where().ex2)
+    return exp2Instruction(x);
   Num bounded = atMost(atLeast(x, -151.0), 129.0);
   Whole n = nearest(bounded, 1.0);
   return scaled(exp2NearZero(bounded - n.value), n);
