@@ -36,7 +36,7 @@ _TYPES = {
 }
 
 # Added to a score, this hides it.
-_HIDDEN = -1e30
+_HIDDEN = -65504.0
 
 
 def to_tensor(array: Array) -> Tensor:

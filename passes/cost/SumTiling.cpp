@@ -8,10 +8,11 @@
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kAtomBytes = 16;   ///< what is loaded from shared memory at once
-constexpr int64_t kPanelBytes = 128; ///< the same for a warpgroup: lines of the widest swizzle
-constexpr int64_t kThreadSums = 64;  ///< that leave registers for the operands
-constexpr int64_t kWarpSums = 128;   ///< the same where a warp's step keeps operands packed
+constexpr int64_t kAtomBytes = 16;       ///< what is loaded from shared memory at once
+constexpr int64_t kPanelBytes = 128;     ///< the same for a warpgroup: lines of the widest swizzle
+constexpr int64_t kSharedStepBytes = 64; ///< of a line, for a unit: where units share it, and of single threads
+constexpr int64_t kThreadSums = 64;      ///< that leave registers for the operands
+constexpr int64_t kWarpSums = 128;       ///< the same where a warp's step keeps operands packed
 constexpr int64_t kRegisterBytes = 4;
 constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kQuad = 4;              ///< threads that have a row of a warp's sums
@@ -119,7 +120,8 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   int64_t least = std::max(kAtomBytes / narrow, isWarp ? kernel.depth : 1);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.terms, 1));
   best.termUnits = termUnits;
-  best.step = std::max(least, std::min(termUnits * (isGroup ? kPanelBytes : kStepBytes) / wide, needed));
+  int64_t stepBytes = isGroup ? kPanelBytes : isWarp && termUnits == 1 ? kStepBytes : kSharedStepBytes;
+  best.step = std::max(least, std::min(termUnits * stepBytes / wide, needed));
   if (best.step < termUnits * least)
     return refuse(std::to_string(tile.terms) + " terms are too few to be shared by " + std::to_string(termUnits));
   best.heldRows = std::min(best.rows, std::max<int64_t>(llvm::PowerOf2Ceil(tile.rows),

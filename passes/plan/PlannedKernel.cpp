@@ -47,6 +47,45 @@ static std::optional<PlannedKernel> inBlocksAlike(const GridContext &context, Ar
   return best;
 }
 
+/// Each part was planned for all SMs. Contractions that stand side by side have a share of them, in which fewer tiles
+/// that are larger may take less time than several turns.
+static std::optional<PlannedKernel> withTilesOfShares(const GridContext &context, const PlannedKernel &before) {
+  PlannedKernel kernel = before;
+  double slots = static_cast<double>(coResidentBlocks(context.target, before.grid.residentBlocks));
+  bool changed = false;
+  for (ArrayRef<GridShare> phase : before.grid.phases) {
+    double wanted = 0;
+    for (const GridShare &share : phase)
+      wanted += static_cast<double>(before.stages[share.stage].work.blocks);
+    for (const GridShare &share : phase) {
+      unsigned own = before.parts[share.stage];
+      double tiles = static_cast<double>(before.stages[share.stage].work.blocks);
+      if (phase.size() == 1 || wanted <= slots || !context.contracts(own))
+        continue;
+      auto most = std::max<int64_t>(1, static_cast<int64_t>(slots * tiles / wanted));
+      const std::optional<PlannedPart> &planned =
+          context.resized.find(context, own, before.grid.threads, before.grid.residentBlocks, most);
+      std::optional<GridStage> stage =
+          planned ? stageOf(context, own, before.parts, planned->space, before.grid.threads) : std::nullopt;
+      if (!stage)
+        return std::nullopt;
+      kernel.planned[share.stage] = *planned;
+      kernel.stages[share.stage] = std::move(*stage);
+      changed = true;
+    }
+  }
+  std::optional<GridKernel> grid = changed ? joinStages(context, kernel.stages) : std::nullopt;
+  if (!grid || grid->seconds >= before.seconds())
+    return std::nullopt;
+  kernel.grid = std::move(*grid);
+  return kernel;
+}
+
+static PlannedKernel inShares(const GridContext &context, PlannedKernel kernel) {
+  std::optional<PlannedKernel> other = withTilesOfShares(context, kernel);
+  return other ? std::move(*other) : std::move(kernel);
+}
+
 std::optional<PlannedKernel> tilewright::planKernel(const GridContext &context, ArrayRef<unsigned> parts, double bound,
                                                     std::string *cut) {
   std::optional<std::vector<GridStage>> stages = stagesOf(context, parts);
@@ -58,13 +97,13 @@ std::optional<PlannedKernel> tilewright::planKernel(const GridContext &context, 
   double most = joins ? kWorthOtherBlocks * asTheyAre.seconds() : bound;
   bool mayResize = context.allowed && !(joins && context.anyContracts(parts));
   if (std::optional<PlannedKernel> alike = mayResize ? inBlocksAlike(context, parts, most) : std::nullopt)
-    return alike;
+    return inShares(context, std::move(*alike));
   if (!joins)
     return std::nullopt;
   PlannedKernel kernel{SmallVector<unsigned>(parts), {}, std::move(*stages), std::move(asTheyAre.kernels.front())};
   for (unsigned own : parts)
     kernel.planned.push_back(context.part(own));
-  return kernel;
+  return inShares(context, std::move(kernel));
 }
 
 //===----------------------------------------------------------------------===//

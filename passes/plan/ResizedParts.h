@@ -18,15 +18,16 @@ std::optional<PlannedPart> inBlocks(const GridContext &context, unsigned part, c
 class ResizedParts {
 public:
   /// In blocks of so many threads of which so many are resident on an SM (0: as many as fit); nothing if there are
-  /// none.
-  const std::optional<PlannedPart> &find(const GridContext &context, unsigned part, int64_t threads, int64_t resident);
+  /// none. Contractions may be asked about that have no more than `most` blocks (0: as many as they have tiles).
+  const std::optional<PlannedPart> &find(const GridContext &context, unsigned part, int64_t threads, int64_t resident,
+                                         int64_t most = 0);
 
   /// The part has other ops now.
   void forget(unsigned part);
 
 private:
-  /// By part, threads of a block and blocks on an SM.
-  std::map<std::tuple<unsigned, int64_t, int64_t>, std::optional<PlannedPart>> known;
+  /// By part, threads of a block, blocks on an SM, and blocks in all.
+  std::map<std::tuple<unsigned, int64_t, int64_t, int64_t>, std::optional<PlannedPart>> known;
 };
 
 } // namespace tilewright

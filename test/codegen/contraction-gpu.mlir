@@ -56,7 +56,7 @@ tile.program @threads outputs 1 {
 // Four warps have 32 x 32 sums each, three steps are on their way, and the bias is added to the sums in registers: the
 // buffer between the two nests takes no memory, and the second has no loop.
 // CHECK-LABEL: func.func @warps
-// CHECK-SAME: memref<24576xi8, 3>
+// CHECK-SAME: memref<49152xi8, 3>
 // CHECK: scf.for
 // CHECK:   nvvm.cp.async.wait.group 1
 // CHECK:   nvvm.barrier
@@ -72,17 +72,17 @@ tile.program @threads outputs 1 {
 // CHECK: vector.store {{.*}} {alignment = 8 : i64} : memref<128x128xf16, 1>, vector<4xf16>
 // CHECK-NOT: memref<64x64xf32, 3>
 tile.program @warps outputs 1 {
-^bb0(%a: !tile.slice<128x64xf16, global>, %b: !tile.slice<64x128xf16, global>, %c: !tile.slice<128xf32, global>,
+^bb0(%a: !tile.slice<128x192xf16, global>, %b: !tile.slice<192x128xf16, global>, %c: !tile.slice<128xf32, global>,
      %y: !tile.slice<128x128xf16, global>):
   tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
     %t = tile.alloc : !tile.slice<64x64xf32, block>
-    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+    tile.compute [128, 128, 192] sizes [64, 64, 192] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%t : !tile.slice<64x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<128x64xf16, global> -> f16
-      %v = tile.load %b at #lanes : !tile.slice<64x128xf16, global> -> f16
+      %u = tile.load %a at #rows : !tile.slice<128x192xf16, global> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<192x128xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32
@@ -174,12 +174,12 @@ tile.program @unaligned outputs 1 {
 // The second contraction takes its rows from where the first one's epilogue left them, in lines of 72 elements: nobody
 // copies them, and of its operands only the weights have slots. In the scratch behind are three steps of the first one.
 // CHECK-LABEL: func.func @chain
-// CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<23040xi8, 3>
+// CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<29184xi8, 3>
 // CHECK: %[[KEPT:.*]] = memref.view %[[MEMORY]]{{.*}} to memref<32x72xf16, 3>
 // CHECK: nvvm.mma.sync
 // CHECK: arith.maximumf
 // CHECK: vector.store %{{.*}}, %[[KEPT]]
-// CHECK-COUNT-2: nvvm.cp.async.shared.global
+// CHECK-COUNT-4: nvvm.cp.async.shared.global
 // CHECK-NOT: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: nvvm.ldmatrix
@@ -240,13 +240,13 @@ tile.program @chain outputs 1 {
 // Where the first one leaves 52 terms of a row, and of the last tile 21 rows of 32, the second one reads them in place,
 // too: zeros are stored behind the terms, up to whole steps, and in the rows that are not there.
 // CHECK-LABEL: func.func @cut_chain
-// CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<23040xi8, 3>
+// CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<29184xi8, 3>
 // CHECK: %[[KEPT:.*]] = memref.view %[[MEMORY]]{{.*}} to memref<32x72xf16, 3>
 // CHECK: nvvm.mma.sync
 // CHECK: vector.store %{{.*}}, %[[KEPT]]
 // CHECK: vector.store %{{.*}}, %[[KEPT]]{{.*}} {alignment = 2 : i64} : memref<32x72xf16, 3>, vector<1xf16>
 // CHECK: vector.store %{{.*}}, %[[KEPT]]{{.*}} {alignment = 16 : i64} : memref<32x72xf16, 3>, vector<8xf16>
-// CHECK-COUNT-2: nvvm.cp.async.shared.global
+// CHECK-COUNT-4: nvvm.cp.async.shared.global
 // CHECK-NOT: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.commit.group
 // CHECK-NOT: memref.store

@@ -16,8 +16,8 @@
 // CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
 
 // CODE-LABEL: func.func @weights_of_the_next
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
+// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
+// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
 // CODE: scf.for
 // CODE:   nvvm.cp.async.wait.group 1
@@ -32,17 +32,17 @@
 // CODE: nvvm.cp.async.wait.group 1
 // CODE: nvvm.mma.sync
 tile.program @weights_of_the_next outputs 1 {
-^bb0(%x: !tile.slice<64x96xf16, global>, %a: !tile.slice<96x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
+^bb0(%x: !tile.slice<64x192xf16, global>, %a: !tile.slice<192x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
     %t = tile.alloc : !tile.slice<32x32xf16, block>
-    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+    tile.compute [64, 32, 192] sizes [32, 32, 192] offsets [0] (%i) vector 1 reduce [2]
         into (%t : !tile.slice<32x32xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
-      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
-      %v = tile.load %a at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %u = tile.load %x at #rows : !tile.slice<64x192xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<192x32xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32
@@ -79,8 +79,8 @@ tile.program @weights_of_the_next outputs 1 {
 // CHECK: tile.loads_ahead = ["lanes"]
 
 // CODE-LABEL: func.func @weights_before_the_barrier
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x96xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<96x32xf16, 1>
+// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
+// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
 // CODE: nvvm.mma.sync
 // CODE: nvvm.barrier0
@@ -94,16 +94,16 @@ tile.program @weights_of_the_next outputs 1 {
 // CODE:   nvvm.cp.async.wait.group 1
 // CODE:   nvvm.mma.sync
 tile.program @weights_before_the_barrier outputs 2 {
-^bb0(%x: !tile.slice<64x96xf16, global>, %a: !tile.slice<96x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
+^bb0(%x: !tile.slice<64x192xf16, global>, %a: !tile.slice<192x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %t: !tile.slice<64x32xf16, global>, %y: !tile.slice<64x64xf32, global>):
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
-    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+    tile.compute [64, 32, 192] sizes [32, 32, 192] offsets [0] (%i) vector 1 reduce [2]
         into (%t : !tile.slice<64x32xf16, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
-      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
-      %v = tile.load %a at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %u = tile.load %x at #rows : !tile.slice<64x192xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<192x32xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32
@@ -146,7 +146,7 @@ tile.program @weights_before_the_barrier outputs 2 {
 // CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
 
 // CODE-LABEL: func.func @few_steps_before
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<128x64xf16, 1>
+// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<256x64xf16, 1>
 // CODE: nvvm.cp.async.commit.group
 // CODE-NOT: nvvm.cp.async.wait.group
 // CODE: builtin.unrealized_conversion_cast %[[SECOND]]
@@ -164,28 +164,28 @@ tile.program @weights_before_the_barrier outputs 2 {
 // CODE:   nvvm.cp.async.wait.group 2
 // CODE:   nvvm.mma.sync
 tile.program @few_steps_before outputs 1 {
-^bb0(%x: !tile.slice<64x32xf16, global>, %a: !tile.slice<32x128xf16, global>, %b: !tile.slice<128x64xf16, global>,
+^bb0(%x: !tile.slice<64x32xf16, global>, %a: !tile.slice<32x256xf16, global>, %b: !tile.slice<256x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
-    %t = tile.alloc : !tile.slice<32x128xf16, block>
-    tile.compute [64, 128, 32] sizes [32, 128, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x128xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    %t = tile.alloc : !tile.slice<32x256xf16, block>
+    tile.compute [64, 256, 32] sizes [32, 256, 32] offsets [0] (%i) vector 1 reduce [2]
+        into (%t : !tile.slice<32x256xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x32xf16, global> -> f16
-      %v = tile.load %a at #lanes : !tile.slice<32x128xf16, global> -> f16
+      %v = tile.load %a at #lanes : !tile.slice<32x256xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32
     }
-    tile.compute [64, 64, 128] sizes [32, 64, 128] offsets [0] (%i) vector 1 reduce [2]
+    tile.compute [64, 64, 256] sizes [32, 64, 256] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
     ^bb0(%s: f32):
-      %u = tile.load %t at #held : !tile.slice<32x128xf16, block> -> f16
-      %v = tile.load %b at #lanes : !tile.slice<128x64xf16, global> -> f16
+      %u = tile.load %t at #held : !tile.slice<32x256xf16, block> -> f16
+      %v = tile.load %b at #lanes : !tile.slice<256x64xf16, global> -> f16
       %ue = arith.extf %u : f16 to f32
       %ve = arith.extf %v : f16 to f32
       %p = arith.mulf %ue, %ve : f32
