@@ -11,6 +11,8 @@ from tilewright.cuda import Cuda
 
 FLUSHED_BYTES = 512 << 20
 """More than any L2, and about as long to overwrite as a host takes for a few dozen launches."""
+LEAST_SECONDS = 2e-4
+"""That a GPU takes for it: it writes and reads a gigabyte."""
 READER = "read_all"
 _BLOCKS, _THREADS, _TURNS = 1024, 256, 128
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from tilewright.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.cold import ColdCache
+from benchmarks.gpu_check.cold import LEAST_SECONDS, ColdCache
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array
 from benchmarks.peers.onnx_to_torch import to_module, to_tensor
@@ -79,7 +81,13 @@ class TorchProgram:
 
     def time(self, *, seconds: float) -> Timing:
         """With the cache cold before every call."""
-        flush = ColdCache(Cuda())
+        cache = ColdCache(Cuda())
+        turns = 1 + math.ceil(self._launching_seconds() / LEAST_SECONDS)
+
+        def flush() -> None:
+            for _ in range(turns):
+                cache()
+
         begin: Any = torch.cuda.Event(enable_timing=True)
         end: Any = torch.cuda.Event(enable_timing=True)
 
@@ -95,6 +103,14 @@ class TorchProgram:
         calls = host_seconds(self._call, torch.cuda.synchronize, flush)
         call, _ = median_of(calls, seconds=seconds * _SHARE_OF_CALLS)
         return Timing(kernel_s=kernel, call_s=call, samples=samples)
+
+    def _launching_seconds(self) -> float:
+        """Of the host, which launches op by op: for so long the GPU is kept busy with something else."""
+        started = time.perf_counter()
+        self._call()
+        launched = time.perf_counter()
+        torch.cuda.synchronize()
+        return launched - started
 
     @torch.inference_mode()
     def _call(self) -> None:
