@@ -11,10 +11,10 @@ from typing import Any
 
 import ml_dtypes
 import torch
+from tilewright.cold import LEAST_SECONDS, ColdCache
 from tilewright.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.cold import LEAST_SECONDS, ColdCache
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array
 from benchmarks.peers.onnx_to_torch import to_module, to_tensor

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import tilewright
+from tilewright.cold import READER
 from tilewright.simulated import describe_launches
 
 from benchmarks.gpu_check.bare import BareKernels, BareProgram
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.cold import READER
 
 TARGET = "cuda:h200"
 LAUNCH_SECONDS, FILL_SECONDS = 10e-6, 150e-6

@@ -18,12 +18,12 @@ from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
+from tilewright.cold import ColdCache
 from tilewright.cuda import Buffer, Cuda
 from tilewright.errors import ProgramError
 
 FORMAT, MANIFEST, PROGRAMS = 1, "manifest.json", "programs.zip"
 _TURNS = 25
-_FLUSHED_BYTES = 512 << 20  # more than any L2
 _SMALL_NUMBER = 0x3C  # bytes of which make a small positive float of any type
 
 
@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
 def measure(bundle: Path, cuda: Cuda) -> dict[str, Any]:
     """The manifest, with times for every plan that runs."""
     results: dict[str, Any] = json.loads((bundle / MANIFEST).read_text())
-    flushed = cuda.allocate(_FLUSHED_BYTES)
+    cool = ColdCache(cuda)
     with zipfile.ZipFile(bundle / PROGRAMS) as archive:
         for subprogram in results["subprograms"]:
-            _measure_subprogram(subprogram, archive, cuda, flushed)
+            _measure_subprogram(subprogram, archive, cuda, cool)
             print(f"{subprogram['name']}: {len(subprogram['plans'])} plans", file=sys.stderr, flush=True)
     device = cuda.describe()
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -59,13 +59,13 @@ def measure(bundle: Path, cuda: Cuda) -> dict[str, Any]:
 
 
 def _measure_subprogram(
-    subprogram: dict[str, Any], archive: zipfile.ZipFile, cuda: Cuda, flushed: Buffer
+    subprogram: dict[str, Any], archive: zipfile.ZipFile, cuda: Cuda, cool: ColdCache
 ) -> None:
     runs: list[tuple[dict[str, Any], Callable[[], float]]] = []
     for plan in subprogram["plans"]:
         folder = plan["folder"]
         try:
-            run = _prepare(archive.read(f"{folder}/kernels.ptx"), plan["launches"], cuda, flushed)
+            run = _prepare(archive.read(f"{folder}/kernels.ptx"), plan["launches"], cuda, cool)
             run()
         except ProgramError as error:
             plan["problem"] = str(error)
@@ -77,7 +77,7 @@ def _measure_subprogram(
             plan["seconds"].append(run())
 
 
-def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, flushed: Buffer) -> Callable[[], float]:
+def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
     """A call that runs the kernels once and gives the GPU's seconds."""
     buffers = [_filled(tensor, cuda) for tensor in flow["tensors"]]
     module = cuda.load(ptx)
@@ -89,7 +89,7 @@ def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, flushed: Buffer) -
     begin, end = cuda.event(), cuda.event()
 
     def run() -> float:
-        flushed.fill(0)
+        cool()
         begin.record()
         for launch in launches:
             launch()
