@@ -1,4 +1,5 @@
 // RUN: tilewright-opt %s --tile-lower-math --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: tilewright-opt %s --tile-lower-math=target=sm_80 --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=GPU
 
 // CHECK-LABEL: func.func @exp_without_libm
 // CHECK-NOT: math.exp
@@ -6,6 +7,44 @@
 func.func @exp_without_libm(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.exp %x : vector<16xf32>
   return %y : vector<16xf32>
+}
+
+// -----
+
+// GPUs have an instruction, where numerics allow its error. Fused functions take it, too.
+// CHECK-LABEL: func.func @fast_exp
+// CHECK: math.fma
+// GPU-LABEL: func.func @fast_exp
+// GPU: %[[T:.*]] = arith.mulf %{{.*}} : vector<2xf32>
+// GPU: %[[FIRST:.*]] = vector.extract %[[T]][0]
+// GPU: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[FIRST]]) : (f32) -> f32
+// GPU: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+// GPU: vector.from_elements
+// GPU-NOT: math.fma
+func.func @fast_exp(%x: vector<2xf32>) -> vector<2xf32> {
+  %y = math.exp %x fastmath<afn> : vector<2xf32>
+  return %y : vector<2xf32>
+}
+
+// GPU-LABEL: func.func @fast_silu
+// GPU: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+// GPU-NOT: math.fma
+// GPU: arith.divf
+func.func @fast_silu(%x: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %n = arith.negf %x : f32
+  %e = math.exp %n fastmath<afn> : f32
+  %s = arith.addf %e, %one : f32
+  %q = arith.divf %one, %s fastmath<arcp> : f32
+  %y = arith.mulf %x, %q : f32
+  return %y : f32
+}
+
+// GPU-LABEL: func.func @strict_exp
+// GPU: math.fma
+func.func @strict_exp(%x: f32) -> f32 {
+  %y = math.exp %x : f32
+  return %y : f32
 }
 
 // -----

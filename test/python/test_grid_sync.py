@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import ceil, prod
 
 import numpy as np
 import onnx
@@ -12,6 +13,9 @@ import tilewright
 from conftest import make_model, value
 from onnx import helper, numpy_helper
 from tilewright.errors import PlanError
+
+from benchmarks.workloads.narrow import to_narrow
+from benchmarks.workloads.transformers import BertOptions, bert
 
 TARGET = "cuda:h200"
 
@@ -95,3 +99,19 @@ def test_a_plan_with_barriers_is_refused_where_they_are_forbidden() -> None:
     plan = tilewright.compile(batch_statistics(), target=TARGET).plan
     with pytest.raises(PlanError, match=r"has edges at scope grid, which is forbidden"):
         tilewright.compile(batch_statistics(), target=TARGET, plan=plan, grid_sync=False)
+
+
+def test_contractions_side_by_side_have_the_tiles_of_their_share() -> None:
+    """Queries, keys and values: each alone would be 96 small tiles for all SMs, three turns of the blocks that each
+    gets."""
+    model = to_narrow(bert(BertOptions(layers=1)), "f16")
+    parts = [
+        part for kernel in tilewright.compile(model, TARGET, tuning=False).kernels for part in kernel.parts
+    ]
+    projections = [part for part in parts if part.dims == (128, 768, 768)]
+    beside = [part for part in projections if sum(other.phase == part.phase for other in projections) == 3]
+    assert len(beside) == 3
+    for part in beside:
+        assert part.workgroups == prod(
+            ceil(size / tile) for size, tile in zip(part.dims, part.tiles, strict=True)
+        )
