@@ -25,6 +25,7 @@ from tilewright.cuda import open_driver
 from tilewright.errors import ProgramError
 
 from benchmarks.client import Client, PeerError
+from benchmarks.gpu_check.ahead import compile_ahead, sent, share_caches
 from benchmarks.gpu_check.prepare import prepare_all, use_cache
 from benchmarks.gpu_check.report import Row, to_json, to_markdown
 from benchmarks.gpu_check.worker import (
@@ -57,6 +58,8 @@ class Options:
     seconds: float
     limit: float
     systems: tuple[str, ...]
+    ahead: int = 0
+    """Processes in which PyTorch compiles before anything is timed; 0: each workload is compiled when it is timed."""
     references: Mapping[str, str] = field(default_factory=lambda: SYSTEMS)
     """The class of every system."""
 
@@ -74,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with zipfile.ZipFile(options.bundle / PROGRAMS) as archive:
             archive.extractall(folder)
         use_cache(Path(folder) / "assembled")
+        share_caches(Path(folder))
         started = time.monotonic()
         for failure in prepare_all(Path(folder), manifest["workloads"], seconds=options.limit):
             _say(failure)
@@ -96,12 +100,15 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--limit", type=float, default=120.0, help="seconds for a system to prepare a workload and run it"
     )
+    parser.add_argument(
+        "--ahead", type=int, default=0, metavar="N", help="first let PyTorch compile in N processes at once"
+    )
     parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
     parsed = parser.parse_args(arguments)
     systems = tuple(parsed.systems.split(","))
     if unknown := set(systems) - set(SYSTEMS):
         parser.error(f"no system is called '{min(unknown)}'; there are {', '.join(SYSTEMS)}")
-    return Options(parsed.bundle, parsed.output, parsed.seconds, parsed.limit, systems)
+    return Options(parsed.bundle, parsed.output, parsed.seconds, parsed.limit, systems, parsed.ahead)
 
 
 class Check:
@@ -121,17 +128,8 @@ class Check:
     def run(self) -> dict[str, Any]:
         """The report."""
         with ExitStack() as stack:
-            clients = {
-                name: stack.enter_context(
-                    Client(
-                        self._options.references[name],
-                        Settings(threads=1),
-                        log=self._folder / f"{name}.log",
-                        server="benchmarks.gpu_check.worker",
-                    )
-                )
-                for name in self._options.systems
-            }
+            self._compile_ahead()
+            clients = {name: stack.enter_context(self._client(name)) for name in self._options.systems}
             if OURS_BARE in clients:
                 self._measure_copy(clients[OURS_BARE])
             for name, entry in self._order():
@@ -140,6 +138,28 @@ class Check:
                     if time.monotonic() > self._written + _WRITING_SECONDS:
                         self._write()
         return self._write()
+
+    def _client(self, name: str) -> Client:
+        return Client(
+            self._options.references[name],
+            Settings(threads=1),
+            log=self._folder / f"{name}.log",
+            server="benchmarks.gpu_check.worker",
+        )
+
+    def _compile_ahead(self) -> None:
+        if not self._options.ahead:
+            return
+        compiling = {TORCH_COMPILE, TORCH_AUTOTUNE}.intersection(self._options.systems)
+        started = time.monotonic()
+        compile_ahead(
+            [(name, entry) for name, entry in self._order() if name in compiling],
+            processes=self._options.ahead,
+            client=self._client,
+            folder=self._folder,
+            limit=self._limit,
+        )
+        _say(f"PyTorch has compiled after {time.monotonic() - started:.0f} s")
 
     def _order(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Systems that are quick to prepare go through all workloads first, one system after another."""
@@ -182,9 +202,8 @@ class Check:
         if self._limit() <= 0:
             return Row(**about, status="no time")
         folder = str(self._folder / entry["folder"])
-        sent = {key: value for key, value in entry.items() if key != "suite"}
         try:
-            checked = client.ask("check", limit=self._limit(), folder=folder, entry=sent)
+            checked = client.ask("check", limit=self._limit(), folder=folder, entry=sent(entry))
             error = checked["error"]
             if error is not None and not error <= entry["tolerance"]:
                 reason = f"relative error {error:.1e} is above {entry['tolerance']:.0e}"
@@ -192,8 +211,8 @@ class Check:
             timed = client.ask("time", limit=self._limit(), seconds=_TIMING_SECONDS)["timing"]
             client.ask("forget", limit=self._limit())
         except PeerError as failure:
-            # Whatever it was may have broken the GPU for its process.
-            client.stop()
+            if failure.status != "unsupported":  # Whatever it was may have broken the GPU for its process.
+                client.stop()
             if failure.status == "not installed":
                 self._absent[name] = str(failure)
             status = "failed" if name in _OURS and failure.status == "unsupported" else failure.status

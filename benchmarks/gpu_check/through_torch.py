@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,12 +44,6 @@ class TorchCompile(TorchEager):
     """PyTorch with torch.compile as it is by default."""
 
     _mode = "default"
-
-    def __init__(self) -> None:
-        super().__init__()
-        # What is compiled here is thrown away: nobody else's cache is filled, and none helps.
-        self._cache = tempfile.TemporaryDirectory(prefix="tilewright-inductor-")
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
 
     def _compiled(self, module: Callable[..., Any]) -> Callable[..., Any]:
         torch._dynamo.reset()

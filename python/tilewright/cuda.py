@@ -223,7 +223,8 @@ class CudaKernel:
         block = (c_uint(threads), c_uint(1), c_uint(1))
         shared, stream = c_uint(self._shared), c_void_p()
 
-        def launch(_pointers: object = pointers) -> None:  # which `parameters` points to
+        # What `parameters` points to, and whose memory that is, lives as long as the launch.
+        def launch(_kept: object = (pointers, buffers)) -> None:
             self._cuda._call(
                 "cuLaunchKernel", self._function, *grid, *block, shared, stream, parameters, c_void_p()
             )

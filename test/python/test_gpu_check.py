@@ -18,7 +18,9 @@ from fake_cuda import LAUNCH_SECONDS, FakeCuda
 from tilewright.cuda import Cuda, CudaError
 from tilewright.errors import ProgramError
 
+from benchmarks.client import PeerError
 from benchmarks.gpu_check import bundle, start
+from benchmarks.gpu_check.ahead import compile_ahead
 from benchmarks.gpu_check.attention import Attention, recognize
 from benchmarks.gpu_check.bundle import BundleError, main, make_bundle
 from benchmarks.gpu_check.case import Case, build_model
@@ -333,6 +335,32 @@ def test_without_peers_there_are_no_means() -> None:
     assert report["summary"]["by_suite"] == {"gemm": {}}
     assert report["summary"]["worst_ratio_to_cublas_up_to_16_rows"] is None
     assert "No peer was timed." in to_markdown(report)
+
+
+def test_what_compiles_for_long_does_so_ahead(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Compiler:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __enter__(self) -> Compiler:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def stop(self) -> None:
+            pass
+
+        def ask(self, request: str, *, limit: float, folder: str, entry: dict[str, Any]) -> None:
+            asked.append((self.name, Path(folder).name))
+            if entry["folder"] == "b":
+                raise PeerError("crashed", "")
+
+    work = [(name, {"folder": folder, "suite": "chains"}) for name in ("x", "y") for folder in "abc"]
+    compile_ahead(work, processes=3, client=Compiler, folder=tmp_path, limit=lambda: 1.0)  # type: ignore[arg-type]
+    assert sorted(asked) == [(name, folder) for name in ("x", "y") for folder in "abc"]
 
 
 def test_contractions_in_f16_count_most() -> None:

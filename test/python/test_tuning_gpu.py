@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from tilewright.tuning.database import Database
 from benchmarks.workloads.builder import GraphBuilder
 
 TARGET = "cuda:h200"
+ILLEGAL_ADDRESS = 700
 
 
 class RatedCuda(FakeCuda):
@@ -34,8 +36,30 @@ class RatedCuda(FakeCuda):
         self._disliked = disliked
 
     def cuLaunchKernel(self, function: Any, *arguments: Any) -> int:
+        if not all(ctypes.c_uint64.from_address(place).value in self._memory for place in arguments[8]):
+            return ILLEGAL_ADDRESS
         self.seconds += 30e-6 if arguments[0].value == self._disliked else 10e-6
         return 0
+
+
+class FaultyCuda(RatedCuda):
+    """The same, but at disliked kernels the driver gives up."""
+
+    def __init__(self, disliked: int) -> None:
+        super().__init__(disliked)
+        self._state = 0
+
+    def cuLaunchKernel(self, function: Any, *arguments: Any) -> int:
+        if arguments[0].value == self._disliked:
+            self._state = ILLEGAL_ADDRESS
+        return self._state or super().cuLaunchKernel(function, *arguments)
+
+    def cuCtxSynchronize(self) -> int:
+        return self._state
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
+        self._state = 0  # in another process
+        return super().cuDevicePrimaryCtxRetain(context, device)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +114,18 @@ def test_plans_that_do_not_run_are_no_candidates(folder: Path, tmp_path: Path) -
     assert all("unsupported .target" in plan["problem"] for plan in subprogram["plans"])
     with Database(tmp_path / "tuned.db") as kept:
         assert take_results(results, kept) == 0
+
+
+def test_a_plan_that_breaks_the_gpu_takes_no_other_with_it(folder: Path, tmp_path: Path) -> None:
+    [subprogram] = json.loads((folder / "manifest.json").read_text())["subprograms"]
+    blocks = [plan["launches"]["launches"][0]["workgroups"] for plan in subprogram["plans"]]
+    results = tmp_path / "results.json"
+    assert on_gpu.main([str(folder), "--output", str(results)], library=FaultyCuda(blocks[0])) == 0
+    [measured] = json.loads(results.read_text())["subprograms"]
+    assert 0 < blocks.count(blocks[0]) < len(blocks)
+    for own, plan in zip(blocks, measured["plans"], strict=True):
+        assert ("problem" in plan) == (own == blocks[0])
+        assert ("seconds" in plan) == (own != blocks[0])
 
 
 def test_without_a_driver_it_says_so(folder: Path, tmp_path: Path) -> None:

@@ -1,25 +1,29 @@
 """Times the plans of a tuning bundle on the GPU that is here: `python3 run.py` in the bundle.
 
 Needs a driver, numpy and ml_dtypes, and nothing else of what compiles. All plans of a subprogram take turns, each time
-with a cold L2, so what slows the GPU for a while slows all of them.
+with a cold L2, so what slows the GPU for a while slows all of them. A plan at whose fault the driver gives up is left
+out, and its subprogram begun again: each has a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import os
 import re
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
 from tilewright.cold import ColdCache
-from tilewright.cuda import Buffer, Cuda
+from tilewright.cuda import Buffer, Cuda, CudaDriver
 from tilewright.errors import ProgramError
 
 FORMAT, MANIFEST, PROGRAMS = 1, "manifest.json", "programs.zip"
@@ -27,16 +31,40 @@ _TURNS = 25
 _SMALL_NUMBER = 0x3C  # bytes of which make a small positive float of any type
 
 
+@dataclass
+class Times:
+    """Of the plans of a subprogram, by their places; where one is `faulty`, the others were not timed."""
+
+    seconds: dict[int, list[float]] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
+    faulty: int | None = None
+
+
+TimePlans = Callable[[int, set[int]], Times]
+"""For the subprogram at a place, all plans but those."""
+
+
 def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
-    """The command there."""
+    """The command there; with a stand-in for the driver's library everything is in this process."""
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
     parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
     parser.add_argument("--output", type=Path, default=Path("results.json"))
+    parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--without", type=int, nargs="*", default=[], help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     try:
+        if options.only is not None:
+            print(json.dumps(asdict(_time_plans(options.bundle, Cuda(), options.only, set(options.without)))))
+            return 0
         if not os.access(options.output.parent, os.W_OK):  # Said before the work of minutes.
             raise ProgramError("cannot be written", where=str(options.output))
-        results = measure(options.bundle, Cuda(library))
+
+        def time_plans(place: int, left_out: set[int]) -> Times:
+            if library is None:
+                return _in_process(options.bundle, place, left_out)
+            return _time_plans(options.bundle, Cuda(library), place, left_out)
+
+        results = measure(options.bundle, CudaDriver(library), time_plans)
         options.output.write_text(json.dumps(results) + "\n")
     except (ProgramError, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -45,36 +73,78 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
     return 0
 
 
-def measure(bundle: Path, cuda: Cuda) -> dict[str, Any]:
+def measure(bundle: Path, driver: CudaDriver, time_plans: TimePlans) -> dict[str, Any]:
     """The manifest, with times for every plan that runs."""
     results: dict[str, Any] = json.loads((bundle / MANIFEST).read_text())
-    cool = ColdCache(cuda)
-    with zipfile.ZipFile(bundle / PROGRAMS) as archive:
-        for subprogram in results["subprograms"]:
-            _measure_subprogram(subprogram, archive, cuda, cool)
-            print(f"{subprogram['name']}: {len(subprogram['plans'])} plans", file=sys.stderr, flush=True)
-    device = cuda.describe()
+    for place, subprogram in enumerate(results["subprograms"]):
+        times = _without_faults(functools.partial(time_plans, place))
+        for number, plan in enumerate(subprogram["plans"]):
+            if number in times.problems:
+                plan["problem"] = times.problems[number]
+            else:
+                plan["seconds"] = times.seconds[number]
+        print(f"{subprogram['name']}: {len(subprogram['plans'])} plans", file=sys.stderr, flush=True)
+    device = driver.describe()
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {**results, "machine": f"{device.name}, driver {device.driver}", "measured_at": now}
 
 
-def _measure_subprogram(
-    subprogram: dict[str, Any], archive: zipfile.ZipFile, cuda: Cuda, cool: ColdCache
-) -> None:
-    runs: list[tuple[dict[str, Any], Callable[[], float]]] = []
-    for plan in subprogram["plans"]:
-        folder = plan["folder"]
-        try:
-            run = _prepare(archive.read(f"{folder}/kernels.ptx"), plan["launches"], cuda, cool)
-            run()
-        except ProgramError as error:
-            plan["problem"] = str(error)
-        else:
-            plan["seconds"] = []
-            runs.append((plan, run))
+def _without_faults(time_plans: Callable[[set[int]], Times]) -> Times:
+    faults: dict[int, str] = {}
+    while (times := time_plans(set(faults))).faulty is not None:
+        faults[times.faulty] = times.problems[times.faulty]
+    times.problems.update(faults)
+    return times
+
+
+def _in_process(bundle: Path, place: int, left_out: set[int]) -> Times:
+    command = [sys.executable, "-m", "tilewright.tuning.on_gpu", str(bundle), "--only", str(place)]
+    done = subprocess.run(
+        [*command, "--without", *map(str, left_out)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise ProgramError(said[-1].removeprefix("error: ") if said else f"exit status {done.returncode}")
+    read = json.loads(done.stdout)
+    return Times(
+        {int(number): seconds for number, seconds in read["seconds"].items()},
+        {int(number): problem for number, problem in read["problems"].items()},
+        read["faulty"],
+    )
+
+
+def _time_plans(bundle: Path, cuda: Cuda, place: int, left_out: set[int]) -> Times:
+    plans = json.loads((bundle / MANIFEST).read_text())["subprograms"][place]["plans"]
+    cool, times = ColdCache(cuda), Times()
+    runs: dict[int, Callable[[], float]] = {}
+    with zipfile.ZipFile(bundle / PROGRAMS) as archive:
+        for number, plan in enumerate(plans):
+            if number in left_out:
+                continue
+            try:
+                run = _prepare(archive.read(f"{plan['folder']}/kernels.ptx"), plan["launches"], cuda, cool)
+                run()
+            except ProgramError as error:
+                times.problems[number] = str(error)
+                if not _is_alive(cuda):
+                    times.faulty = number
+                    return times
+            else:
+                runs[number] = run
+    times.seconds = {number: [] for number in runs}
     for _ in range(_TURNS):
-        for plan, run in runs:
-            plan["seconds"].append(run())
+        for number, run in runs.items():
+            times.seconds[number].append(run())
+    return times
+
+
+def _is_alive(cuda: Cuda) -> bool:
+    """Whether the driver still does anything for this process."""
+    try:
+        cuda.synchronize()
+    except ProgramError:
+        return False
+    return True
 
 
 def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
