@@ -250,7 +250,7 @@ def test_strict_numerics_leave_long_sums_whole() -> None:
     assert "two-phase" not in program.explain()
 
 
-def _by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> Edit:
+def by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> Edit:
     """Tiles of so many rows and columns."""
 
     def edit(plan: tilewright.Plan) -> None:
@@ -284,7 +284,7 @@ def test_warpgroups(
 ) -> None:
     """Products that are large enough are those of four warps; here of small ones, a plan says so."""
     product = Product.of(shape, transposed, element=element, then=then)
-    assert run(product, tmp_path, edit=_by_warpgroups(64, 128)).micro_kernel == "wgmma-64x8"
+    assert run(product, tmp_path, edit=by_warpgroups(64, 128)).micro_kernel == "wgmma-64x8"
 
 
 def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
@@ -309,15 +309,15 @@ def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
         (Product.of((1, 1024, 64), "right", element="f16", then="relu"), _shared_by(3)),
         (
             Product.of((128, 584, 256), "neither", element="f16", then="gelu"),
-            _shared_by(5, first=_by_warpgroups(64, 128)),
+            _shared_by(5, first=by_warpgroups(64, 128)),
         ),
         (
             Product.of((100, 777, 190), "left", element="f16"),
-            _shared_by(23, first=_by_warpgroups(64, 128)),
+            _shared_by(23, first=by_warpgroups(64, 128)),
         ),
         (
             Product.of((296, 328, 256), "neither", element="bf16", then="gelu"),
-            _shared_by(5, first=_by_warpgroups(128, 256, threads=256)),
+            _shared_by(5, first=by_warpgroups(128, 256, threads=256)),
         ),
     ],
     ids=lambda value: f"{value.left} {value.right} {value.element}" if isinstance(value, Product) else "",
@@ -366,7 +366,7 @@ def test_warpgroups_with_128_sums_a_thread(
 ) -> None:
     """Tiles as large as products of thousands have, of a matrix that ends within the second one."""
     product = Product.of((tile[0] + 40, 328, tile[1]), transposed, element="f16", then="gelu")
-    outcome = run(product, tmp_path, edit=_by_warpgroups(*tile, threads=threads))
+    outcome = run(product, tmp_path, edit=by_warpgroups(*tile, threads=threads))
     assert outcome.micro_kernel == "wgmma-64x8"
     check_warpgroups(tmp_path)
 
@@ -382,7 +382,7 @@ def test_warpgroups_with_128_sums_a_thread(
 def test_a_missing_wait_of_warpgroups_is_found(wait: int, instead: str, fault: str, tmp_path: Path) -> None:
     """The slot of a step is filled anew only when its products are complete, and so are the sums that are stored."""
     product = Product.of((64, 584, 128), "neither", element="f16")
-    run(product, tmp_path, edit=_by_warpgroups(64, 128))
+    run(product, tmp_path, edit=by_warpgroups(64, 128))
     flow = describe_launches(tmp_path)
     asked = "nvvm.wgmma.wait.group.sync.aligned"
     line = f"{asked} {instead}\n" if instead else "\n"
@@ -425,7 +425,7 @@ def test_a_plan_that_names_warpgroups_elsewhere_says_what_is_taken(tmp_path: Pat
     product = Product.of((64, 96, 128), "neither", element="f16")
     plan = tilewright.compile(product.build(), "cuda:a100").plan
     assert plan is not None
-    _by_warpgroups(64, 128)(plan)
+    by_warpgroups(64, 128)(plan)
     program = tilewright.compile(product.build(), "cuda:a100", plan=plan)
     assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
 
@@ -498,7 +498,7 @@ def test_warpgroups_multiply_bytes(shape: tuple[int, int, int], signs: str, tmp_
     model, inputs, expected = _product_of_bytes(shape, "right", signs)
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
-    _by_warpgroups(64, 128)(plan)
+    by_warpgroups(64, 128)(plan)
     program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path)
     assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["wgmma-64x8"]
     ran = simulate_program(program, tmp_path, inputs)
@@ -512,7 +512,7 @@ def test_warpgroups_leave_bytes_to_warps(transposed: str, signs: str) -> None:
     model, _, _ = _product_of_bytes((64, 96, 128), transposed, signs)
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
-    _by_warpgroups(64, 128)(plan)
+    by_warpgroups(64, 128)(plan)
     program = tilewright.compile(model, "cuda:h200", plan=plan)
     assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
 
@@ -560,7 +560,7 @@ def test_warpgroups_multiply_tf32(shape: tuple[int, int, int], tmp_path: Path) -
     model, inputs = product.build(), product.inputs()
     plan = tilewright.compile(model, "cuda:h200", numerics="tf32").plan
     assert plan is not None
-    _by_warpgroups(64, 128, label="wgmma_tf32-64x8")(plan)
+    by_warpgroups(64, 128, label="wgmma_tf32-64x8")(plan)
     program = tilewright.compile(model, "cuda:h200", numerics="tf32", plan=plan, dump_dir=tmp_path)
     assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["wgmma_tf32-64x8"]
     assert "factors rounded to tf32" in program.explain()

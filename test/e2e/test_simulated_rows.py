@@ -12,6 +12,7 @@ import tilewright
 from onnx import TensorProto
 from test_attention import Attention
 from test_simulated_chains import check
+from test_simulated_contractions import by_warpgroups
 from tilewright.oracle import float64_reference
 from tilewright.simulated import simulate_program
 
@@ -120,8 +121,12 @@ def test_strict_rows_are_combined_in_the_order_of_the_graph(reduction: str, tmp_
 
 
 def test_warpgroups_reduce_rows(tmp_path: Path) -> None:
+    """Where a plan says so: by itself it takes warps."""
     model = _rows("Softmax", (100, 10, 64), "f16")
-    program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
+    plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
+    assert plan is not None
+    by_warpgroups(64)(plan)
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path)
     (kernel,) = program.kernels
     assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["wgmma-64x8"]
     check(model, program, _inputs(program), tmp_path, steps=_STEPS["f16"])
