@@ -234,20 +234,17 @@ private:
     return tiling;
   }
 
-  /// Whether terms of a root's sums are added in another order than the domain's: lanes share them, or what the
-  /// innermost of several loops adds is kept apart.
+  /// Whether terms of a root's sums are added in another order than the domain's: threads of a block or lanes share
+  /// them, or what the innermost of several loops adds is kept apart.
   bool regroups(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) const {
     if (expr.kind == ExprKind::contraction)
       return false;
     auto loops = llvm::count_if(expr.reductions, [&](int64_t dim) { return expr.domain[dim] > 1; });
-    return loops > 1 || (loops == 1 && hasFreeLanes(part)) || reducesLanes(part, expr, dims);
+    return loops > 1 || (loops == 1 && isOfThreads(part)) || reducesLanes(part, expr, dims);
   }
 
-  /// Whether the lanes of a nest are of the dim that most lies along, reduced or not: beside contractions of a GPU.
-  bool hasFreeLanes(const PlannedPart &part) const {
-    return part.space.threads > 0 &&
-           llvm::any_of(part.space.roots, [&](const PartRoot &root) { return kernelOf(part, root).has_value(); });
-  }
+  /// Threads help each other along whatever is reduced: the few columns of a tile would leave most of them idle.
+  static bool isOfThreads(const PlannedPart &part) { return part.space.threads > 0; }
 
   /// Whether the dim that fills the lanes of a root's nest is reduced: the space's, or without it the nest's innermost.
   static bool reducesLanes(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
