@@ -25,6 +25,7 @@ constexpr int64_t kMostPanelBytes = 192 * 1024; ///< of the steps of a block tha
 constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< of all steps together, so that whole rows leave room for buffers
 constexpr int64_t kMostStages = 5;
 constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
+constexpr int64_t kLongStream = 12;         ///< steps of one that is worth twice as much: the latency under load
 
 } // namespace
 
@@ -145,10 +146,12 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   // No more than there are steps, so that the next contraction's copies begin while this one is multiplied, one a step;
   // what streams has all of its steps on their way.
   int64_t steps = llvm::divideCeil(tile.terms, best.step);
-  int64_t mostStages = termUnits > 1 ? kMostStages
-                       : isGroup     ? kPanelStages
-                                     : std::min(isWarp ? kMostStages : kPanelStages, steps);
-  int64_t inFlightBytes = termUnits > 1 ? kStreamBytes : mostBytes;
+  bool isLong = tile.streams() && isWarp && !isGroup && steps > kLongStream;
+  int64_t mostStages = isLong          ? kLongStream
+                       : termUnits > 1 ? kMostStages
+                       : isGroup       ? kPanelStages
+                                       : std::min(isWarp ? kMostStages : kPanelStages, steps);
+  int64_t inFlightBytes = termUnits > 1 && !isLong ? kStreamBytes : mostBytes;
   best.stages = std::clamp(inFlightBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages,
                            std::max(best.stages, mostStages));
   best.overlaps = isGroup && best.stages == kPanelStages; // fewer are needed for what is on its way

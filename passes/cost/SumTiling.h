@@ -17,6 +17,11 @@ struct SumTile {
   int64_t rows, lanes, terms;
   int64_t rowBytes, laneBytes;
   bool rowsAlongTerms = false; ///< how the operand of the rows lies in memory: no row is read that is not there
+  bool alone = false;          ///< nothing else is on its way to the SM: it has one block, and that no other nests
+
+  /// Whether a block asks for so much more than it computes with that only what is on its way counts.
+  static constexpr int64_t kFewRows = 16;
+  bool streams() const { return alone && rows <= kFewRows; }
 };
 
 struct SumTiling {

@@ -119,6 +119,11 @@ private:
            isOneTerm(product);
   }
 
+  /// Whether no SM has more than one of the blocks, and that no nest that sums but one.
+  bool isAlone() const {
+    return products.size() == 1 && !handsOver && walked < 0 && space.numTiles() <= static_cast<int64_t>(target.cores);
+  }
+
   static int64_t stepsOf(const Product &product, const SumTiling &tiling) {
     return llvm::divideCeil(product.longest, tiling.step);
   }
@@ -439,8 +444,8 @@ private:
     block.work.threads = threads;
     int64_t grown = 0;
     for (const Product &product : products) {
-      SumTile tile{tileOf(product.row), tileOf(product.lane), product.longest,
-                   product.rowBytes,    product.laneBytes,    product.rowsAlongTerms};
+      SumTile tile{tileOf(product.row), tileOf(product.lane),   product.longest, product.rowBytes,
+                   product.laneBytes,   product.rowsAlongTerms, isAlone()};
       std::string why;
       std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
       if (!tiling) {

@@ -132,6 +132,17 @@ TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 
+// Blocks that compute little on what they read, one on each SM, have as much on the way as two of them would.
+TEST(SumTiling, long_streams_alone_on_an_sm_have_more_steps_on_the_way) {
+  auto tiled = [](int64_t rows, int64_t terms, bool alone) {
+    return *tileSums({rows, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
+  };
+  EXPECT_EQ(tiled(1, 4096, /*alone=*/true).stages, 11);
+  EXPECT_LE(tiled(1, 4096, /*alone=*/true).sharedBytes(), 96 * 1024);
+  EXPECT_EQ(tiled(1, 4096, /*alone=*/false).stages, 5);
+  EXPECT_EQ(tiled(1, 768, /*alone=*/true).stages, 5); // of six steps
+}
+
 // Lines beside each other fill all banks; ldmatrix and its like read 16 bytes of one.
 TEST(SumTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
   SumTiling threads = *tileSums({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));

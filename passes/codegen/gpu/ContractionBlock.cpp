@@ -107,6 +107,18 @@ static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadO
   return !isWritten;
 }
 
+/// Whether no SM has more than one of the part's blocks, and that no nest that sums but this one.
+static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
+  auto part = compute->getParentOfType<ParallelOp>();
+  if (isInBuffer(contraction.rows) || isInBuffer(contraction.lanes) || isa<scf::ForOp>(compute->getParentOp()) ||
+      part.getNumTiles() > static_cast<int64_t>(target.cores))
+    return false;
+  auto sums = part.walk([&](ComputeOp other) {
+    return other == compute || other.getAccs().empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !sums.wasInterrupted();
+}
+
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
                                                            std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
@@ -135,7 +147,8 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
                sizes[plan.terms],
                bytesOf(contraction->rows),
                bytesOf(contraction->lanes),
-               !liesAlong(contraction->rows, contraction->row)};
+               !liesAlong(contraction->rows, contraction->row),
+               isAlone(compute, *contraction, target)};
   std::string why;
   std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
   if (!tiling)
