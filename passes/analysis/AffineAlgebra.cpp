@@ -239,3 +239,12 @@ bool isReadAgain(AffineMap map, ArrayRef<int64_t> loops) {
 }
 
 } // namespace tilewright
+
+int64_t tilewright::dimOfLines(AffineMap map) {
+  if (map.getNumResults() == 0)
+    return -1;
+  auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+  bool isLine = last && llvm::none_of(map.getResults().drop_back(),
+                                      [&](AffineExpr index) { return index.isFunctionOfDim(last.getPosition()); });
+  return isLine ? static_cast<int64_t>(last.getPosition()) : -1;
+}

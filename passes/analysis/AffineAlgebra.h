@@ -35,6 +35,10 @@ mlir::AffineMap composeInDomain(mlir::AffineMap outer, mlir::AffineMap inner, ll
 /// The points of the domain that `inner` maps into `set`. Null stands for "everywhere", in and out.
 mlir::IntegerSet composeInDomain(mlir::IntegerSet set, mlir::AffineMap inner, llvm::ArrayRef<int64_t> extents);
 
+/// The dim that is the last index as it is, and in no other: its neighbours lie together, in lines of all its points.
+/// -1: none does.
+int64_t dimOfLines(mlir::AffineMap map);
+
 /// The conjunction; null is "everywhere". Constraints that always hold in the domain are dropped.
 mlir::IntegerSet conjoin(mlir::IntegerSet a, mlir::IntegerSet b, llvm::ArrayRef<int64_t> extents);
 

@@ -71,6 +71,8 @@ void SumTiling::print(llvm::raw_ostream &os) const {
      << " a thread, steps of " << step << " in " << stages << " stages, " << sharedBytes() << " bytes";
 }
 
+bool tilewright::canShift(const MicroKernel &kernel) { return kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel); }
+
 std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threads, const MicroKernel &kernel,
                                               std::string *reason, int64_t termUnits) {
   auto refuse = [&](std::string why) -> std::optional<SumTiling> {
@@ -133,10 +135,17 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   // What warps read of an operand whose terms are not innermost, and the rows that threads do, is an atom at least.
   int64_t rowLine = tile.rowsAlongTerms ? best.heldRows : std::max(best.heldRows, kAtomBytes / tile.rowBytes);
   best.laneLine = isWarp ? std::max(best.lanes, kAtomBytes / tile.laneBytes) : best.lanes;
+  best.rowsShifted = canShift(kernel) && tile.rowsShifted;
+  best.lanesShifted = canShift(kernel) && tile.lanesShifted;
   auto setSlots = [&] {
     int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
-    best.rowSlotBytes = llvm::alignTo(rowLine * best.step * tile.rowBytes, alignment);
-    best.laneSlotBytes = llvm::alignTo(best.laneLine * best.step * tile.laneBytes, alignment);
+    int64_t rowBytes = rowLine * best.step * tile.rowBytes, laneBytes = best.laneLine * best.step * tile.laneBytes;
+    if (best.rowsShifted)
+      rowBytes += (tile.rowsAlongTerms ? best.heldRows : best.step) * kAtomBytes;
+    if (best.lanesShifted)
+      laneBytes += (tile.lanesAlongTerms ? best.lanes : best.step) * kAtomBytes;
+    best.rowSlotBytes = llvm::alignTo(rowBytes, alignment);
+    best.laneSlotBytes = llvm::alignTo(laneBytes, alignment);
   };
   // With so many sums a thread blocks are alone on an SM; those of whole rows leave room for buffers all the same.
   bool isAlone = isGroup && best.sums > kThreadSums && best.lanes <= kGroupLanes;

@@ -18,6 +18,9 @@ struct SumTile {
   int64_t rowBytes, laneBytes;
   bool rowsAlongTerms = false; ///< how the operand of the rows lies in memory: no row is read that is not there
   bool alone = false;          ///< nothing else is on its way to the SM: it has one block, and that no other nests
+  bool lanesAlongTerms = false;
+  /// Lines of 16-bit elements that begin anywhere in a word: a warp's are copied from that word on.
+  bool rowsShifted = false, lanesShifted = false;
 
   /// Whether a block asks for so much more than it computes with that only what is on its way counts.
   static constexpr int64_t kFewRows = 16;
@@ -40,8 +43,9 @@ struct SumTiling {
   int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
   int64_t keptSteps = 0;                ///< of the row operand, all of them, if a loop around keeps them; 0: none
   int64_t sumThreads = 0, sumBytes = 4; ///< that hold the tile's sums once; bytes of a sum
-  bool loadsFactors = true;             ///< into registers, before they are multiplied
-  bool overlaps = false;                ///< a step is still multiplied when the next one begins
+  bool rowsShifted = false, lanesShifted = false; ///< lines have room to begin behind the first element
+  bool loadsFactors = true;                       ///< into registers, before they are multiplied
+  bool overlaps = false;                          ///< a step is still multiplied when the next one begins
 
   /// Of each step, for a unit.
   int64_t ownTerms() const { return step / termUnits; }
@@ -69,6 +73,9 @@ struct SumTiling {
   int64_t registers() const;
   void print(llvm::raw_ostream &os) const;
 };
+
+/// Whether what multiplies finds factors wherever lines begin: element by element, and not by descriptors.
+bool canShift(const MicroKernel &kernel);
 
 /// Nothing if the threads cannot hold the sums, or `termUnits` of them not share the terms; `reason` says it in
 /// numbers.

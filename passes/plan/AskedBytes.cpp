@@ -39,6 +39,7 @@ struct WarpCopies {
   int64_t bytes;    ///< of an element
   int64_t row;      ///< elements from line to line
   bool single;      ///< element by element: of places beyond the tile they read one of the last element's
+  bool shifted;     ///< of whole lines that begin behind the first element of a word, half of all, one word more
 
   /// The bytes of whole sectors over those of the elements, on average.
   double sectorShare() const {
@@ -49,6 +50,8 @@ struct WarpCopies {
       sectors = static_cast<double>(lines.extent) * ofLine();
     if (single)
       sectors += static_cast<double>(lines.tiles() * lines.filled - lines.extent) * requestsOfLine();
+    if (shifted)
+      sectors += static_cast<double>(lines.extent * (line.extent / line.tile)) / 2;
     return sectors * kSectorBytes / static_cast<double>(lines.extent * line.extent * bytes);
   }
 
@@ -142,13 +145,16 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
     int64_t tile = contraction.dims[dim] < 0 ? 1 : space.tiles[contraction.dims[dim]];
     return {extent, std::min(tile, extent), dim == point ? points : tile};
   };
+  bool shifted = ofRows ? tiling.rowsShifted : tiling.lanesShifted;
+  if (shifted)
+    width = kLeastCopyBytes;
   bool single = width < kLeastCopyBytes;
   int64_t longest = expr.reductions.empty() ? -1 : *llvm::max_element(expr.reductions, [&](int64_t a, int64_t b) {
     return expr.domain[a] < expr.domain[b];
   });
   TiledDim line = inner >= 0 ? tiled(inner) : TiledDim{row, row, row};
   TiledDim lines = tiled(inner == point ? longest : point);
-  WarpCopies copies{line, lines, kWarpLanes * (single ? 1 : width / bytes), bytes, row, single};
+  WarpCopies copies{line, lines, kWarpLanes * (single ? 1 : width / bytes), bytes, row, single, shifted};
   return Visits(graph, space, contraction).bytes(access, ofRows && tiling.keptSteps > 0) * copies.sectorShare();
 }
 
@@ -175,7 +181,8 @@ static double readShare(const TensorGraph &graph, const IndexSpace &space, const
   int64_t row = type.getShape().back(), rows = type.getNumElements() / row;
   int64_t extent = graph.exprs()[root.expr].domain[inner], tile = std::min(extent, space.tiles[root.dims[inner]]);
   TiledDim line{extent, tile, tile}, lines{rows, rows, rows};
-  return WarpCopies{line, lines, kWarpLanes, elementBytesOf(access.tensor), row, /*single=*/false}.sectorShare();
+  return WarpCopies{line, lines, kWarpLanes, elementBytesOf(access.tensor), row, /*single=*/false, /*shifted=*/false}
+      .sectorShare();
 }
 
 double tilewright::askedBesideOperands(const TensorGraph &graph, const IndexSpace &space, bool onTensorCores) {

@@ -5,6 +5,7 @@
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/AskedBytes.h"
 #include "passes/plan/ContractionKernel.h"
+#include "passes/plan/CopyWidths.h"
 #include "passes/plan/LiveBuffers.h"
 #include "passes/plan/TileGrowth.h"
 #include "passes/plan/WalkedDim.h"
@@ -46,6 +47,7 @@ struct Product {
   int64_t rowBytes = 1, laneBytes = 1;
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
+  bool rowsShifted = false, lanesShifted = false;     ///< lines begin anywhere in a word
   bool alongTerms = true;                             ///< the same terms lie innermost in both
   bool rowsWalked = false;                            ///< blocks of the walked dim have rows of their own
   bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
@@ -208,6 +210,8 @@ private:
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
       product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      product.rowsShifted = beginsInsideWords(graph, root, roles->rowInput);
+      product.lanesShifted = beginsInsideWords(graph, root, roles->laneInput);
       for (auto [dim, place] : llvm::enumerate(root.dims))
         product.rowsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
       product.alongTerms = lieAlongTerms(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
@@ -445,7 +449,8 @@ private:
     int64_t grown = 0;
     for (const Product &product : products) {
       SumTile tile{tileOf(product.row), tileOf(product.lane),   product.longest, product.rowBytes,
-                   product.laneBytes,   product.rowsAlongTerms, isAlone()};
+                   product.laneBytes,   product.rowsAlongTerms, isAlone(),       product.lanesAlongTerms,
+                   product.rowsShifted, product.lanesShifted};
       std::string why;
       std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
       if (!tiling) {

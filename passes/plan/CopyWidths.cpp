@@ -1,5 +1,7 @@
 #include "passes/plan/CopyWidths.h"
 
+#include "passes/analysis/AffineAlgebra.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -7,6 +9,10 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kWidestBytes = 16; ///< of an asynchronous copy
+
+int64_t elementBytesOf(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
 
 /// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart. An index
 /// may cut a dim into rows.
@@ -30,15 +36,24 @@ int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_
 
 int64_t tilewright::copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
   const RootAccess &access = contraction.accesses[operand];
-  int64_t bytes = tile::elementBytes(cast<RankedTensorType>(access.tensor.getType()).getElementType());
+  int64_t bytes = elementBytesOf(access.tensor);
   return bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
 }
 
-std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, int64_t but) {
+bool tilewright::beginsInsideWords(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  const RootAccess &access = contraction.accesses[operand];
+  int64_t inner = dimOfLines(access.map), bytes = elementBytesOf(access.tensor);
+  return access.producer < 0 && 2 * bytes == kLeastCopyBytes && inner >= 0 &&
+         graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
+}
+
+std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, bool shifts, int64_t but) {
   std::string text;
   for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     int64_t width = copyBytes(graph, contraction, number);
+    if (shifts && beginsInsideWords(graph, contraction, number))
+      width = kLeastCopyBytes;
     if (width >= kWidestBytes || static_cast<int64_t>(number) == but)
       continue;
     if (!text.empty())

@@ -8,12 +8,16 @@ namespace tilewright {
 
 constexpr int64_t kLeastCopyBytes = 4; ///< of an asynchronous copy; what is narrower comes element by element
 
-/// Bytes of an operand that are copied at once.
+/// Bytes of an operand that are copied at once. Lines that begin anywhere in a word are not copied as words.
 int64_t copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand);
 
+/// Whether an operand has such lines, and where it can (canShift), a contraction copies them from the word on in which
+/// they begin.
+bool beginsInsideWords(const TensorGraph &graph, const PartRoot &contraction, unsigned operand);
+
 /// Why operands are copied by less than 16 bytes at a time, for the reader; empty where they are not. `but`: an operand
-/// that is copied in another way.
-std::string narrowCopies(const TensorGraph &graph, const PartRoot &contraction, int64_t but = -1);
+/// that is copied in another way. `shifts`: the contraction can.
+std::string narrowCopies(const TensorGraph &graph, const PartRoot &contraction, bool shifts, int64_t but = -1);
 
 } // namespace tilewright
 

@@ -170,7 +170,7 @@ static TensorPlan *inputNamed(PartPlan &part, StringRef name) {
 }
 
 static std::string copiesWith(const TensorGraph &graph, const TileImage &image) {
-  std::string others = narrowCopies(graph, image.root, /*but=*/image.operand);
+  std::string others = narrowCopies(graph, image.root, /*shifts=*/false, /*but=*/image.operand);
   return llvm::formatv("operand {0} copied {1} bytes at a time, from images of its tiles", image.operand,
                        image.copyBytes)
              .str() +

@@ -185,7 +185,7 @@ private:
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
     if (kernel && target.backend == Backend::cuda)
-      plan.copies = narrowCopies(graph, *root);
+      plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
       plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), part.space.termUnits),
                                           termsPerBlock(graph, *root, part.space, target));

@@ -138,10 +138,14 @@ tile.program @wide_results outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of an odd number of elements of two bytes are copied one by one; the products are still the warp's.
+// Rows of an odd number of elements of two bytes are copied as words, from the one on in which they begin: of the last
+// one half or nothing. Words of the rows are put together of the two that have parts of them.
 // CHECK-LABEL: func.func @unaligned
-// CHECK-NOT: nvvm.cp.async
-// CHECK: memref.store {{.*}} : memref<{{.*}}xf16, 3>
+// CHECK-NOT: memref.store {{.*}} : memref<{{.*}}xf16, 3>
+// CHECK: %[[LAST:.*]] = arith.select %{{.*}}, %c4_i32, %c2_i32 : i32
+// CHECK: %[[READ:.*]] = arith.select %{{.*}}, %[[LAST]], %c0_i32 : i32
+// CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache =  ca, %[[READ]]
+// CHECK: llvm.intr.fshr
 // CHECK: nvvm.mma.sync
 tile.program @unaligned outputs 1 {
 ^bb0(%a: !tile.slice<16x33xf16, global>, %b: !tile.slice<33x17xf16, global>, %y: !tile.slice<16x17xf32, global>):
@@ -403,8 +407,8 @@ tile.program @tf32 outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of an odd number of elements pass through registers, eight elements of a thread at a time: of 64 x 32 elements
-// of either operand there are 16 for each.
+// Rows of an odd number of bytes pass through registers, eight elements of a thread at a time: of 64 x 64 elements of
+// either operand there are 32 for each.
 // CHECK-LABEL: func.func @odd_rows
 // CHECK: scf.for
 // CHECK-COUNT-8: memref.load
@@ -414,20 +418,20 @@ tile.program @tf32 outputs 1 {
 // CHECK-NOT: memref.load
 // CHECK: scf.for
 tile.program @odd_rows outputs 1 {
-^bb0(%a: !tile.slice<128x509xf16, global>, %b: !tile.slice<128x509xf16, global>, %y: !tile.slice<128x128xf32, global>):
+^bb0(%a: !tile.slice<128x509xi8, global>, %b: !tile.slice<128x509xi8, global>, %y: !tile.slice<128x128xi32, global>):
   tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 509] sizes [64, 64, 509] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
-    ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<128x509xf16, global> -> f16
-      %v = tile.load %b at #lanes : !tile.slice<128x509xf16, global> -> f16
-      %ue = arith.extf %u : f16 to f32
-      %ve = arith.extf %v : f16 to f32
-      %p = arith.mulf %ue, %ve : f32
-      %n = arith.addf %s, %p : f32
-      tile.yield %n : f32
+        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: i32):
+      %u = tile.load %a at #rows : !tile.slice<128x509xi8, global> -> i8
+      %v = tile.load %b at #lanes : !tile.slice<128x509xi8, global> -> i8
+      %ue = arith.extsi %u : i8 to i32
+      %ve = arith.extsi %v : i8 to i32
+      %p = arith.muli %ue, %ve : i32
+      %n = arith.addi %s, %p : i32
+      tile.yield %n : i32
     }
   }
   }

@@ -574,9 +574,22 @@ def test_copies_that_alignment_makes_narrow_are_explained() -> None:
     text = tilewright.compile(
         Product(left=(16, 33), right=(33, 64), element="f16").build(), "cuda:h200"
     ).explain()
-    assert "operand 0 copied element by element: its rows of 33 x f16 are not aligned to 16 bytes" in text
+    assert "operand 0 copied 4 bytes at a time: its rows of 33 x f16 are not aligned to 16 bytes" in text
     assert "operand 1" not in text
 
+
+def test_lines_that_begin_inside_words_are_copied_asynchronously(tmp_path: Path) -> None:
+    """As words, of which the first may hold an element of the line before, and the last one behind the end alone."""
+    outcome = run(Product(left=(33, 131), right=(131, 65), element="f16"), tmp_path)
+    assert outcome.micro_kernel.startswith("mma_sync")
+    ptx = (tmp_path / "kernels.ptx").read_text()
+    assert "cp.async.ca" in ptx
+    assert "ld.global.b16" not in ptx
+
+
+def test_long_streams_have_many_steps_on_the_way(tmp_path: Path) -> None:
+    outcome = run(Product(left=(1, 8192), right=(8192, 136), element="f16"), tmp_path)
+    assert outcome.micro_kernel.startswith("mma_sync")
 
 @pytest.mark.parametrize(
     ("size", "element", "copied"),

@@ -48,10 +48,11 @@ static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace(
 
 OperandShape tilewright::rowShape(const ContractionPlan &plan) {
   int64_t held = plan.tiling.heldRows, atom = ContractionOperand::kAtomBytes / bytesOf(plan.contraction.rows);
-  return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom)};
+  return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom), plan.tiling.rowsShifted};
 }
 OperandShape tilewright::laneShape(const ContractionPlan &plan) {
-  return {plan.contraction.lane, plan.terms, plan.tiling.lanes, plan.tiling.step, plan.tiling.laneLine};
+  const SumTiling &tiling = plan.tiling;
+  return {plan.contraction.lane, plan.terms, tiling.lanes, tiling.step, tiling.laneLine, tiling.lanesShifted};
 }
 
 int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {
@@ -148,7 +149,10 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
                bytesOf(contraction->rows),
                bytesOf(contraction->lanes),
                !liesAlong(contraction->rows, contraction->row),
-               isAlone(compute, *contraction, target)};
+               isAlone(compute, *contraction, target),
+               !liesAlong(contraction->lanes, contraction->lane),
+               beginsInsideWords(compute, contraction->rows, contraction->row, terms),
+               beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
   std::string why;
   std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
   if (!tiling)

@@ -3,6 +3,7 @@
 // line, so that 8 threads which read one place of 8 lines, or neighbouring places of one, find them in different banks.
 #include "passes/codegen/gpu/ContractionOperand.h"
 
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/TileImage.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/cost/BufferLines.h"
@@ -19,6 +20,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 static constexpr int64_t kLeastAsyncBytes = 4;
+static constexpr int64_t kWord = 2; ///< elements of one, where lines are shifted
 /// Of a thread, without a loop around them: copies, whose addresses are in registers, and loads, which are as well.
 static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
 
@@ -38,6 +40,15 @@ ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, Ope
   granule = tilewright::copyGranule(frame.compute, load, shape);
   resident = isResident(frame.compute, load, shape);
   image = isImage(frame.compute, load);
+}
+
+bool tilewright::beginsInsideWords(ComputeOp compute, LoadOp load, int64_t dim, int64_t terms) {
+  SliceType type = load.getSlice().getType();
+  int64_t inner = dimOfLines(load.getMap()), bytes = elementBytes(type.getElementType());
+  bool alongTerms = liesByTerms(load, {dim, terms, 1, 1, 1});
+  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongTerms ? terms : dim) &&
+         inner >= 0 && compute.getExtents()[inner] > 1 && !isImage(compute, load) &&
+         alignedRun(compute, type, load.getMap(), inner, kLeastAsyncBytes / bytes) == 1;
 }
 
 bool tilewright::isImage(ComputeOp compute, LoadOp load) {
@@ -122,7 +133,7 @@ int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape sha
 bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   return type.getSpace() != Space::block && !isImage(compute, load) &&
-         copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes;
+         (shape.shifted || copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes);
 }
 
 void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
@@ -151,7 +162,7 @@ void ContractionOperand::placeBarriers(int64_t byteOffset, int64_t count) {
 
 Value ContractionOperand::swizzled(Value line, Value inner) {
   int64_t atoms = pitch() / atom();
-  if (atoms <= 1)
+  if (atoms <= 1 || shape.shifted)
     return inner;
   if (pairs) {
     Value group = frame.divide(line, kBankAtoms / std::min(atoms, kBankAtoms));
@@ -172,7 +183,7 @@ Value ContractionOperand::panelOf(Value inner) {
 /// them: otherwise units would find theirs in the same banks, as many lines apart as each has.
 Value ContractionOperand::placeOfLine(Value line) {
   int64_t beside = kBankAtoms * atom() / pitch();
-  if (alongTerms || termsOfUnit == 0 || beside <= 1)
+  if (alongTerms || termsOfUnit == 0 || beside <= 1 || shape.shifted)
     return line;
   Value unit = frame.modulo(frame.divide(line, termsOfUnit), beside);
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, line, unit);
@@ -180,6 +191,8 @@ Value ContractionOperand::placeOfLine(Value line) {
 
 Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
   Value line = alongTerms ? point : term, inner = alongTerms ? term : point, panel;
+  if (shape.shifted)
+    inner = frame.add(inner, shiftOf(line, current));
   if (hasPanels()) {
     panel = panelOf(inner);
     inner = frame.modulo(inner, pitch());
@@ -321,12 +334,107 @@ void ContractionOperand::copy(Value slot, Value first) {
     return;
   if (image)
     return copyImage(slot, first);
+  if (shape.shifted)
+    return copyWords(slot, first);
   int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
   int64_t perLine = inner / granule;
   shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
     Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
     copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Lines that begin inside words
+//===----------------------------------------------------------------------===//
+
+/// The place in the operand of a line's first element, in the step that begins with the term.
+Value ContractionOperand::startOfLine(Value line, Value first) {
+  SmallVector<Value> before = frame.indices;
+  frame.indices[shape.terms] = alongTerms ? first : frame.add(first, line);
+  if (shape.dim >= 0)
+    frame.indices[shape.dim] = alongTerms ? ofTile(line) : frame.offsets[shape.dim];
+  Value start = frame.linear(frame.values.lookup(load.getSlice()), frame.at(load.getMap()));
+  frame.indices = before;
+  return start;
+}
+
+/// Of the word in which it begins, the elements before it.
+Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo(startOfLine(line, first), kWord); }
+
+/// Both words that have a part of it: each is in a bank of its own for all threads of a warp, which elements would not
+/// be where every second line is shifted.
+Value ContractionOperand::readWord(Value slot, Value point, Value term) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  slot = kept ? currentStep : slot;
+  Value place = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(point, pitch())), term);
+  SmallVector<Value> words;
+  for (int64_t next : {int64_t(0), kWord}) {
+    auto loaded = vector::LoadOp::create(builder, loc, VectorType::get({kWord}, type), shared, frame.add(place, next));
+    loaded.setAlignment(kWord * bytes);
+    Value word = vector::BitCastOp::create(builder, loc, VectorType::get({1}, builder.getI32Type()), loaded);
+    words.push_back(vector::ExtractOp::create(builder, loc, word, 0));
+  }
+  Value bits = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), shiftOf(point, current));
+  bits = arith::ShLIOp::create(builder, loc, bits, arith::ConstantIntOp::create(builder, loc, 4, 32));
+  return LLVM::FshrOp::create(builder, loc, words[1], words[0], bits);
+}
+
+/// Lines that are shorter than all banks together, and by an atom longer than a power of two: a warp takes those which
+/// lie in different ones.
+Value ContractionOperand::lineOfCopy(Value number, int64_t words) {
+  constexpr int64_t kPeriod = 8; ///< lines after which banks repeat
+  int64_t apart = words * kWord / atom(), together = kPeriod / std::max<int64_t>(apart, 1);
+  if (together <= 1 || apart < 1 || lines() < kPeriod)
+    return number;
+  Value group = frame.multiply(frame.divide(number, kPeriod), kPeriod), own = frame.modulo(number, kPeriod);
+  return frame.add(group, frame.add(frame.multiply(frame.modulo(own, together), apart), frame.divide(own, together)));
+}
+
+/// As many words as a line has room for in all lines, and for those that begin behind the first element one more.
+void ContractionOperand::copyWords(Value slot, Value first) {
+  int64_t words = (pitch() - atom()) / kWord;
+  shareOut(frame, lines() * words, kCopiesTogether, [&](Value own) {
+    copyWord(slot, lineOfCopy(frame.divide(own, words), words), frame.modulo(own, words), first);
+  });
+  shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyWord(slot, line, frame.constant(words), first); });
+}
+
+/// Of a word that the line's end cuts its first element alone, and nothing behind.
+void ContractionOperand::copyWord(Value slot, Value line, Value word, Value first) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  int64_t inner = alongTerms ? shape.terms : shape.dim, lineDim = alongTerms ? shape.dim : shape.terms;
+  Value lineBegin = alongTerms ? first : frame.offsets[shape.dim];
+  Value start = startOfLine(line, first), shift = frame.modulo(start, kWord);
+  // Along the line, elements before it included.
+  Value place = frame.multiply(word, kWord);
+  int64_t whole = alongTerms ? shape.step : shape.points;
+  Value count = frame.constant(whole);
+  if (!frame.isWhole(inner, whole))
+    count = builder.createOrFold<arith::MinUIOp>(
+        loc, count, builder.createOrFold<arith::SubIOp>(loc, frame.ends[inner], lineBegin));
+  Value end = frame.add(count, shift);
+  Value hasFirst = frame.isBelow(place, end), hasNext = frame.isBelow(frame.add(place, 1), end);
+  if (lineDim >= 0 && !frame.isWhole(lineDim, alongTerms ? shape.points : shape.step)) {
+    Value index = alongTerms ? ofTile(line) : frame.add(first, line);
+    hasFirst = frame.both(hasFirst, frame.isBelow(index, frame.ends[lineDim]));
+  }
+  auto size = [&](int64_t elements) {
+    return arith::ConstantIntOp::create(builder, loc, elements * bytes, 32).getResult();
+  };
+  Value read = builder.createOrFold<arith::SelectOp>(loc, hasNext, size(kWord), size(1));
+  read = builder.createOrFold<arith::SelectOp>(loc, hasFirst, read, size(0));
+  // Where nothing is read the address is one of the operand's.
+  Value source = frame.add(builder.createOrFold<arith::SubIOp>(loc, start, shift), place);
+  source = builder.createOrFold<arith::SelectOp>(loc, hasFirst, source, frame.constant(0));
+  Value memory = frame.values.lookup(load.getSlice());
+  Value target = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch())), place);
+  NVVM::CpAsyncOp::create(builder, loc, frame.pointer(shared, target), frame.pointer(memory, source),
+                          builder.getI32IntegerAttr(kLeastAsyncBytes),
+                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), NVVM::LoadCacheModifierKind::CA),
+                          read);
 }
 
 //===----------------------------------------------------------------------===//

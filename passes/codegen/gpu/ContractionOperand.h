@@ -9,11 +9,12 @@ namespace tilewright {
 
 /// What a step's slot holds of an operand.
 struct OperandShape {
-  int64_t dim;    ///< of the nest, along which its points lie; -1: it is one point
-  int64_t terms;  ///< the reduced dim
-  int64_t points; ///< of a tile, filled up
-  int64_t step;   ///< terms of a step
-  int64_t line;   ///< points that a line has room for, where terms are not innermost
+  int64_t dim;          ///< of the nest, along which its points lie; -1: it is one point
+  int64_t terms;        ///< the reduced dim
+  int64_t points;       ///< of a tile, filled up
+  int64_t step;         ///< terms of a step
+  int64_t line;         ///< points that a line has room for, where terms are not innermost
+  bool shifted = false; ///< lines are copied from the words on in which they begin
 };
 
 /// Whether the operand is what another nest left in shared memory, and threads read it there: the buffer has room for
@@ -23,6 +24,8 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 /// Elements that are copied at once on the way to shared memory: as many as lie together and are aligned wherever the
 /// block is, and 1 where those are fewer than cp.async takes.
 int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+/// Whether the operand is of 16 bits, and its lines begin anywhere in a word.
+bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t terms);
 /// Whether it lies in global memory as images of its tiles (analysis/TileImage.h), which bulk copies bring.
 bool isImage(tile::ComputeOp compute, tile::LoadOp load);
 /// Whether it comes from global memory by cp.async.
@@ -38,6 +41,8 @@ public:
   bool liesAlongTerms() const { return alongTerms; }
   /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
   bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
+  /// Whether its lines begin wherever they do in the word, so that nothing but elements is aligned.
+  bool isShifted() const { return shape.shifted; }
   /// Bytes that are copied at once.
   int64_t copyBytes() const { return granule * bytes; }
   mlir::Type element() const { return type; }
@@ -81,6 +86,8 @@ public:
   /// `count` elements along what is innermost, from a place that is a multiple of it.
   mlir::Value read(mlir::Value slot, mlir::Value point, mlir::Value term, int64_t count);
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
+  /// The word that two terms of a point are, from an even one on, where lines of terms are shifted.
+  mlir::Value readWord(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
   mlir::Value ofTile(mlir::Value point);
@@ -96,14 +103,21 @@ private:
   int64_t lines() const { return alongTerms ? shape.points : shape.step; }
   int64_t pitch() const {
     int64_t inner = alongTerms ? shape.step : shape.line;
+    if (shape.shifted)
+      return inner + atom(); // lines beside each other so begin in different banks, too
     return panels ? std::min(inner, kBankAtoms * atom()) : inner;
   }
-  bool hasPanels() const { return pitch() < (alongTerms ? shape.step : shape.points); }
+  bool hasPanels() const { return !shape.shifted && pitch() < (alongTerms ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
   mlir::Value placeOfLine(mlir::Value line);
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
+  void copyWords(mlir::Value slot, mlir::Value first);
+  void copyWord(mlir::Value slot, mlir::Value line, mlir::Value word, mlir::Value first);
+  mlir::Value startOfLine(mlir::Value line, mlir::Value first);
+  mlir::Value shiftOf(mlir::Value line, mlir::Value first);
+  mlir::Value lineOfCopy(mlir::Value number, int64_t words);
   void copyImage(mlir::Value slot, mlir::Value first);
   void byOneThread(llvm::function_ref<void()> body);
 

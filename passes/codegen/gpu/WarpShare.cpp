@@ -66,7 +66,7 @@ private:
   /// Matrices 0 and 1 are the upper and lower rows of the first terms, 2 and 3 those of the others.
   SmallVector<Value> loadRows(Value slot, int64_t row, Value term) {
     Value point = frame.add(warpRow, row);
-    if (!rows.liesAlongTerms() && bytes != 2)
+    if (rows.isShifted() || (!rows.liesAlongTerms() && bytes != 2))
       return gather(rows, slot, point, term, {{0, 0}, {kMatrix, 0}, {0, half()}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     return load(rows, slot, frame.add(point, frame.multiply(odd, kMatrix)),
@@ -78,7 +78,7 @@ private:
     Value point = frame.add(warpLane, column);
     if (deals)
       return dealColumns(slot, point, term);
-    if (!lanes.liesAlongTerms() && bytes != 2)
+    if (lanes.isShifted() || (!lanes.liesAlongTerms() && bytes != 2))
       return gather(lanes, slot, point, term, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     return load(lanes, slot, frame.add(point, frame.multiply(upper, kMatrix)),
@@ -105,6 +105,9 @@ private:
     point = frame.add(point, frame.divide(lane, 4));
     term = frame.add(term, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
     return llvm::map_to_vector(places, [&](std::pair<int64_t, int64_t> place) {
+      if (operand.isShifted() && operand.liesAlongTerms())
+        return asFactor(
+            operand.readWord(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second)));
       SmallVector<Value> elements;
       for (int64_t i = 0; i < kWord / bytes; ++i) {
         Value own = operand.read(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second + i),
