@@ -143,6 +143,22 @@ TEST(SumTiling, long_streams_alone_on_an_sm_have_more_steps_on_the_way) {
   EXPECT_EQ(tiled(1, 768, /*alone=*/true).stages, 5); // of six steps
 }
 
+// A warp's lines that begin inside words have room for one more, and an atom keeps those beside each other in other
+// banks.
+TEST(SumTiling, shifted_lines_have_an_atom_more) {
+  SumTile tile{16, 64, 768, 2, 2, true};
+  SumTiling plain = *tileSums(tile, 128, kernelFor("f16"));
+  tile.rowsShifted = tile.lanesShifted = true; // 16 lines of terms, and one of lanes for each term
+  SumTiling shifted = *tileSums(tile, 128, kernelFor("f16"));
+  EXPECT_EQ(shifted.rowSlotBytes, plain.rowSlotBytes + 16 * 16);
+  EXPECT_EQ(shifted.laneSlotBytes, plain.laneSlotBytes + shifted.step * 16);
+  tile.lanesAlongTerms = true;
+  EXPECT_EQ(tileSums(tile, 128, kernelFor("f16"))->laneSlotBytes, plain.laneSlotBytes + 64 * 16);
+  SumTile words{16, 64, 768, 4, 4, true};
+  words.rowsShifted = words.lanesShifted = true;
+  EXPECT_FALSE(tileSums(words, 128, kernelFor("f32"))->lanesShifted); // threads read whole atoms
+}
+
 // Lines beside each other fill all banks; ldmatrix and its like read 16 bytes of one.
 TEST(SumTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
   SumTiling threads = *tileSums({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
