@@ -20,10 +20,13 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
-constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
-constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
-constexpr double kRunBytes = 64;       ///< that DRAM gives at once
+constexpr int64_t kMostSums = 64;            ///< of a thread that loads what it multiplies
+constexpr double kStartSeconds = 1e-6;       ///< to begin a block, and to store its sums
+constexpr double kBankBytes = 128;           ///< that shared memory gives or takes in a cycle
+constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
+constexpr double kPortBytes = 64;            ///< a cycle, from L2 to an SM
+constexpr double kStepCycles = 70;           ///< of a step, at its barrier and until its first factors are there
+constexpr double kRunBytes = 64;             ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8;
 constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
 constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
@@ -108,7 +111,7 @@ public:
     double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth();
     double exchange = (1 + std::ceil(steps / own)) * passed;
     double seconds = begun * (kStartSeconds + found) + together * exchange +
-                     productSeconds(share, tiling, together, block->work.threads, /*ahead=*/false);
+                     productSeconds(share, tiling, blocks, together, block->work.threads, /*ahead=*/false);
     return std::max(seconds, streamSeconds(products.front(), tiles, blocks));
   }
 
@@ -294,15 +297,18 @@ private:
                                                                                                     : 1;
   }
 
-  /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
-  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
-                        bool ahead) const {
+  /// The seconds in which an SM does its blocks' share of one contraction, `together` of the kernel's blocks at a time.
+  double productSeconds(const Product &product, const SumTiling &tiling, double blocks, double together,
+                        int64_t threads, bool ahead) const {
     double clock = target.gpu.clockHz;
     double speed = product.kernel.speed * tensorShare(product.kernel);
     double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
-    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
-    double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
+    // Each scheduler has units of its own, which wait for a warp of its own.
+    double scheduled = std::min(1.0, together * static_cast<double>(threads) / kSchedulerThreads);
+    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / (perSm * scheduled);
+    double sms = std::min(std::ceil(blocks / together), static_cast<double>(target.cores));
+    double l2 = bytesOfBlock(product) * std::max(sms / l2Bandwidth(), 1 / (kPortBytes * clock));
     double units = product.kernel.unit == StepUnit::thread
                        ? static_cast<double>(threads) * kReadOnce
                        : static_cast<double>(threads / threadsOfStep(product.kernel));
@@ -314,11 +320,12 @@ private:
               static_cast<double>(tiling.rows * product.rowBytes + tiling.lanes * product.laneBytes);
     double added =
         2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
-    double banks = (read + added) / (kBankBytes * clock);
-    double busy = together * std::max({multiply, l2, banks});
+    double copied = bytesOfBlock(product); // which are written to the banks, too
+    double banks = (read + added + copied) / (kBankBytes * clock);
+    double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
+    double busy = together * std::max({multiply, l2, banks}) + steps * kStepCycles / clock;
     // The first step comes from DRAM; each waits for its copies if those behind it do not cover that. What no other
     // block reads comes from DRAM in all of them.
-    double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
     double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
     double first = ahead ? 0 : target.gpu.dramCycles;
     double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
@@ -490,7 +497,7 @@ private:
     double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
       bool ahead = block.ahead && beginsAhead(product);
-      seconds += productSeconds(product, tiling, together, block.work.threads, ahead);
+      seconds += productSeconds(product, tiling, blocks, together, block.work.threads, ahead);
       stream += streamSeconds(product, tiles, tiles);
     }
     if (handsOver)
