@@ -20,16 +20,22 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostSums = 64;            ///< of a thread that loads what it multiplies
-constexpr double kStartSeconds = 1e-6;       ///< to begin a block, and to store its sums
-constexpr double kBankBytes = 128;           ///< that shared memory gives or takes in a cycle
+constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
+constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
+constexpr double kBankBytes = 128;     ///< that shared memory gives or takes in a cycle
+// Of an H200's kernels, by the cycles that their steps took.
+constexpr double kLoaded = 2.3;              ///< of the latency of one load alone, where all SMs load
+constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multiplying them, where some of both overlaps
+constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
 constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
 constexpr double kPortBytes = 64;            ///< a cycle, from L2 to an SM
 constexpr double kStepCycles = 70;           ///< of a step, at its barrier and until its first factors are there
 constexpr double kRunBytes = 64;             ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8;
-constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
+constexpr double kReadOnce = 0.5;                               ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16;                            ///< special functions of an SM in a cycle
+constexpr double kLanes = 128;                                  ///< light instructions of an SM in a cycle, at best ...
+constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
@@ -186,7 +192,7 @@ private:
       if (expr.kind != ExprKind::contraction) {
         if (expr.kind != ExprKind::reduction)
           continue;
-        handsOver = true;
+        handsOver = reduces = true;
         for (Type result : expr.op->getResultTypes())
           combinedBytes = std::max(combinedBytes, tile::elementBytes(cast<RankedTensorType>(result).getElementType()));
         continue;
@@ -323,13 +329,17 @@ private:
     double copied = bytesOfBlock(product); // which are written to the banks, too
     double banks = (read + added + copied) / (kBankBytes * clock);
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
-    double busy = together * std::max({multiply, l2, banks}) + steps * kStepCycles / clock;
-    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that. What no other
-    // block reads comes from DRAM in all of them.
-    double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
-    double first = ahead ? 0 : target.gpu.dramCycles;
+    // What a warp reads it multiplies at once; warpgroups' instructions do both by themselves.
+    double after =
+        product.kernel.unit == StepUnit::warp && tiling.loadsFactors ? kOneAfterOther * (banks + multiply) : 0;
+    double busy = together * std::max({multiply, l2, banks, after}) + steps * kStepCycles / clock;
+    // Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
+    // time: it comes from DRAM for all of them.
+    double found = kLoaded * target.gpu.dramCycles, first = ahead ? 0 : found;
     double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
+    if (reduces && tiling.laneUnits > 1) // rows are combined, for a maximum and for a sum
+      meets += times * 2 * kCombineCycles / clock;
     return std::max(busy, waits) + meets;
   }
 
@@ -388,11 +398,14 @@ private:
     return target.levels.back().bandwidth;
   }
 
-  /// The seconds in which an SM does what lies between a block's contractions: shared memory and special functions.
-  double betweenSeconds() const {
+  /// The seconds in which an SM does what lies beside a block's contractions: shared memory, special functions, and
+  /// the rest at the rate that so many threads reach.
+  double besideSeconds(double threads) const {
     PartWork work = workOf(graph, space);
     double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
-    return (work.blockBytes / kBankBytes + work.special / kSpecialLanes) / tiles / clock;
+    double warps = threads / kSchedulerThreads; // of a scheduler
+    double lanes = kLanes * (kIssuedOfFirst * std::min(1.0, warps) + kIssuedOfOthers * std::max(0.0, warps - 1));
+    return (work.blockBytes / kBankBytes + work.special / kSpecialLanes + work.elementwise / lanes) / tiles / clock;
   }
 
   /// Tiles grow from candidate to candidate: the first one says what the least of them would need.
@@ -500,8 +513,8 @@ private:
       seconds += productSeconds(product, tiling, blocks, together, block.work.threads, ahead);
       stream += streamSeconds(product, tiles, tiles);
     }
-    if (handsOver)
-      seconds += together * betweenSeconds();
+    // Where units share the terms, those that have the sums in the end go on alone.
+    seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().sumThreads));
     return std::max(seconds * std::ceil(tiles / blocks), stream);
   }
 
@@ -597,6 +610,7 @@ private:
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
   bool handsOver = false;    ///< a contraction or a reduction reads what another nest leaves in shared memory
+  bool reduces = false;      ///< it is a reduction that does
   int64_t combinedBytes = 4; ///< of what rows of sums are combined to; narrower results are rounded behind it
   std::vector<BlockCandidate> found;
   std::string whyNone;
