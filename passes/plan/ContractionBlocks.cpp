@@ -26,12 +26,13 @@ constexpr double kBankBytes = 128;     ///< that shared memory gives or takes in
 // Of an H200's kernels, by the cycles that their steps took.
 constexpr double kLoaded = 2.3;              ///< of the latency of one load alone, where all SMs load
 constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multiplying them, where some of both overlaps
+constexpr double kAddedCycles = 8;           ///< of a thread, to add a sum of another unit
 constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
 constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
 constexpr double kPortBytes = 64;            ///< a cycle, from L2 to an SM
 constexpr double kStepCycles = 70;           ///< of a step, at its barrier and until its first factors are there
 constexpr double kRunBytes = 64;             ///< that DRAM gives at once
-constexpr int64_t kMostTermUnits = 8;
+constexpr int64_t kMostTermUnits = 8, kFewRows = 64;
 constexpr double kReadOnce = 0.5;                               ///< of what threads read from it, the rest is broadcast
 constexpr double kSpecialLanes = 16;                            ///< special functions of an SM in a cycle
 constexpr double kLanes = 128;                                  ///< light instructions of an SM in a cycle, at best ...
@@ -235,10 +236,13 @@ private:
     return map.getNumResults() > 0 && unitStrideDim(map.getResult(map.getNumResults() - 1)) == dim;
   }
 
-  /// Terms are shared where the sums of a block are all there is: other nests would wait.
+  /// Terms are shared where the sums of a block are all there is, since other nests would wait, and where rows are few:
+  /// with more, warps have sums enough, and what is done with them would be left to one of them.
   int64_t mostTermUnits() const {
-    bool inOrder = llvm::any_of(products, [](const Product &product) { return product.inOrder; });
-    return handsOver || inOrder || isOfWarpgroup(space.block) ? 1 : kMostTermUnits;
+    auto mayShare = [&](const Product &product) {
+      return !product.inOrder && (product.row < 0 || space.extents[product.row] <= kFewRows);
+    };
+    return handsOver || isOfWarpgroup(space.block) || !llvm::all_of(products, mayShare) ? 1 : kMostTermUnits;
   }
 
   /// Of a row dim: warps multiply as many rows either way.
@@ -338,6 +342,8 @@ private:
     double found = kLoaded * target.gpu.dramCycles, first = ahead ? 0 : found;
     double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
+    // Those that have the sums in the end add the others' one after another.
+    meets += together * times * static_cast<double>((tiling.termUnits - 1) * tiling.sums) * kAddedCycles / clock;
     if (reduces && tiling.laneUnits > 1) // rows are combined, for a maximum and for a sum
       meets += times * 2 * kCombineCycles / clock;
     return std::max(busy, waits) + meets;
