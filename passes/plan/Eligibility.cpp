@@ -135,10 +135,4 @@ int64_t tilewright::specialOps(const TensorExpr &expr) {
   return body ? llvm::count_if(*body, isSpecial) : 0;
 }
 
-int64_t tilewright::polynomials(const TensorExpr &expr) {
-  Block *body = expr.body();
-  auto isPolynomial = [](Operation &op) { return isTranscendental(&op) && !isa<math::ExpOp, math::Exp2Op>(op); };
-  return body ? llvm::count_if(*body, isPolynomial) : 0;
-}
-
 bool tilewright::isView(const TensorExpr &expr) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op); }

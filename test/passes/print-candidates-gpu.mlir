@@ -2,7 +2,7 @@
 
 // On a GPU: the planner's block of threads first, then others for the same kernel, the quickest first; each is a plan.
 // CHECK: "name": "contract_0"
-// CHECK: "threads": 128,
+// CHECK: "threads": 256,
 // CHECK: "tiles": [
 // CHECK-NEXT: 128,
 // CHECK-NEXT: 768,
