@@ -591,6 +591,7 @@ def test_long_streams_have_many_steps_on_the_way(tmp_path: Path) -> None:
     outcome = run(Product(left=(1, 8192), right=(8192, 136), element="f16"), tmp_path)
     assert outcome.micro_kernel.startswith("mma_sync")
 
+
 @pytest.mark.parametrize(
     ("size", "element", "copied"),
     [(64, "f16", "cp.async.cg"), (32, "f32", "cp.async.cg"), (12, "f16", "cp.async.ca")],
