@@ -175,7 +175,6 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
 /// Tile programs to PTX.
 void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   buildCudaKernels(manager, options);
-  manager.nest<ModuleOp>().addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass()); // what LLVM has only as PTX
   EmitPtxOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;

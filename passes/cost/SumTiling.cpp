@@ -155,15 +155,15 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   // No more than there are steps, so that the next contraction's copies begin while this one is multiplied, one a step;
   // what streams has all of its steps on their way.
   int64_t steps = llvm::divideCeil(tile.terms, best.step);
-  bool isLong = tile.streams() && isWarp && !isGroup && steps > kLongStream;
-  int64_t mostStages = isLong          ? kLongStream
+  bool isDeep = tile.alone && isWarp && steps > kLongStream;
+  int64_t mostStages = tile.alone && isWarp && (termUnits == 1 || isDeep) ? std::min(kLongStream, steps)
                        : termUnits > 1 ? kMostStages
                        : isGroup       ? kPanelStages
                                        : std::min(isWarp ? kMostStages : kPanelStages, steps);
-  int64_t inFlightBytes = termUnits > 1 && !isLong ? kStreamBytes : mostBytes;
+  int64_t inFlightBytes = tile.alone && isGroup ? kMostPanelBytes : termUnits > 1 && !isDeep ? kStreamBytes : mostBytes;
   best.stages = std::clamp(inFlightBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages,
                            std::max(best.stages, mostStages));
-  best.overlaps = isGroup && best.stages == kPanelStages; // fewer are needed for what is on its way
+  best.overlaps = isGroup && best.stages >= kPanelStages; // fewer are needed for what is on its way
   best.loadsFactors = !isGroup;
   best.sumThreads = best.rowUnits * best.laneUnits * lanesOfUnit;
   best.sumBytes = std::max({best.sumBytes, tile.rowBytes, tile.laneBytes});

@@ -39,7 +39,7 @@ struct WarpCopies {
   int64_t bytes;    ///< of an element
   int64_t row;      ///< elements from line to line
   bool single;      ///< element by element: of places beyond the tile they read one of the last element's
-  bool shifted;     ///< of whole lines that begin behind the first element of a word, half of all, one word more
+  bool shifted;     ///< of lines that begin inside pieces, that piece first, and of whole ones another behind
 
   /// The bytes of whole sectors over those of the elements, on average.
   double sectorShare() const {
@@ -50,12 +50,14 @@ struct WarpCopies {
       sectors = static_cast<double>(lines.extent) * ofLine();
     if (single)
       sectors += static_cast<double>(lines.tiles() * lines.filled - lines.extent) * requestsOfLine();
-    if (shifted)
-      sectors += static_cast<double>(lines.extent * (line.extent / line.tile)) / 2;
+    if (shifted) // all but those that begin where a piece does
+      sectors +=
+          static_cast<double>(lines.extent * (line.extent / line.tile) * (piece() - 1)) / static_cast<double>(piece());
     return sectors * kSectorBytes / static_cast<double>(lines.extent * line.extent * bytes);
   }
 
 private:
+  int64_t piece() const { return together / kWarpLanes; } ///< elements that a thread copies at once
   int64_t linesAtOnce() const { return std::max<int64_t>(1, together / line.filled); }
   double requestsOfLine() const {
     return static_cast<double>(line.tiles() * line.filled) / static_cast<double>(together);
@@ -69,7 +71,8 @@ private:
       return 0;
     int64_t run = std::min(line.tile, together);
     int64_t empty = single ? std::max<int64_t>(0, line.filled / together - llvm::divideCeil(elements, together)) : 0;
-    return ofStretch(elements, run, std::gcd(row, line.tile) * bytes) + static_cast<double>(empty);
+    int64_t grain = shifted ? piece() : std::gcd(row, line.tile);
+    return ofStretch(elements, run, grain * bytes) + static_cast<double>(empty);
   }
   /// Of elements that lie together from a multiple of `grain` bytes on, copied in runs.
   double ofStretch(int64_t elements, int64_t run, int64_t grain) const {
@@ -147,7 +150,7 @@ double tilewright::askedOfOperand(const TensorGraph &graph, const IndexSpace &sp
   };
   bool shifted = ofRows ? tiling.rowsShifted : tiling.lanesShifted;
   if (shifted)
-    width = kLeastCopyBytes;
+    width = pieceBytes(graph, contraction, operand);
   bool single = width < kLeastCopyBytes;
   int64_t longest = expr.reductions.empty() ? -1 : *llvm::max_element(expr.reductions, [&](int64_t a, int64_t b) {
     return expr.domain[a] < expr.domain[b];

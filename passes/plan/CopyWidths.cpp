@@ -47,13 +47,19 @@ bool tilewright::beginsInsideWords(const TensorGraph &graph, const PartRoot &con
          graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
 }
 
+int64_t tilewright::pieceBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  bool alongTerms =
+      llvm::is_contained(graph.exprs()[contraction.expr].reductions, dimOfLines(contraction.accesses[operand].map));
+  return alongTerms ? kLeastCopyBytes : kWidestBytes;
+}
+
 std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, bool shifts, int64_t but) {
   std::string text;
   for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     int64_t width = copyBytes(graph, contraction, number);
     if (shifts && beginsInsideWords(graph, contraction, number))
-      width = kLeastCopyBytes;
+      width = pieceBytes(graph, contraction, number);
     if (width >= kWidestBytes || static_cast<int64_t>(number) == but)
       continue;
     if (!text.empty())

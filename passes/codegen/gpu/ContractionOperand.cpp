@@ -20,7 +20,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 static constexpr int64_t kLeastAsyncBytes = 4;
-static constexpr int64_t kWord = 2; ///< elements of one, where lines are shifted
 /// Of a thread, without a loop around them: copies, whose addresses are in registers, and loads, which are as well.
 static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
 
@@ -335,7 +334,7 @@ void ContractionOperand::copy(Value slot, Value first) {
   if (image)
     return copyImage(slot, first);
   if (shape.shifted)
-    return copyWords(slot, first);
+    return copyPieces(slot, first);
   int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
   int64_t perLine = inner / granule;
   shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
@@ -345,7 +344,7 @@ void ContractionOperand::copy(Value slot, Value first) {
 }
 
 //===----------------------------------------------------------------------===//
-// Lines that begin inside words
+// Lines that begin inside words: pieces of them are copied, from that on in which a line begins
 //===----------------------------------------------------------------------===//
 
 /// The place in the operand of a line's first element, in the step that begins with the term.
@@ -359,8 +358,8 @@ Value ContractionOperand::startOfLine(Value line, Value first) {
   return start;
 }
 
-/// Of the word in which it begins, the elements before it.
-Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo(startOfLine(line, first), kWord); }
+/// Of the piece in which it begins, the elements before it.
+Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo(startOfLine(line, first), piece()); }
 
 /// Both words that have a part of it: each is in a bank of its own for all threads of a warp, which elements would not
 /// be where every second line is shifted.
@@ -383,58 +382,54 @@ Value ContractionOperand::readWord(Value slot, Value point, Value term) {
 
 /// Lines that are shorter than all banks together, and by an atom longer than a power of two: a warp takes those which
 /// lie in different ones.
-Value ContractionOperand::lineOfCopy(Value number, int64_t words) {
+Value ContractionOperand::lineOfCopy(Value number, int64_t atoms) {
   constexpr int64_t kPeriod = 8; ///< lines after which banks repeat
-  int64_t apart = words * kWord / atom(), together = kPeriod / std::max<int64_t>(apart, 1);
-  if (together <= 1 || apart < 1 || lines() < kPeriod)
+  int64_t together = kPeriod / std::max<int64_t>(atoms, 1);
+  if (together <= 1 || atoms < 1 || lines() < kPeriod)
     return number;
   Value group = frame.multiply(frame.divide(number, kPeriod), kPeriod), own = frame.modulo(number, kPeriod);
-  return frame.add(group, frame.add(frame.multiply(frame.modulo(own, together), apart), frame.divide(own, together)));
+  return frame.add(group, frame.add(frame.multiply(frame.modulo(own, together), atoms), frame.divide(own, together)));
 }
 
-/// As many words as a line has room for in all lines, and for those that begin behind the first element one more.
-void ContractionOperand::copyWords(Value slot, Value first) {
-  int64_t words = (pitch() - atom()) / kWord;
-  shareOut(frame, lines() * words, kCopiesTogether, [&](Value own) {
-    copyWord(slot, lineOfCopy(frame.divide(own, words), words), frame.modulo(own, words), first);
+/// As many pieces as a line has room for in all lines, and for those that begin behind the first element one more.
+void ContractionOperand::copyPieces(Value slot, Value first) {
+  int64_t room = pitch() - atom(), pieces = room / piece();
+  shareOut(frame, lines() * pieces, kCopiesTogether, [&](Value own) {
+    copyPiece(slot, lineOfCopy(frame.divide(own, pieces), room / atom()), frame.modulo(own, pieces), first);
   });
-  shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyWord(slot, line, frame.constant(words), first); });
+  shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
 }
 
-/// Of a word that the line's end cuts its first element alone, and nothing behind.
-void ContractionOperand::copyWord(Value slot, Value line, Value word, Value first) {
+/// Of a piece that the line's end cuts the elements before it, and nothing behind.
+void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   int64_t inner = alongTerms ? shape.terms : shape.dim, lineDim = alongTerms ? shape.dim : shape.terms;
   Value lineBegin = alongTerms ? first : frame.offsets[shape.dim];
-  Value start = startOfLine(line, first), shift = frame.modulo(start, kWord);
+  Value start = startOfLine(line, first), shift = frame.modulo(start, piece());
   // Along the line, elements before it included.
-  Value place = frame.multiply(word, kWord);
+  Value place = frame.multiply(number, piece());
   int64_t whole = alongTerms ? shape.step : shape.points;
   Value count = frame.constant(whole);
   if (!frame.isWhole(inner, whole))
     count = builder.createOrFold<arith::MinUIOp>(
         loc, count, builder.createOrFold<arith::SubIOp>(loc, frame.ends[inner], lineBegin));
   Value end = frame.add(count, shift);
-  Value hasFirst = frame.isBelow(place, end), hasNext = frame.isBelow(frame.add(place, 1), end);
+  Value hasFirst = frame.isBelow(place, end);
   if (lineDim >= 0 && !frame.isWhole(lineDim, alongTerms ? shape.points : shape.step)) {
     Value index = alongTerms ? ofTile(line) : frame.add(first, line);
     hasFirst = frame.both(hasFirst, frame.isBelow(index, frame.ends[lineDim]));
   }
-  auto size = [&](int64_t elements) {
-    return arith::ConstantIntOp::create(builder, loc, elements * bytes, 32).getResult();
-  };
-  Value read = builder.createOrFold<arith::SelectOp>(loc, hasNext, size(kWord), size(1));
-  read = builder.createOrFold<arith::SelectOp>(loc, hasFirst, read, size(0));
+  Value left = builder.createOrFold<arith::MinUIOp>(loc, builder.createOrFold<arith::SubIOp>(loc, end, place),
+                                                    frame.constant(piece()));
   // Where nothing is read the address is one of the operand's.
+  Value zero = frame.constant(0);
+  Value read = builder.createOrFold<arith::SelectOp>(loc, hasFirst, frame.multiply(left, bytes), zero);
+  read = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), read);
   Value source = frame.add(builder.createOrFold<arith::SubIOp>(loc, start, shift), place);
-  source = builder.createOrFold<arith::SelectOp>(loc, hasFirst, source, frame.constant(0));
-  Value memory = frame.values.lookup(load.getSlice());
+  source = builder.createOrFold<arith::SelectOp>(loc, hasFirst, source, zero);
   Value target = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch())), place);
-  NVVM::CpAsyncOp::create(builder, loc, frame.pointer(shared, target), frame.pointer(memory, source),
-                          builder.getI32IntegerAttr(kLeastAsyncBytes),
-                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), NVVM::LoadCacheModifierKind::CA),
-                          read);
+  copyAsync(target, source, piece() * bytes, read);
 }
 
 //===----------------------------------------------------------------------===//
@@ -501,6 +496,15 @@ void ContractionOperand::await(Value step) {
                                         arith::ConstantIntOp::create(builder, loc, kTicks, 32));
 }
 
+/// From place to place; `read`: bytes that are, the others are zeroed.
+void ContractionOperand::copyAsync(Value target, Value source, int64_t size, Value read) {
+  OpBuilder &builder = frame.builder;
+  auto cache = size == kAtomBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  NVVM::CpAsyncOp::create(builder, frame.loc, frame.pointer(shared, target),
+                          frame.pointer(frame.values.lookup(load.getSlice()), source), builder.getI32IntegerAttr(size),
+                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), cache), read);
+}
+
 void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
@@ -549,8 +553,5 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value 
     auto word = [&](int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32).getResult(); };
     read = arith::SelectOp::create(builder, loc, valid, word(size), word(0));
   }
-  auto cache = size == kAtomBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
-  NVVM::CpAsyncOp::create(builder, loc, frame.pointer(shared, target),
-                          frame.pointer(memory, frame.linear(memory, source)), builder.getI32IntegerAttr(size),
-                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), cache), read);
+  copyAsync(target, frame.linear(memory, source), size, read);
 }

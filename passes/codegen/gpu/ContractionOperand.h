@@ -14,7 +14,7 @@ struct OperandShape {
   int64_t points;       ///< of a tile, filled up
   int64_t step;         ///< terms of a step
   int64_t line;         ///< points that a line has room for, where terms are not innermost
-  bool shifted = false; ///< lines are copied from the words on in which they begin
+  bool shifted = false; ///< lines are copied from the pieces on in which they begin
 };
 
 /// Whether the operand is what another nest left in shared memory, and threads read it there: the buffer has room for
@@ -41,7 +41,7 @@ public:
   bool liesAlongTerms() const { return alongTerms; }
   /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
   bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
-  /// Whether its lines begin wherever they do in the word, so that nothing but elements is aligned.
+  /// Whether its lines begin wherever they do in a piece, so that nothing but elements is aligned.
   bool isShifted() const { return shape.shifted; }
   /// Bytes that are copied at once.
   int64_t copyBytes() const { return granule * bytes; }
@@ -107,17 +107,22 @@ private:
       return inner + atom(); // lines beside each other so begin in different banks, too
     return panels ? std::min(inner, kBankAtoms * atom()) : inner;
   }
+  static constexpr int64_t kWord = 2; ///< elements of one, where lines are shifted
+  /// Elements that are copied at once of lines that begin inside words. What is read as words is copied as such: 8
+  /// lines of them would overlap in the banks if they began in different words.
+  int64_t piece() const { return alongTerms ? kWord : atom(); }
   bool hasPanels() const { return !shape.shifted && pitch() < (alongTerms ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
   mlir::Value placeOfLine(mlir::Value line);
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
-  void copyWords(mlir::Value slot, mlir::Value first);
-  void copyWord(mlir::Value slot, mlir::Value line, mlir::Value word, mlir::Value first);
+  void copyAsync(mlir::Value target, mlir::Value source, int64_t size, mlir::Value read);
+  void copyPieces(mlir::Value slot, mlir::Value first);
+  void copyPiece(mlir::Value slot, mlir::Value line, mlir::Value number, mlir::Value first);
   mlir::Value startOfLine(mlir::Value line, mlir::Value first);
   mlir::Value shiftOf(mlir::Value line, mlir::Value first);
-  mlir::Value lineOfCopy(mlir::Value number, int64_t words);
+  mlir::Value lineOfCopy(mlir::Value number, int64_t atoms);
   void copyImage(mlir::Value slot, mlir::Value first);
   void byOneThread(llvm::function_ref<void()> body);
 

@@ -1,9 +1,11 @@
-// The kernel module to PTX, in process: translate to LLVM IR, optimise, print. Neither libdevice nor the CUDA toolkit
-// takes part; whatever would call libdevice has been expanded before, so a call that is left is an error here.
+// The kernel module to PTX, in process: write out what LLVM has only as assembly, translate to LLVM IR, optimise, print.
+// Neither libdevice nor the CUDA toolkit takes part; whatever would call libdevice has been expanded before, so a call
+// that is left is an error here.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/LlvmBackend.h"
 #include "passes/target/Warpgroups.h"
 
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -11,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/IR/LLVMContext.h"
 
 namespace tilewright {
@@ -85,6 +88,10 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     std::unique_ptr<llvm::TargetMachine> machine = makeMachine(*known, reason);
     if (!machine)
       return fail("no code generator for target '" + known->name + "': " + reason);
+    OpPassManager lower(gpu::GPUModuleOp::getOperationName());
+    lower.addPass(createConvertNVVMToLLVMPass());
+    if (failed(runPipeline(lower, module)))
+      return signalPassFailure();
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> translated = translateKernels(module, context, *machine);
     if (!translated)
