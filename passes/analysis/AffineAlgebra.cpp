@@ -3,6 +3,7 @@
 #include "passes/analysis/AffineAlgebra.h"
 
 #include "passes/analysis/AffineSimplifier.h"
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -182,6 +183,23 @@ bool implies(IntegerSet a, IntegerSet b) {
     if (!llvm::is_contained(known, std::make_pair(b.getConstraint(i), b.isEq(i))))
       return false;
   return true;
+}
+
+bool holdsByRuns(IntegerSet set, unsigned dim, int64_t run) {
+  return llvm::all_of(llvm::zip(set.getConstraints(), set.getEqFlags()), [&](auto constraint) {
+    auto [expr, equality] = constraint;
+    if (run == 1 || !expr.isFunctionOfDim(dim))
+      return true;
+    SmallVector<int64_t> terms;
+    if (equality || failed(getFlattenedAffineExpr(expr, set.getNumDims(), set.getNumSymbols(), &terms)) ||
+        terms.size() != set.getNumInputs() + 1)
+      return false;
+    // It turns from run to run: at the first point of one if it grows with the dim, else behind the last.
+    int64_t step = terms[dim];
+    terms[dim] = 0;
+    terms.back() += step > 0 ? 0 : 1;
+    return std::abs(step) == 1 && llvm::all_of(terms, [&](int64_t term) { return term % run == 0; });
+  });
 }
 
 SmallVector<Interval> guardedRanges(IntegerSet guard, ArrayRef<int64_t> extents) {

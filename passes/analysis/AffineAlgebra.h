@@ -45,6 +45,10 @@ mlir::IntegerSet conjoin(mlir::IntegerSet a, mlir::IntegerSet b, llvm::ArrayRef<
 /// Whether `a` lies inside `b`, as far as this shows from b's constraints standing among a's. False may mean "unknown".
 bool implies(mlir::IntegerSet a, mlir::IntegerSet b);
 
+/// Whether of `run` neighbours along the dim, from a multiple of that on, always all or none are in the set, other dims
+/// being anywhere. False may mean "unknown".
+bool holdsByRuns(mlir::IntegerSet set, unsigned dim, int64_t run);
+
 /// A box around the points of the domain where the guard (null: everywhere) holds.
 llvm::SmallVector<Interval> guardedRanges(mlir::IntegerSet guard, llvm::ArrayRef<int64_t> extents);
 

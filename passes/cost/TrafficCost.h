@@ -15,6 +15,7 @@ struct PartWork {
   double blockBytes = 0;                  ///< read and written in buffers of workgroups
   double footprintBytes = 0;              ///< of the buffers of one workgroup: which level they live in
   double arithmetic = 0;                  ///< plain operations
+  double elementwise = 0;                 ///< ... those that no contraction does, and those of polynomials
   double special = 0;                     ///< transcendental functions, square roots and divisions
   double barriers = 0;                    ///< at block scope, per workgroup
   double latencySeconds = 0;              ///< what waves of blocks take at least on a GPU (BlockLatency.h)

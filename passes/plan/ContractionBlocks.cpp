@@ -22,11 +22,22 @@ namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
 constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
-constexpr double kBankBytes = 128;     ///< that shared memory gives in a cycle
-constexpr double kRunBytes = 64;       ///< that DRAM gives at once
-constexpr int64_t kMostTermUnits = 8;
-constexpr double kReadOnce = 0.5;    ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
+constexpr double kBankBytes = 128;     ///< that shared memory gives or takes in a cycle
+// Of an H200's kernels, by the cycles that their steps took.
+constexpr double kLoaded = 2.3;              ///< of the latency of one load alone, where all SMs load
+constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multiplying them, where some of both overlaps
+constexpr double kAddedCycles = 8;           ///< of a thread, to add a sum of another unit
+constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
+constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
+constexpr double kPortBytes = 64;            ///< a cycle, from L2 to an SM
+constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
+constexpr double kStepCycles = 70; ///< of a step, at its barrier and until its first factors are there
+constexpr double kRunBytes = 64;   ///< that DRAM gives at once
+constexpr int64_t kMostTermUnits = 8, kFewRows = 64;
+constexpr double kReadOnce = 0.5;                               ///< of what threads read from it, the rest is broadcast
+constexpr double kSpecialLanes = 16;                            ///< special functions of an SM in a cycle
+constexpr double kLanes = 128;                                  ///< light instructions of an SM in a cycle, at best ...
+constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
@@ -45,6 +56,8 @@ struct Product {
   double terms = 1;                       ///< of a sum
   int64_t longest = 1;                    ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
+  double rowCopies = 0,
+         laneCopies = 0; ///< instructions of a thread to copy an element of the row operand, or the other
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
   bool rowsShifted = false, lanesShifted = false;     ///< lines begin anywhere in a word
@@ -108,7 +121,7 @@ public:
     double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth();
     double exchange = (1 + std::ceil(steps / own)) * passed;
     double seconds = begun * (kStartSeconds + found) + together * exchange +
-                     productSeconds(share, tiling, together, block->work.threads, /*ahead=*/false);
+                     productSeconds(share, tiling, blocks, together, block->work.threads, /*ahead=*/false);
     return std::max(seconds, streamSeconds(products.front(), tiles, blocks));
   }
 
@@ -183,7 +196,7 @@ private:
       if (expr.kind != ExprKind::contraction) {
         if (expr.kind != ExprKind::reduction)
           continue;
-        handsOver = true;
+        handsOver = reduces = true;
         for (Type result : expr.op->getResultTypes())
           combinedBytes = std::max(combinedBytes, tile::elementBytes(cast<RankedTensorType>(result).getElementType()));
         continue;
@@ -212,6 +225,8 @@ private:
       product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
       product.rowsShifted = beginsInsideWords(graph, root, roles->rowInput);
       product.lanesShifted = beginsInsideWords(graph, root, roles->laneInput);
+      product.rowCopies = copyInstructions(root, roles->rowInput, product.rowsShifted);
+      product.laneCopies = copyInstructions(root, roles->laneInput, product.lanesShifted);
       for (auto [dim, place] : llvm::enumerate(root.dims))
         product.rowsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
       product.alongTerms = lieAlongTerms(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
@@ -222,14 +237,29 @@ private:
     return "";
   }
 
+  /// Of a thread for each element of an operand, addresses included.
+  double copyInstructions(const PartRoot &root, unsigned operand, bool shifted) const {
+    const RootAccess &access = root.accesses[operand];
+    if (access.producer >= 0)
+      return 0;
+    int64_t together = shifted ? pieceBytes(graph, root, operand) : copyBytes(graph, root, operand);
+    return (shifted ? kShiftedCopyInstructions : kCopyInstructions) * static_cast<double>(bytesOf(access.tensor)) /
+           static_cast<double>(together);
+  }
+
   static bool liesAlong(AffineMap map, int64_t dim) {
     return map.getNumResults() > 0 && unitStrideDim(map.getResult(map.getNumResults() - 1)) == dim;
   }
 
-  /// Terms are shared where the sums of a block are all there is: other nests would wait.
+  /// Terms are shared where the sums of a block are all there is, since other nests would wait, and where they are few:
+  /// with more, warps have enough of them, and what is done with the sums would be left to one of those.
   int64_t mostTermUnits() const {
-    bool inOrder = llvm::any_of(products, [](const Product &product) { return product.inOrder; });
-    return handsOver || inOrder || isOfWarpgroup(space.block) ? 1 : kMostTermUnits;
+    auto mayShare = [&](const Product &product) {
+      int64_t rows = product.row < 0 ? 1 : space.extents[product.row], lanes = space.extents[product.lane];
+      return !product.inOrder &&
+             (rows <= kFewRows || rows * lanes <= static_cast<int64_t>(target.cores) * kMostThreads);
+    };
+    return handsOver || isOfWarpgroup(space.block) || !llvm::all_of(products, mayShare) ? 1 : kMostTermUnits;
   }
 
   /// Of a row dim: warps multiply as many rows either way.
@@ -294,15 +324,18 @@ private:
                                                                                                     : 1;
   }
 
-  /// The seconds in which an SM does its blocks' share of one contraction, `together` of them at a time.
-  double productSeconds(const Product &product, const SumTiling &tiling, double together, int64_t threads,
-                        bool ahead) const {
+  /// The seconds in which an SM does its blocks' share of one contraction, `together` of the kernel's blocks at a time.
+  double productSeconds(const Product &product, const SumTiling &tiling, double blocks, double together,
+                        int64_t threads, bool ahead) const {
     double clock = target.gpu.clockHz;
     double speed = product.kernel.speed * tensorShare(product.kernel);
     double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
-    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / perSm;
-    double l2 = bytesOfBlock(product) * static_cast<double>(target.cores) / l2Bandwidth();
+    // Each scheduler has units of its own, which wait for a warp of its own.
+    double scheduled = std::min(1.0, together * static_cast<double>(threads) / kSchedulerThreads);
+    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / (perSm * scheduled);
+    double sms = std::min(std::ceil(blocks / together), static_cast<double>(target.cores));
+    double l2 = bytesOfBlock(product) * std::max(sms / l2Bandwidth(), 1 / (kPortBytes * clock));
     double units = product.kernel.unit == StepUnit::thread
                        ? static_cast<double>(threads) * kReadOnce
                        : static_cast<double>(threads / threadsOfStep(product.kernel));
@@ -314,15 +347,26 @@ private:
               static_cast<double>(tiling.rows * product.rowBytes + tiling.lanes * product.laneBytes);
     double added =
         2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
-    double banks = (read + added) / (kBankBytes * clock);
-    double busy = together * std::max({multiply, l2, banks});
-    // The first step comes from DRAM; each waits for its copies if those behind it do not cover that. What no other
-    // block reads comes from DRAM in all of them.
+    double copied = bytesOfBlock(product); // which are written to the banks, too
+    double banks = (read + added + copied) / (kBankBytes * clock);
     double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
-    double found = streams(product) ? target.gpu.dramCycles : target.gpu.l2Cycles;
-    double first = ahead ? 0 : target.gpu.dramCycles;
+    // What a warp reads it multiplies at once; warpgroups' instructions do both by themselves.
+    double after =
+        product.kernel.unit == StepUnit::warp && tiling.loadsFactors ? kOneAfterOther * (banks + multiply) : 0;
+    double copying = times * product.terms *
+                     (static_cast<double>(tiling.heldRows) * product.rowCopies +
+                      static_cast<double>(tiling.lanes) * product.laneCopies) /
+                     (issuedLanes(together * static_cast<double>(threads)) * clock);
+    double busy = together * std::max({multiply, l2, banks, after, copying}) + steps * kStepCycles / clock;
+    // Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
+    // time: it comes from DRAM for all of them.
+    double found = kLoaded * target.gpu.dramCycles, first = ahead ? 0 : found;
     double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
+    // Those that have the sums in the end add the others' one after another.
+    meets += together * times * static_cast<double>((tiling.termUnits - 1) * tiling.sums) * kAddedCycles / clock;
+    if (reduces && tiling.laneUnits > 1) // rows are combined, for a maximum and for a sum
+      meets += times * 2 * kCombineCycles / clock;
     return std::max(busy, waits) + meets;
   }
 
@@ -381,11 +425,34 @@ private:
     return target.levels.back().bandwidth;
   }
 
-  /// The seconds in which an SM does what lies between a block's contractions: shared memory and special functions.
-  double betweenSeconds() const {
+  /// Light instructions of single threads that an SM issues in a cycle for so many.
+  static double issuedLanes(double threads) {
+    double warps = threads / kSchedulerThreads; // of a scheduler
+    return kLanes * (kIssuedOfFirst * std::min(1.0, warps) + kIssuedOfOthers * std::max(0.0, warps - 1));
+  }
+
+  /// The seconds in which an SM does what lies beside a block's contractions: shared memory, special functions, and
+  /// the rest at the rate that so many threads reach.
+  double besideSeconds(double threads) const {
     PartWork work = workOf(graph, space);
     double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
-    return (work.blockBytes / kBankBytes + work.special / kSpecialLanes) / tiles / clock;
+    double light = work.elementwise / issuedLanes(threads);
+    double cycles = (work.blockBytes / kBankBytes + work.special / kSpecialLanes + light) / tiles;
+    return (cycles + fillCycles(threads)) / clock;
+  }
+
+  /// Threads that fill a buffer from global memory take one vector after another, and wait for each.
+  double fillCycles(double threads) const {
+    double turns = 0;
+    for (const PartRoot &root : space.roots) {
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      if (expr.kind == ExprKind::contraction ||
+          llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; }))
+        continue;
+      double points = space.timesComputed(root) * expr.domainSize() / static_cast<double>(space.numTiles());
+      turns += std::ceil(points / (threads * kMostLanes));
+    }
+    return turns * target.gpu.l2Cycles;
   }
 
   /// Tiles grow from candidate to candidate: the first one says what the least of them would need.
@@ -490,11 +557,11 @@ private:
     double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
       bool ahead = block.ahead && beginsAhead(product);
-      seconds += productSeconds(product, tiling, together, block.work.threads, ahead);
+      seconds += productSeconds(product, tiling, blocks, together, block.work.threads, ahead);
       stream += streamSeconds(product, tiles, tiles);
     }
-    if (handsOver)
-      seconds += together * betweenSeconds();
+    // Where units share the terms, those that have the sums in the end go on alone.
+    seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().sumThreads));
     return std::max(seconds * std::ceil(tiles / blocks), stream);
   }
 
@@ -590,6 +657,7 @@ private:
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
   bool handsOver = false;    ///< a contraction or a reduction reads what another nest leaves in shared memory
+  bool reduces = false;      ///< it is a reduction that does
   int64_t combinedBytes = 4; ///< of what rows of sums are combined to; narrower results are rounded behind it
   std::vector<BlockCandidate> found;
   std::string whyNone;

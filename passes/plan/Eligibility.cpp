@@ -132,7 +132,16 @@ bool tilewright::isSpecial(Operation &op) {
 
 int64_t tilewright::specialOps(const TensorExpr &expr) {
   Block *body = expr.body();
-  return body ? llvm::count_if(*body, isSpecial) : 0;
+  auto isPlain = [](Operation &op) { // multiplied by the reciprocal
+    return isa<arith::DivFOp>(op) && matchPattern(op.getOperand(1), m_Constant());
+  };
+  return body ? llvm::count_if(*body, [&](Operation &op) { return isSpecial(op) && !isPlain(op); }) : 0;
+}
+
+int64_t tilewright::polynomials(const TensorExpr &expr) {
+  Block *body = expr.body();
+  auto isPolynomial = [](Operation &op) { return isTranscendental(&op) && !isa<math::ExpOp, math::Exp2Op>(op); };
+  return body ? llvm::count_if(*body, isPolynomial) : 0;
 }
 
 bool tilewright::isView(const TensorExpr &expr) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(expr.op); }

@@ -16,6 +16,8 @@ std::string whyNotEligible(const TensorExpr &expr);
 bool isSpecial(mlir::Operation &op);
 /// How many of those the body has for one point of the domain.
 int64_t specialOps(const TensorExpr &expr);
+/// ... and how many functions that GPUs have no instruction for.
+int64_t polynomials(const TensorExpr &expr);
 /// Whether the op only renames the elements of a dense tensor: a reshape. IREE and we pay nothing for it.
 bool isView(const TensorExpr &expr);
 

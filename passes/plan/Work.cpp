@@ -239,6 +239,9 @@ static double waitingFor(const IndexSpace &space, const PartRoot &root) {
   return place >= 0 && space.tiles[place] <= space.lanes ? kOneRegister : 1;
 }
 
+/// Multiplications and additions of erf and its like.
+static constexpr double kPolynomialOps = 35;
+
 PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
   PartWork work;
   work.workgroups = space.workgroups;
@@ -256,8 +259,10 @@ PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
       // A value that varies slower than the nest is computed outside its inner loops.
       double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root) *
                      space.lanesPerPoint(root);
-      if (expr.kind != ExprKind::contraction)
+      if (expr.kind != ExprKind::contraction) {
         work.arithmetic += times * expr.arithmetic();
+        work.elementwise += times * (expr.arithmetic() + kPolynomialOps * polynomials(expr) * expr.domainSize());
+      }
       work.special += times * waitingFor(space, root) * specialOps(expr) * expr.domainSize();
     }
   }

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -25,6 +26,26 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
   }
 
+  /// By the reciprocal of a constant that is far from the ends of its range, as the reciprocal then is.
+  static void multiplyInstead(arith::DivFOp division) {
+    APFloat divisor(0.0f);
+    if (!division.getType().isF32() && !division.getType().isF64())
+      return;
+    if (!matchPattern(division.getRhs(), m_ConstantFloat(&divisor)))
+      return;
+    constexpr int kMostExponent = 100;
+    if (!divisor.isNormal() || std::abs(ilogb(divisor)) > kMostExponent)
+      return;
+    APFloat reciprocal(divisor.getSemantics(), 1);
+    reciprocal.divide(divisor, APFloat::rmNearestTiesToEven);
+    OpBuilder builder(division);
+    auto constant = builder.getFloatAttr(division.getType(), reciprocal);
+    Value factor = arith::ConstantOp::create(builder, division.getLoc(), constant);
+    division.replaceAllUsesWith(
+        arith::MulFOp::create(builder, division.getLoc(), division.getLhs(), factor).getResult());
+    division.erase();
+  }
+
   /// Reciprocals for divisions, and functions fused with what their results go to, or approximated by an instruction.
   static void allowFastMath(Block &body) {
     auto allow = [](auto ops, arith::FastMathFlags flag) {
@@ -34,6 +55,8 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     auto divisions =
         llvm::make_filter_range(body.getOps<arith::DivFOp>(), [](arith::DivFOp op) { return !isRoundedToInteger(op); });
     allow(divisions, arith::FastMathFlags::arcp);
+    for (arith::DivFOp division : llvm::make_early_inc_range(divisions))
+      multiplyInstead(division);
     allow(body.getOps<math::TanhOp>(), arith::FastMathFlags::afn);
     allow(body.getOps<math::ExpOp>(), arith::FastMathFlags::afn);
     allow(body.getOps<math::Exp2Op>(), arith::FastMathFlags::afn);

@@ -1,5 +1,6 @@
 #include "passes/codegen/cpu/NestMemory.h"
 
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/codegen/cpu/Slices.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -49,8 +50,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   Value guard, laneGuard;
   if (std::optional<IntegerSet> set = load.getGuard()) {
-    bool onLanes = vectorDim >= 0 && llvm::any_of(set->getConstraints(),
-                                                  [&](AffineExpr expr) { return expr.isFunctionOfDim(vectorDim); });
+    bool onLanes = llvm::any_of(set->getConstraints(), [&](AffineExpr expr) { return differsByLane(*set, expr); });
     (onLanes ? laneGuard : guard) = emitWithin(*set, onLanes);
   }
   Lanes kind = lanesOf(type, load.getMap());
@@ -288,10 +288,15 @@ Value NestMemory::toStorage(Value value, Type element) {
   return arith::ExtUIOp::create(builder, loc, withShape(value, element), value);
 }
 
+/// Vectors of threads begin at multiples of their lanes.
+bool NestMemory::differsByLane(IntegerSet set, AffineExpr constraint) {
+  return vectorDim >= 0 && constraint.isFunctionOfDim(vectorDim) && !(threads && holdsByRuns(set, vectorDim, lanes));
+}
+
 Value NestMemory::emitWithin(IntegerSet set, bool onLanes) {
   Value all;
   for (auto [expr, equality] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
-    bool lane = onLanes && expr.isFunctionOfDim(vectorDim);
+    bool lane = onLanes && differsByLane(set, expr);
     Value value = lane ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr);
     Value zero = constantIndex(0);
     auto predicate = equality ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;

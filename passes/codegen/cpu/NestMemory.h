@@ -25,6 +25,7 @@ protected:
   /// idle, while a store would wait for its line.
   void prefetchNextOutputs();
   mlir::Value emitWithin(mlir::IntegerSet set, bool onLanes);
+  bool differsByLane(mlir::IntegerSet set, mlir::AffineExpr constraint);
 
   tile::ComputeOp compute;
   const mlir::IRMapping &outer;

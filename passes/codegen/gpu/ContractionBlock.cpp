@@ -533,24 +533,42 @@ private:
     store(longer, exchangePairs(frame, *share, sums));
   }
 
+  /// Row by row: whether it is in the tile is asked once, so that what follows for its sums is not kept apart.
   void store(const SumLayout &layout, ArrayRef<Value> sums) {
     int64_t together = togetherOf(layout);
+    llvm::MapVector<int64_t, SmallVector<size_t>> runs;
+    for (size_t first = 0; first < sums.size(); first += together)
+      runs[layout.places[first].row].push_back(first);
     Value keeps = storesAtAll();
-    for (size_t first = 0; first < sums.size(); first += together) {
-      const SumPlace &place = layout.places[first];
-      Value valid = keeps;
-      auto locate = [&](int64_t dim, Value inTile, int64_t count) {
-        frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
-        if (!frame.isWhole(dim, count))
-          valid = frame.both(valid, frame.isBelow(frame.indices[dim], frame.ends[dim]));
-      };
-      if (plan.contraction.row >= 0)
-        locate(plan.contraction.row, frame.add(layout.firstRow, place.row), plan.tiling.rows);
-      else if (plan.tiling.rows > 1)
-        valid = frame.both(valid, frame.isBelow(frame.add(layout.firstRow, place.row), frame.constant(1)));
-      locate(plan.contraction.lane, frame.add(layout.firstLane, place.lane), plan.tiling.lanes);
-      storeRun(ArrayRef(sums).slice(first, together), valid);
-    }
+    for (auto &[row, own] : runs)
+      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstRow, row))), [&] {
+        for (size_t first : own) {
+          Value place = frame.add(layout.firstLane, layout.places[first].lane);
+          onlyIf(enter(plan.contraction.lane, place, plan.tiling.lanes),
+                 [&] { storeRun(sums.slice(first, together)); });
+        }
+      });
+  }
+
+  /// Goes to the row of the tile; whether it is one, null: it is.
+  Value enterRow(Value inTile) {
+    if (plan.contraction.row >= 0)
+      return enter(plan.contraction.row, inTile, plan.tiling.rows);
+    return plan.tiling.rows > 1 ? frame.isBelow(inTile, frame.constant(1)) : Value();
+  }
+
+  Value enter(int64_t dim, Value inTile, int64_t points) {
+    frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
+    return frame.isWhole(dim, points) ? Value() : frame.isBelow(frame.indices[dim], frame.ends[dim]);
+  }
+
+  void onlyIf(Value condition, llvm::function_ref<void()> emit) {
+    if (!condition)
+      return emit();
+    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emit();
   }
 
   /// Of threads with the same sums one stores them; null: no two have.
@@ -559,12 +577,7 @@ private:
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
-  void storeRun(ArrayRef<Value> run, Value valid) {
-    OpBuilder::InsertionGuard guard(builder);
-    if (valid) {
-      auto branch = scf::IfOp::create(builder, loc, valid, /*withElseRegion=*/false);
-      builder.setInsertionPointToStart(branch.thenBlock());
-    }
+  void storeRun(ArrayRef<Value> run) {
     Type stored = accumulatorType().getElementType();
     SmallVector<Value> elements = llvm::map_to_vector(run, [&](Value value) -> Value {
       return stored == sum ? value : arith::TruncFOp::create(builder, loc, stored, value).getResult();

@@ -2,6 +2,7 @@
 
 #include "dialects/tile/BufferPlaces.h"
 #include "passes/Passes.h"
+#include "passes/analysis/AffineAlgebra.h"
 #include "passes/codegen/cpu/Slices.h"
 #include "passes/codegen/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
@@ -30,9 +31,8 @@ public:
       return 1;
     for (Operation &op : compute.getBodyBlock()) {
       if (auto load = dyn_cast<LoadOp>(op)) {
-        if (load.getGuard() &&
-            llvm::any_of(load.getGuard()->getConstraints(), [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); }))
-          return 1;
+        if (std::optional<IntegerSet> guard = load.getGuard())
+          guards.push_back(*guard);
         see(load.getSlice(), load.getMap());
       } else if (auto store = dyn_cast<StoreOp>(op)) {
         see(store.getSlice(), store.getMap());
@@ -84,7 +84,8 @@ private:
 
   bool divides(int64_t lanes) {
     auto whole = [&](int64_t count) { return count % lanes == 0; };
-    return whole(compute.getSizes()[dim]) && whole(compute.getExtents()[dim]) && llvm::all_of(starts, whole);
+    return whole(compute.getSizes()[dim]) && whole(compute.getExtents()[dim]) && llvm::all_of(starts, whole) &&
+           llvm::all_of(guards, [&](IntegerSet guard) { return holdsByRuns(guard, dim, lanes); });
   }
 
   ComputeOp compute;
@@ -92,6 +93,7 @@ private:
   bool scattered = false;
   int64_t widest = 0;          ///< bytes of an element
   SmallVector<int64_t> starts; ///< distances in elements that have to be whole vectors
+  SmallVector<IntegerSet> guards;
 };
 
 class Dealer {
