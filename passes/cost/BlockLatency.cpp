@@ -12,7 +12,6 @@ constexpr int64_t kSchedulers = 4;    ///< of an SM: each issues one instruction
 constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
 constexpr double kLoadsInFlight = 4; ///< of a thread, of independent turns
 constexpr double kStartCycles = 500; ///< to begin a block: parameters, indices, first addresses
-constexpr double kPortBytes = 64;    ///< a cycle, from L2 to an SM or back
 constexpr int64_t kRegisterUnit = 8; ///< registers of a thread are allocated by this many
 constexpr int64_t kSharedUnit = 128; ///< ... and bytes of shared memory of a block
 

@@ -11,6 +11,9 @@ namespace tilewright {
 /// codegen/gpu/ThreadMapping.
 constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
 
+/// A cycle, from L2 to an SM or back.
+constexpr double kPortBytes = 64;
+
 /// One loop nest as a thread sees it.
 struct NestWork {
   double turns = 1;                          ///< vectors that a thread takes one after another

@@ -24,9 +24,8 @@ constexpr int64_t kGroupLanes = 256;            ///< that an instruction of a wa
 constexpr int64_t kMostPanelBytes = 192 * 1024; ///< of the steps of a block that has an SM for itself
 constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< of all steps together, so that whole rows leave room for buffers
 constexpr int64_t kMostStages = 5;
-constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block that streams: what is on its way covers the latency
-constexpr int64_t kLongStream = 12;         ///< steps of one that is worth twice as much: the latency under load
-
+constexpr int64_t kMostStagesAlone = 12;    ///< of a block that has an SM for itself: the latency under load is long
+constexpr int64_t kStreamBytes = 48 * 1024; ///< of a block whose units share the terms
 } // namespace
 
 /// Of what a thread, or the lanes of a warp together, multiply now and next: a term of either operand, or as many as an
@@ -152,15 +151,17 @@ std::optional<SumTiling> tilewright::tileSums(const SumTile &tile, int64_t threa
   int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
   for (setSlots(); best.sharedBytes() > mostBytes && best.step > termUnits * least; setSlots())
     best.step /= 2;
-  // No more than there are steps, so that the next contraction's copies begin while this one is multiplied, one a step;
-  // what streams has all of its steps on their way.
+  // No more than there are steps, so that the next contraction's copies begin while this one is multiplied, one a step.
   int64_t steps = llvm::divideCeil(tile.terms, best.step);
-  bool isDeep = tile.alone && isWarp && steps > kLongStream;
-  int64_t mostStages = tile.alone && isWarp && (termUnits == 1 || isDeep) ? std::min(kLongStream, steps)
-                       : termUnits > 1 ? kMostStages
-                       : isGroup       ? kPanelStages
-                                       : std::min(isWarp ? kMostStages : kPanelStages, steps);
-  int64_t inFlightBytes = tile.alone && isGroup ? kMostPanelBytes : termUnits > 1 && !isDeep ? kStreamBytes : mostBytes;
+  int64_t mostStages = isGroup ? kPanelStages : std::min(isWarp ? kMostStages : kPanelStages, steps);
+  int64_t inFlightBytes = mostBytes;
+  if (tile.alone && isWarp) {
+    mostStages = std::min(kMostStagesAlone, steps);
+    inFlightBytes = isGroup ? kMostPanelBytes : mostBytes;
+  } else if (termUnits > 1) {
+    mostStages = kMostStages;
+    inFlightBytes = kStreamBytes;
+  }
   best.stages = std::clamp(inFlightBytes / (best.rowSlotBytes + best.laneSlotBytes), best.stages,
                            std::max(best.stages, mostStages));
   best.overlaps = isGroup && best.stages >= kPanelStages; // fewer are needed for what is on its way

@@ -21,10 +21,6 @@ struct SumTile {
   bool lanesAlongTerms = false;
   /// Lines of 16-bit elements that begin anywhere in a word: a warp's are copied from that word on.
   bool rowsShifted = false, lanesShifted = false;
-
-  /// Whether a block asks for so much more than it computes with that only what is on its way counts.
-  static constexpr int64_t kFewRows = 16;
-  bool streams() const { return alone && rows <= kFewRows; }
 };
 
 struct SumTiling {

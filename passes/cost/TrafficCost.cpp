@@ -1,5 +1,7 @@
 #include "passes/cost/TrafficCost.h"
 
+#include "passes/cost/BlockLatency.h"
+
 #include <map>
 
 using namespace llvm;
@@ -38,7 +40,10 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
                                 (llvm::divideCeil(parts[0].tiles, target.cores) * target.cores));
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
-  double globalSeconds = all.globalBytes() / global.bandwidth / share;
+  // A core of a CPU has its share of the bandwidth; an SM takes what its port does.
+  double ports = share * target.cores * kPortBytes * target.gpu.clockHz;
+  double bandwidth = ports > 0 ? std::min(global.bandwidth, ports) : share * global.bandwidth;
+  double globalSeconds = all.globalBytes() / bandwidth;
   double blockSeconds = all.blockBytes / block.bandwidth / share;
   double computeSeconds =
       (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;

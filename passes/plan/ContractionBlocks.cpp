@@ -29,8 +29,10 @@ constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multipl
 constexpr double kAddedCycles = 8;           ///< of a thread, to add a sum of another unit
 constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
 constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
-constexpr double kPortBytes = 64;            ///< a cycle, from L2 to an SM
 constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
+constexpr double kProductCycles = 35; ///< of a warp's instruction, until its sums are there
+constexpr double kBeside = 0.15;   ///< of what DRAM and SMs do at the same time, the shorter: they begin and end apart
+constexpr double kUneven = 0.25;   ///< of what SMs have less than others that DRAM has nothing to do for
 constexpr double kStepCycles = 70; ///< of a step, at its barrier and until its first factors are there
 constexpr double kRunBytes = 64;   ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8, kFewRows = 64;
@@ -122,7 +124,7 @@ public:
     double exchange = (1 + std::ceil(steps / own)) * passed;
     double seconds = begun * (kStartSeconds + found) + together * exchange +
                      productSeconds(share, tiling, blocks, together, block->work.threads, /*ahead=*/false);
-    return std::max(seconds, streamSeconds(products.front(), tiles, blocks));
+    return std::max(seconds, streamSeconds(products.front(), tiling, tiles, blocks));
   }
 
 private:
@@ -326,21 +328,24 @@ private:
 
   /// The seconds in which an SM does its blocks' share of one contraction, `together` of the kernel's blocks at a time.
   double productSeconds(const Product &product, const SumTiling &tiling, double blocks, double together,
-                        int64_t threads, bool ahead) const {
+                        int64_t threads, bool begun) const {
     double clock = target.gpu.clockHz;
     double speed = product.kernel.speed * tensorShare(product.kernel);
     double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
     double times = timesOf(product);
-    // Each scheduler has units of its own, which wait for a warp of its own.
-    double scheduled = std::min(1.0, together * static_cast<double>(threads) / kSchedulerThreads);
+    // Each scheduler has units of its own, which wait for a warp of its own that has sums.
+    double multiplying = static_cast<double>(std::min(threads, tiling.sumThreads * tiling.termUnits));
+    double scheduled = std::min(1.0, together * multiplying / kSchedulerThreads);
     double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / (perSm * scheduled);
     double sms = std::min(std::ceil(blocks / together), static_cast<double>(target.cores));
     double l2 = bytesOfBlock(product) * std::max(sms / l2Bandwidth(), 1 / (kPortBytes * clock));
     double units = product.kernel.unit == StepUnit::thread
                        ? static_cast<double>(threads) * kReadOnce
                        : static_cast<double>(threads / threadsOfStep(product.kernel));
+    // Each instruction of a warpgroup reads its lanes anew.
+    int64_t again = isOfWarpgroup(product.kernel) ? tiling.ownRows / kWarpgroupBlock.rows : 1;
     double read = times * units * product.terms *
-                  static_cast<double>(tiling.ownRows * product.rowBytes + tiling.ownLanes * product.laneBytes) /
+                  static_cast<double>(tiling.ownRows * product.rowBytes + again * tiling.ownLanes * product.laneBytes) /
                   static_cast<double>(tiling.termUnits);
     if (roundsInSharedMemory(product.kernel))
       read += 2 * times * product.terms *
@@ -357,11 +362,16 @@ private:
                      (static_cast<double>(tiling.heldRows) * product.rowCopies +
                       static_cast<double>(tiling.lanes) * product.laneCopies) /
                      (issuedLanes(together * static_cast<double>(threads)) * clock);
-    double busy = together * std::max({multiply, l2, banks, after, copying}) + steps * kStepCycles / clock;
+    // One product of a warp waits for the one before that is added to the same sums.
+    double turns = static_cast<double>(tiling.ownTerms()) / static_cast<double>(product.kernel.depth);
+    double chain = after > 0 ? steps * turns * kProductCycles / clock : 0;
+    double busy =
+        std::max(together * std::max({multiply, l2, banks, after, copying}), chain) + steps * kStepCycles / clock;
     // Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
     // time: it comes from DRAM for all of them.
-    double found = kLoaded * target.gpu.dramCycles, first = ahead ? 0 : found;
-    double waits = (first + steps * found / static_cast<double>(tiling.stepsAhead())) / clock;
+    double found = kLoaded * target.gpu.dramCycles, first = begun ? 0 : found;
+    double ahead = static_cast<double>(tiling.stepsAhead());
+    double waits = (first + std::max(0.0, steps - ahead) * found / ahead) / clock;
     double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
     // Those that have the sums in the end add the others' one after another.
     meets += together * times * static_cast<double>((tiling.termUnits - 1) * tiling.sums) * kAddedCycles / clock;
@@ -398,15 +408,19 @@ private:
     return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
   }
 
-  /// In which DRAM gives the lane operands that tiles stream, each by as many SMs as there are blocks.
-  double streamSeconds(const Product &product, double tiles, double blocks) const {
+  /// In which DRAM gives the lane operands that tiles stream: as much as the SMs with blocks take in, and ask for
+  /// ahead.
+  double streamSeconds(const Product &product, const SumTiling &tiling, double tiles, double blocks) const {
     if (!streams(product))
       return 0;
     double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
     double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
-    double share = std::min(1.0, blocks / static_cast<double>(target.cores));
-    return tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
-           (target.levels.back().bandwidth * share);
+    double sms = std::min(blocks, static_cast<double>(target.cores)), clock = target.gpu.clockHz;
+    double onTheirWay = blocks / sms * static_cast<double>(tiling.stepsAhead() * tiling.laneSlotBytes);
+    double ofSm = std::min(kPortBytes, onTheirWay / (kLoaded * target.gpu.dramCycles)) * clock;
+    double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some have a block more than the others
+    return (1 + kUneven * uneven) * tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
+           std::min(target.levels.back().bandwidth, sms * ofSm);
   }
 
   /// Of the operands, past L1.
@@ -558,11 +572,12 @@ private:
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
       bool ahead = block.ahead && beginsAhead(product);
       seconds += productSeconds(product, tiling, blocks, together, block.work.threads, ahead);
-      stream += streamSeconds(product, tiles, tiles);
+      stream += streamSeconds(product, tiling, tiles, tiles);
     }
     // Where units share the terms, those that have the sums in the end go on alone.
     seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().sumThreads));
-    return std::max(seconds * std::ceil(tiles / blocks), stream);
+    seconds *= std::ceil(tiles / blocks);
+    return std::max(seconds, stream) + kBeside * std::min(seconds, stream);
   }
 
   /// With all numbers of threads that may compute it. Larger tiles have more sums, and take more shared memory.
@@ -637,7 +652,11 @@ private:
     auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
     auto order = [&](const BlockCandidate &block) {
       const Product &first = products.front();
-      return std::tuple(isOfWarpgroup(*block.block), -size(block, walked),
+      // A warpgroup for all lanes of the rows of an instruction reads least from shared memory.
+      int64_t fewest =
+          std::max<int64_t>(1, size(block, first.row) / kWarpgroupBlock.rows) * threadsOfStep(first.kernel);
+      bool isSplit = isOfWarpgroup(*block.block) && block.threads != fewest;
+      return std::tuple(isOfWarpgroup(*block.block), -size(block, walked), isSplit,
                         llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.row),
                         size(block, first.lane), block.termUnits);
     };

@@ -138,13 +138,18 @@ tile.program @wide_results outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of an odd number of elements of two bytes are copied as words, from the one on in which they begin: of the last
-// one half or nothing. Words of the rows are put together of the two that have parts of them.
+// Rows of an odd number of elements of two bytes are copied as pieces, from the one on in which they begin: of the last
+// one a part or nothing. Where terms are innermost, pieces are words, put together of the two that have parts of them;
+// else they are of 16 bytes.
 // CHECK-LABEL: func.func @unaligned
 // CHECK-NOT: memref.store {{.*}} : memref<{{.*}}xf16, 3>
-// CHECK: %[[LAST:.*]] = arith.select %{{.*}}, %c4_i32, %c2_i32 : i32
-// CHECK: %[[READ:.*]] = arith.select %{{.*}}, %[[LAST]], %c0_i32 : i32
+// CHECK: %[[LEFT:.*]] = arith.minui %{{.*}}, %c2 : index
+// CHECK: %[[BYTES:.*]] = arith.muli %[[LEFT]], %c2
+// CHECK: %[[PART:.*]] = arith.select %{{.*}}, %[[BYTES]], %c0
+// CHECK: %[[READ:.*]] = arith.index_castui %[[PART]] : index to i32
 // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache =  ca, %[[READ]]
+// CHECK: arith.minui %{{.*}}, %c8 : index
+// CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg, %{{.*}}
 // CHECK: llvm.intr.fshr
 // CHECK: nvvm.mma.sync
 tile.program @unaligned outputs 1 {
@@ -309,7 +314,7 @@ tile.program @cut_chain outputs 1 {
 // One row has few sums: four warps have the same, each over a quarter of a step's terms, and the first adds them up. Of
 // the left operand one row is in shared memory, in five stages: (4096 + 256) * 5 bytes.
 // CHECK-LABEL: func.func @warps_share_terms
-// CHECK-SAME: memref<21760xi8, 3>
+// CHECK-SAME: memref<17408xi8, 3>
 // CHECK: nvvm.ldmatrix
 // CHECK: nvvm.barrier
 // CHECK: scf.if

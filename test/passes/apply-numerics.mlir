@@ -86,6 +86,33 @@ func.func @rounds_once(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -> tensor<7xbf16>
 
 #id = affine_map<(i) -> (i)>
 
+// What is divided by a constant is multiplied by its reciprocal, unless that would be subnormal.
+// CHECK-LABEL: func @divides_by_constants
+// CHECK: %[[R:.*]] = arith.constant 0.707106769 : f32
+// CHECK: arith.mulf %{{.*}}, %[[R]] : f32
+// CHECK: arith.divf
+func.func @divides_by_constants(%x: tensor<7xf32>) -> tensor<7xf32> {
+  %r = tile.subprogram "k" (%x) extents [7] tiles [7] grid [0] vector 0 workgroups 1 numerics <relaxed, fast>
+      : (tensor<7xf32>) -> tensor<7xf32> {
+  ^bb0(%s: tensor<7xf32>):
+    %e = tile.expr domain [7] reduce [] (%s) maps [#id] guards [unit] into [#id] inits [] dims [0]
+        : (tensor<7xf32>) -> tensor<7xf32> {
+    ^bb0(%a: f32):
+      %root = arith.constant 1.41421354 : f32
+      %most = arith.constant 3.0e+38 : f32
+      %d = arith.divf %a, %root : f32
+      %q = arith.divf %d, %most : f32
+      tile.yield %q : f32
+    }
+    tile.yield %e : tensor<7xf32>
+  }
+  return %r : tensor<7xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
 // What rounds to integers, and what is compared with another value, needs the value as the graph has it.
 // CHECK-LABEL: func @keeps_roundings_that_decide
 // CHECK: %[[M:.*]] = arith.mulf

@@ -239,4 +239,33 @@ TEST_F(AffineAlgebra, loops_around_what_is_read_read_it_again) {
   EXPECT_FALSE(isReadAgain(AffineMap::get(2, 0, getAffineConstantExpr(0, &context)), {0, 1}));
 }
 
+// Against every run of small boxes.
+TEST_F(AffineAlgebra, sets_hold_by_runs) {
+  auto atLeast = [&](AffineExpr expr) { return IntegerSet::get(2, 0, {expr}, {false}); };
+  auto holds = [](IntegerSet set, int64_t i, int64_t j) {
+    int64_t value =
+        cast<AffineConstantExpr>(set.getConstraint(0).replaceDims({getAffineConstantExpr(i, set.getContext()),
+                                                                   getAffineConstantExpr(j, set.getContext())}))
+            .getValue();
+    return set.isEq(0) ? value == 0 : value >= 0;
+  };
+  auto sameInRuns = [&](IntegerSet set, int64_t run) {
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t first = 0; first < 64; first += run)
+        for (int64_t j = first; j < first + run; ++j)
+          if (holds(set, i, j) != holds(set, i, first))
+            return false;
+    return true;
+  };
+  for (int64_t run : {1, 2, 4, 8})
+    for (int64_t border = 0; border < 33; ++border)
+      for (IntegerSet set : {atLeast(d(1) - border), atLeast(-d(1) + border), atLeast(d(1) + d(0) * 8 - border),
+                             atLeast(-d(1) + d(0) * 4 + border)})
+        EXPECT_EQ(holdsByRuns(set, 1, run), sameInRuns(set, run)) << border << " " << run;
+  EXPECT_TRUE(holdsByRuns(atLeast(d(0) - 3), 1, 8));
+  EXPECT_FALSE(holdsByRuns(IntegerSet::get(2, 0, {d(1) - 8}, {true}), 1, 8));
+  EXPECT_FALSE(holdsByRuns(atLeast(d(1) * 3 - 24), 1, 8));        // it may, but this is not asked
+  EXPECT_FALSE(holdsByRuns(atLeast(d(1).floorDiv(8) - 2), 1, 8)); // nor this
+}
+
 } // namespace

@@ -88,9 +88,10 @@ func.func @f(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>, %v: tensor<32x64xf32>
 }
 
 TEST_F(BarrierCutsTest, few_blocks_of_whole_rows_give_way_to_a_barrier) {
-  std::string reasons = barriersOf(source(512, 256));
-  EXPECT_NE(reasons.find("with one block for both ends"), std::string::npos) << reasons;
-  EXPECT_EQ(barriersOf(source(512, 256), /*gridSync=*/false), "");
+  std::string reasons = barriersOf(source(32, 512));
+  EXPECT_NE(reasons.find("one kernel with a barrier of the grid"), std::string::npos) << reasons;
+  EXPECT_NE(reasons.find("in one block for both: one kernel is predicted slower"), std::string::npos) << reasons;
+  EXPECT_EQ(barriersOf(source(32, 512), /*gridSync=*/false), "");
 }
 
 TEST_F(BarrierCutsTest, blocks_that_fill_the_device_keep_their_rows) { EXPECT_EQ(barriersOf(source(16384, 64)), ""); }

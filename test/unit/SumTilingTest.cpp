@@ -132,15 +132,27 @@ TEST(SumTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 
-// Blocks that compute little on what they read, one on each SM, have as much on the way as two of them would.
-TEST(SumTiling, long_streams_alone_on_an_sm_have_more_steps_on_the_way) {
-  auto tiled = [](int64_t rows, int64_t terms, bool alone) {
-    return *tileSums({rows, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
+// A block that has an SM for itself has as many steps on their way as there are, as far as shared memory goes.
+TEST(SumTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
+  auto stream = [](int64_t terms, bool alone) {
+    return *tileSums({1, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
   };
-  EXPECT_EQ(tiled(1, 4096, /*alone=*/true).stages, 11);
-  EXPECT_LE(tiled(1, 4096, /*alone=*/true).sharedBytes(), 96 * 1024);
-  EXPECT_EQ(tiled(1, 4096, /*alone=*/false).stages, 5);
-  EXPECT_EQ(tiled(1, 768, /*alone=*/true).stages, 5); // of six steps
+  EXPECT_EQ(stream(4096, /*alone=*/true).stages, 11);
+  EXPECT_LE(stream(4096, /*alone=*/true).sharedBytes(), 96 * 1024);
+  EXPECT_EQ(stream(4096, /*alone=*/false).stages, 5);
+  EXPECT_EQ(stream(768, /*alone=*/true).stages, 6);
+  auto square = [](int64_t rows, int64_t lanes, const MicroKernel &kernel, bool alone) {
+    return *tileSums({rows, lanes, 1024, 2, 2, true, alone}, 128, kernel);
+  };
+  EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/true).stages, 12);
+  EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/false).stages, 5);
+  SumTiling panels =
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/true);
+  EXPECT_EQ(panels.stages, 8);
+  EXPECT_TRUE(panels.overlaps);
+  EXPECT_LE(panels.slotBytes(), 192 * 1024);
+  EXPECT_EQ(
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/false).stages, 4);
 }
 
 // A warp's lines that begin inside words have room for one more, and an atom keeps those beside each other in other
