@@ -2,6 +2,7 @@
 
 #include "passes/analysis/Rounding.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/cost/ProductCost.h"
 #include "passes/cost/SumTiling.h"
 #include "passes/plan/AskedBytes.h"
 #include "passes/plan/ContractionKernel.h"
@@ -22,28 +23,12 @@ namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
 constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
-constexpr double kBankBytes = 128;     ///< that shared memory gives or takes in a cycle
-// Of an H200's kernels, by the cycles that their steps took.
-constexpr double kLoaded = 2.3;              ///< of the latency of one load alone, where all SMs load
-constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multiplying them, where some of both overlaps
-constexpr double kAddedCycles = 8;           ///< of a thread, to add a sum of another unit
-constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
-constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
-constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
-constexpr double kProductCycles = 35; ///< of a warp's instruction, until its sums are there
-constexpr double kBeside = 0.15;   ///< of what DRAM and SMs do at the same time, the shorter: they begin and end apart
-constexpr double kUneven = 0.25;   ///< of what SMs have less than others that DRAM has nothing to do for
-constexpr double kStepCycles = 70; ///< of a step, at its barrier and until its first factors are there
-constexpr double kRunBytes = 64;   ///< that DRAM gives at once
+constexpr double kBeside = 0.15; ///< of what DRAM and SMs do at the same time, the shorter: they begin and end apart
+constexpr double kRunBytes = 64; ///< that DRAM gives at once
 constexpr int64_t kMostTermUnits = 8, kFewRows = 64;
-constexpr double kReadOnce = 0.5;                               ///< of what threads read from it, the rest is broadcast
-constexpr double kSpecialLanes = 16;                            ///< special functions of an SM in a cycle
-constexpr double kLanes = 128;                                  ///< light instructions of an SM in a cycle, at best ...
-constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
+constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
-// mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
-constexpr double kSingleWarpShare = 0.63;
 constexpr int64_t kSlotAlignment = 128;
 constexpr double kWorthwhile = 0.97; ///< of the time before, for another block to be taken
 constexpr size_t kMostTiles = 96;    ///< that are predicted
@@ -120,11 +105,11 @@ public:
     share.terms = own * static_cast<double>(tiling.step);
     double row = static_cast<double>(tiling.sums * tiling.sumThreads * tiling.sumBytes);
     double found = target.gpu.l2Cycles / target.gpu.clockHz;
-    double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth();
+    double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth(target);
     double exchange = (1 + std::ceil(steps / own)) * passed;
     double seconds = begun * (kStartSeconds + found) + together * exchange +
-                     productSeconds(share, tiling, blocks, together, block->work.threads, /*ahead=*/false);
-    return std::max(seconds, streamSeconds(products.front(), tiling, tiles, blocks));
+                     productSeconds(workOf(share), tiling, {blocks, together, block->work.threads}, target);
+    return std::max(seconds, streamed(products.front(), tiling, tiles, blocks));
   }
 
 private:
@@ -320,64 +305,14 @@ private:
 
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
 
-  /// Of the tensor cores' rate, what instructions of single warps reach where there are others.
-  double tensorShare(const MicroKernel &kernel) const {
-    return kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature) ? kSingleWarpShare
-                                                                                                    : 1;
-  }
-
-  /// The seconds in which an SM does its blocks' share of one contraction, `together` of the kernel's blocks at a time.
-  double productSeconds(const Product &product, const SumTiling &tiling, double blocks, double together,
-                        int64_t threads, bool begun) const {
-    double clock = target.gpu.clockHz;
-    double speed = product.kernel.speed * tensorShare(product.kernel);
-    double perSm = target.flopsPerSecond / 2 * speed / static_cast<double>(target.cores);
-    double times = timesOf(product);
-    // Each scheduler has units of its own, which wait for a warp of its own that has sums.
-    double multiplying = static_cast<double>(std::min(threads, tiling.sumThreads * tiling.termUnits));
-    double scheduled = std::min(1.0, together * multiplying / kSchedulerThreads);
-    double multiply = times * static_cast<double>(tiling.rows * tiling.lanes) * product.terms / (perSm * scheduled);
-    double sms = std::min(std::ceil(blocks / together), static_cast<double>(target.cores));
-    double l2 = bytesOfBlock(product) * std::max(sms / l2Bandwidth(), 1 / (kPortBytes * clock));
-    double units = product.kernel.unit == StepUnit::thread
-                       ? static_cast<double>(threads) * kReadOnce
-                       : static_cast<double>(threads / threadsOfStep(product.kernel));
-    // Each instruction of a warpgroup reads its lanes anew.
-    int64_t again = isOfWarpgroup(product.kernel) ? tiling.ownRows / kWarpgroupBlock.rows : 1;
-    double read = times * units * product.terms *
-                  static_cast<double>(tiling.ownRows * product.rowBytes + again * tiling.ownLanes * product.laneBytes) /
-                  static_cast<double>(tiling.termUnits);
-    if (roundsInSharedMemory(product.kernel))
-      read += 2 * times * product.terms *
-              static_cast<double>(tiling.rows * product.rowBytes + tiling.lanes * product.laneBytes);
-    double added =
-        2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
-    double copied = bytesOfBlock(product); // which are written to the banks, too
-    double banks = (read + added + copied) / (kBankBytes * clock);
-    double steps = times * std::ceil(product.terms / static_cast<double>(tiling.step));
-    // What a warp reads it multiplies at once; warpgroups' instructions do both by themselves.
-    double after =
-        product.kernel.unit == StepUnit::warp && tiling.loadsFactors ? kOneAfterOther * (banks + multiply) : 0;
-    double copying = times * product.terms *
-                     (static_cast<double>(tiling.heldRows) * product.rowCopies +
-                      static_cast<double>(tiling.lanes) * product.laneCopies) /
-                     (issuedLanes(together * static_cast<double>(threads)) * clock);
-    // One product of a warp waits for the one before that is added to the same sums.
-    double turns = static_cast<double>(tiling.ownTerms()) / static_cast<double>(product.kernel.depth);
-    double chain = after > 0 ? steps * turns * kProductCycles / clock : 0;
-    double busy =
-        std::max(together * std::max({multiply, l2, banks, after, copying}), chain) + steps * kStepCycles / clock;
-    // Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
-    // time: it comes from DRAM for all of them.
-    double found = kLoaded * target.gpu.dramCycles, first = begun ? 0 : found;
-    double ahead = static_cast<double>(tiling.stepsAhead());
-    double waits = (first + std::max(0.0, steps - ahead) * found / ahead) / clock;
-    double meets = tiling.termUnits > 1 ? 2 * target.barrierSeconds : 0;
-    // Those that have the sums in the end add the others' one after another.
-    meets += together * times * static_cast<double>((tiling.termUnits - 1) * tiling.sums) * kAddedCycles / clock;
-    if (reduces && tiling.laneUnits > 1) // rows are combined, for a maximum and for a sum
-      meets += times * 2 * kCombineCycles / clock;
-    return std::max(busy, waits) + meets;
+  ProductWork workOf(const Product &product) const {
+    ProductWork work{product.kernel, timesOf(product), product.terms, bytesOfBlock(product)};
+    work.rowBytes = product.rowBytes;
+    work.laneBytes = product.laneBytes;
+    work.rowCopies = product.rowCopies;
+    work.laneCopies = product.laneCopies;
+    work.combinesRows = reduces;
+    return work;
   }
 
   /// Whether its first steps can be copied while the contraction before it is multiplied.
@@ -408,19 +343,14 @@ private:
     return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
   }
 
-  /// In which DRAM gives the lane operands that tiles stream: as much as the SMs with blocks take in, and ask for
-  /// ahead.
-  double streamSeconds(const Product &product, const SumTiling &tiling, double tiles, double blocks) const {
+  /// In which DRAM gives the lane operand of all tiles, if they stream it.
+  double streamed(const Product &product, const SumTiling &tiling, double tiles, double blocks) const {
     if (!streams(product))
       return 0;
     double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
     double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
-    double sms = std::min(blocks, static_cast<double>(target.cores)), clock = target.gpu.clockHz;
-    double onTheirWay = blocks / sms * static_cast<double>(tiling.stepsAhead() * tiling.laneSlotBytes);
-    double ofSm = std::min(kPortBytes, onTheirWay / (kLoaded * target.gpu.dramCycles)) * clock;
-    double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some have a block more than the others
-    return (1 + kUneven * uneven) * tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run) /
-           std::min(target.levels.back().bandwidth, sms * ofSm);
+    double bytes = tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run);
+    return streamSeconds(bytes, tiling, blocks, target);
   }
 
   /// Of the operands, past L1.
@@ -432,23 +362,10 @@ private:
     return timesOf(product) * product.terms * (rows + lanes);
   }
 
-  double l2Bandwidth() const {
-    for (const MemoryLevel &level : target.levels)
-      if (level.space == tile::Space::global)
-        return level.bandwidth; // innermost first
-    return target.levels.back().bandwidth;
-  }
-
-  /// Light instructions of single threads that an SM issues in a cycle for so many.
-  static double issuedLanes(double threads) {
-    double warps = threads / kSchedulerThreads; // of a scheduler
-    return kLanes * (kIssuedOfFirst * std::min(1.0, warps) + kIssuedOfOthers * std::max(0.0, warps - 1));
-  }
-
   /// The seconds in which an SM does what lies beside a block's contractions: shared memory, special functions, and
   /// the rest at the rate that so many threads reach.
   double besideSeconds(double threads) const {
-    PartWork work = workOf(graph, space);
+    PartWork work = tilewright::workOf(graph, space);
     double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
     double light = work.elementwise / issuedLanes(threads);
     double cycles = (work.blockBytes / kBankBytes + work.special / kSpecialLanes + light) / tiles;
@@ -570,9 +487,10 @@ private:
   double secondsOf(const Candidate &block, double blocks, double together) const {
     double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
     for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
-      bool ahead = block.ahead && beginsAhead(product);
-      seconds += productSeconds(product, tiling, blocks, together, block.work.threads, ahead);
-      stream += streamSeconds(product, tiling, tiles, tiles);
+      ProductWork work = workOf(product);
+      work.begun = block.ahead && beginsAhead(product);
+      seconds += productSeconds(work, tiling, {blocks, together, block.work.threads}, target);
+      stream += streamed(product, tiling, tiles, tiles);
     }
     // Where units share the terms, those that have the sums in the end go on alone.
     seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().sumThreads));
