@@ -19,6 +19,7 @@ constexpr double kLanes = 128;               ///< light instructions of an SM in
 constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
 constexpr double kSingleWarpShare = 0.63;
+constexpr double kThreadShare = 0.55; ///< of the lanes' rate: factors are loaded between the products
 
 class ProductCycles {
 public:
@@ -45,7 +46,7 @@ private:
   double multiplying() const {
     const MicroKernel &kernel = work.kernel;
     bool isSlow = kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature);
-    double speed = kernel.speed * (isSlow ? kSingleWarpShare : 1);
+    double speed = kernel.speed * (kernel.unit == StepUnit::thread ? kThreadShare : isSlow ? kSingleWarpShare : 1);
     double ofSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
     double threads = static_cast<double>(std::min(occupancy.threads, tiling.sumThreads * tiling.termUnits));
     double scheduled = std::min(1.0, occupancy.together * threads / kSchedulerThreads);

@@ -570,10 +570,10 @@ private:
     auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
     auto order = [&](const BlockCandidate &block) {
       const Product &first = products.front();
-      // A warpgroup for all lanes of the rows of an instruction reads least from shared memory.
-      int64_t fewest =
-          std::max<int64_t>(1, size(block, first.row) / kWarpgroupBlock.rows) * threadsOfStep(first.kernel);
-      bool isSplit = isOfWarpgroup(*block.block) && block.threads != fewest;
+      // Of warpgroups no more than their registers ask for: fewer copy more each, and wait for fewer.
+      int64_t sums = std::max<int64_t>(1, size(block, first.row)) * std::max<int64_t>(1, size(block, first.lane));
+      bool isSplit =
+          isOfWarpgroup(*block.block) && block.threads != std::max(threadsOfStep(first.kernel), sums / kMostSums);
       return std::tuple(isOfWarpgroup(*block.block), -size(block, walked), isSplit,
                         llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.row),
                         size(block, first.lane), block.termUnits);

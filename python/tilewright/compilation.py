@@ -20,6 +20,7 @@ off and noted.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -188,6 +189,8 @@ def _compile_in(
         kernels = kernel_files(targets)
         for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernels):
             dump.copy(folder / name)
+        how = {"numerics": options.numerics, "grid_sync": options.grid_sync}
+        dump.write("options.json", json.dumps(how).encode())
         capability = (needed_capability(folder / "kernels.ptx") or narrowest.cpu) if on_gpu else ""
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:

@@ -101,15 +101,15 @@ def simulated_target(device: str) -> str:
 def describe_launches(dump: Path) -> dict[str, Any]:
     """What `tile-print-launches` says, of kernels at the NVVM dialect by the plan of the dumped program."""
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
-    plan = dump / "plan.json"
-    numerics = json.loads(plan.read_text())["numerics"]
+    how = json.loads((dump / "options.json").read_text())
     recipes = dump / "recipes.json"
     stored = StoredWeights.from_json(json.loads(recipes.read_text()) if recipes.exists() else {})
     with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
         options: dict[str, str | list[str]] = {
             "target": str(dump / "target.json"),
-            "plan-in": str(plan),
-            "numerics": numerics,
+            "plan-in": str(dump / "plan.json"),
+            "numerics": how["numerics"],
+            "grid-sync": str(how["grid_sync"]).lower(),
             "scopes": sorted(stored.sources),
             "recipes": str(Path(folder) / "recipes.json"),
         }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -325,3 +327,24 @@ def test_element_types_of_kernels_are_the_models() -> None:
         code = program.module_path.read_bytes()
         assert b"ld.global.nc.v4.b32" in code
         assert b"st.global.v4.b32" in code
+
+
+def test_memory_that_keeps_a_pool_goes_before_its_device() -> None:
+    """On a device that is always here; the other order would be a crash."""
+    code = """
+import weakref
+from iree.runtime import _binding
+from tilewright.runtime import _occupy_pool, _release
+
+class Session: ...
+
+device = _binding.create_hal_driver("local-sync").create_default_device()
+for _ in range(2):  # one that goes, and one that stays until the end
+    session = Session()
+    kept = _occupy_pool(device)
+    weakref.finalize(session, _release, kept, device)
+    assert len(kept) == 1
+del device
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,24 @@ def test_what_won_there_is_compiled_here(model: Path, folder: Path, tmp_path: Pa
     assert after.kernels[0].measured and not before.kernels[0].measured
     without = tilewright.compile(model, TARGET, tuning=database, grid_sync=False)
     assert not without.kernels[0].measured
+
+
+def test_plans_of_warpgroups_are_among_those_that_are_timed(tmp_path: Path) -> None:
+    g, half = GraphBuilder("product"), onnx.TensorProto.FLOAT16
+    g.output(g.op("MatMul", g.input("x", (128, 64), half), g.input("y", (64, 128), half)), (128, 128), half)
+    path = tmp_path / "product.onnx"
+    onnx.save(g.build(), path)
+    made = tmp_path / "made"
+    assert make_bundle(path, TARGET, made, candidates=40) == 1
+    [subprogram] = json.loads((made / "manifest.json").read_text())["subprograms"]
+    kernels = {op["microKernel"] for plan in subprogram["plans"] for op in _ops(plan["plan"])}
+    assert {"mma_sync-16x8", "wgmma-64x8"} <= kernels
+
+
+def _ops(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for kernel in plan["kernels"]:
+        for part in kernel["parts"]:
+            yield from part["ops"]
 
 
 def test_plans_that_do_not_run_are_no_candidates(folder: Path, tmp_path: Path) -> None:
