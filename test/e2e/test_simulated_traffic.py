@@ -45,7 +45,7 @@ _WORKLOADS = {
     "causal attention": partial(contractions.attention, _CAUSAL),
     "causal attention of large heads": partial(contractions.attention, _MASKED),
     "grouped attention": partial(contractions.attention, _GROUPED),
-    "attention, biases read through split heads": partial(windows, 64),
+    "attention, biases read through split heads": partial(windows, 48),
 }
 
 
