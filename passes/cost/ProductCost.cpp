@@ -19,7 +19,8 @@ constexpr double kLanes = 128;               ///< light instructions of an SM in
 constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
 // mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
 constexpr double kSingleWarpShare = 0.63;
-constexpr double kThreadShare = 0.55; ///< of the lanes' rate: factors are loaded between the products
+constexpr double kThreadShare = 0.64; ///< of the issue slots, what single threads use that load and multiply
+constexpr double kAtomFactors = 4, kTermInstructions = 2; ///< factors of a load; instructions of a term beside
 
 class ProductCycles {
 public:
@@ -46,11 +47,19 @@ private:
   double multiplying() const {
     const MicroKernel &kernel = work.kernel;
     bool isSlow = kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature);
-    double speed = kernel.speed * (kernel.unit == StepUnit::thread ? kThreadShare : isSlow ? kSingleWarpShare : 1);
+    double share = kernel.unit == StepUnit::thread ? threadShare() : isSlow ? kSingleWarpShare : 1;
+    double speed = kernel.speed * share;
     double ofSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
     double threads = static_cast<double>(std::min(occupancy.threads, tiling.sumThreads * tiling.termUnits));
     double scheduled = std::min(1.0, occupancy.together * threads / kSchedulerThreads);
     return work.times * static_cast<double>(tiling.rows * tiling.lanes) * work.terms / (ofSm * scheduled);
+  }
+
+  /// Of the lanes' rate, what products of a thread take of all that it issues for a term.
+  double threadShare() const {
+    double products = static_cast<double>(tiling.sums);
+    double loads = static_cast<double>(tiling.ownRows + tiling.ownLanes) / kAtomFactors;
+    return kThreadShare * products / (products + loads + kTermInstructions);
   }
 
   /// One product of a warp waits for the one before that is added to the same sums.
