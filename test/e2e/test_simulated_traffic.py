@@ -20,7 +20,7 @@ from benchmarks.workloads.transformers import LlamaOptions
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
-_WALKED = ChainOptions(batch=2, m=128, n=64, k=64, l=512)
+_WALKED = ChainOptions(batch=12, m=192, n=64, k=64, l=512)
 _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=128, head_size=64, is_causal=True)
 _CUT = ChainOptions(batch=2, m=104, n=64, k=64, l=208)
 _ODD = ChainOptions(batch=2, m=53, n=40, k=64, l=77)
@@ -130,7 +130,7 @@ def test_an_output_that_grows_is_written_once(tmp_path: Path) -> None:
     """Blocks of the middle dim add to it in registers, also where nothing else is computed with it."""
     _, ran = _simulated("chain, blocks of the middle dim", "f32", "cuda:h200", tmp_path, grid_sync=False)
     (kernel,) = ran.kernels
-    assert kernel.global_writes.bytes == 2 * 128 * 64 * 4
+    assert kernel.global_writes.bytes == 12 * 192 * 64 * 4
 
 
 @pytest.mark.parametrize("number", range(1, 13))
