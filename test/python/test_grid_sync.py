@@ -20,9 +20,13 @@ from benchmarks.workloads.transformers import BertOptions, bert
 TARGET = "cuda:h200"
 
 
-def one_long_row() -> onnx.ModelProto:
+def long_rows(count: int, length: int) -> onnx.ModelProto:
     nodes = [axes(1), helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
-    return make_model(nodes, [value("x", [1, 50_000_000])], [value("y", [1])])
+    return make_model(nodes, [value("x", [count, length])], [value("y", [count])])
+
+
+def one_long_row() -> onnx.ModelProto:
+    return long_rows(1, 50_000_000)
 
 
 def batch_statistics() -> onnx.ModelProto:
@@ -82,17 +86,17 @@ def test_strict_numerics_keep_one_phase() -> None:
 
 
 def test_a_plan_whose_blocks_cannot_all_be_resident_is_refused() -> None:
-    plan = tilewright.compile(one_long_row(), target=TARGET).plan
+    model = long_rows(16, 3_000_000)
+    plan = tilewright.compile(model, target=TARGET).plan
     assert plan is not None
     parts = plan.kernels[0].parts
-    tiles = int(
-        np.prod([-(-extent // tile) for extent, tile in zip(parts[0].extents, parts[0].tiles, strict=True)])
-    )
-    parts[0] = replace(parts[0], workgroups=tiles, threads=1024, group=1024)
+    rows, pieces, _ = parts[0].extents
+    tiles = [1, 1, parts[0].tiles[2]]
+    parts[0] = replace(parts[0], tiles=tiles, workgroups=rows * pieces, threads=1024, group=1024)
     with pytest.raises(
         PlanError, match=r"of 1024 threads, 64 registers a thread, that wait .*; target 'cuda:h200'"
     ):
-        tilewright.compile(one_long_row(), target=TARGET, plan=plan)
+        tilewright.compile(model, target=TARGET, plan=plan)
 
 
 def test_a_plan_with_barriers_is_refused_where_they_are_forbidden() -> None:
