@@ -43,8 +43,7 @@ struct Product {
   double terms = 1;                       ///< of a sum
   int64_t longest = 1;                    ///< the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
-  double rowCopies = 0,
-         laneCopies = 0; ///< instructions of a thread to copy an element of the row operand, or the other
+  double rowCopies = 0, laneCopies = 0;               ///< instructions of a thread to copy an element of either operand
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
   bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
   bool rowsShifted = false, lanesShifted = false;     ///< lines begin anywhere in a word

@@ -1,0 +1,91 @@
+// What a contraction takes on an SM: each resource counts, and what waits is covered by what is on its way.
+#include "passes/cost/ProductCost.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+#include <gtest/gtest.h>
+
+using namespace tilewright;
+
+namespace {
+class ProductCost : public ::testing::Test {
+protected:
+  Target target = *lookupTarget("cuda:h200");
+
+  MicroKernel kernelFor(const char *type) const {
+    return *chooseMicroKernel(target, {type, type, "f32"}, {1}, /*strict=*/false);
+  }
+
+  static SumTiling tilingOf(const MicroKernel &kernel, int64_t rows, int64_t lanes, int64_t terms, int64_t threads,
+                            bool alone = false, int64_t termUnits = 1) {
+    int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
+    return *tileSums({rows, lanes, terms, bytes, bytes, true, alone}, threads, kernel, nullptr, termUnits);
+  }
+
+  static ProductWork workOf(const MicroKernel &kernel, double rows, double lanes, double terms) {
+    ProductWork work{kernel, 1, terms, 0};
+    work.rowBytes = work.laneBytes = kernel.unit == StepUnit::thread ? 4 : 2;
+    work.bytes = terms * (rows + lanes) * static_cast<double>(work.rowBytes);
+    work.rowCopies = work.laneCopies = kCopyInstructions * static_cast<double>(work.rowBytes) / 16;
+    return work;
+  }
+
+  double cyclesOf(const ProductWork &work, const SumTiling &tiling, Occupancy occupancy) const {
+    return productSeconds(work, tiling, occupancy, target) * target.gpu.clockHz;
+  }
+};
+
+TEST_F(ProductCost, more_steps_on_their_way_cover_more_of_the_latency) {
+  MicroKernel kernel = kernelFor("f16");
+  ProductWork work = workOf(kernel, 32, 32, 4096);
+  SumTiling few = tilingOf(kernel, 32, 32, 4096, 64), many = tilingOf(kernel, 32, 32, 4096, 64, /*alone=*/true);
+  ASSERT_LT(few.stages, many.stages);
+  EXPECT_GT(cyclesOf(work, few, {128, 1, 64}), cyclesOf(work, many, {128, 1, 64}));
+}
+
+TEST_F(ProductCost, begun_copies_are_not_waited_for_once_more) {
+  MicroKernel kernel = kernelFor("f16");
+  SumTiling tiling = tilingOf(kernel, 32, 32, 64, 64);
+  ProductWork work = workOf(kernel, 32, 32, 64), begun = work;
+  begun.begun = true;
+  EXPECT_GT(cyclesOf(work, tiling, {128, 1, 64}), cyclesOf(begun, tiling, {128, 1, 64}) + target.gpu.dramCycles);
+}
+
+// One row has two warps' sums at most: with the terms shared, four times as many multiply, in shorter chains.
+TEST_F(ProductCost, warps_that_share_the_terms_are_quicker_than_idle_ones) {
+  MicroKernel kernel = kernelFor("f16");
+  ProductWork work = workOf(kernel, 1, 32, 8192);
+  work.begun = true;
+  SumTiling alone = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true);
+  SumTiling shared = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true, /*termUnits=*/4);
+  EXPECT_GT(cyclesOf(work, alone, {128, 1, 256}), cyclesOf(work, shared, {128, 1, 256}));
+}
+
+TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
+  MicroKernel kernel = kernelFor("f16");
+  SumTiling tiling = tilingOf(kernel, 16, 64, 4096, 64);
+  ProductWork work = workOf(kernel, 16, 64, 4096), shifted = work;
+  shifted.rowCopies = kShiftedCopyInstructions * 2 / 4;
+  EXPECT_GT(cyclesOf(shifted, tiling, {15, 1, 64}), cyclesOf(work, tiling, {15, 1, 64}));
+}
+
+// 64 x 64 sums of 4096 terms in f32: no more than a thread's share of the lanes, and no less than the lanes allow.
+TEST_F(ProductCost, single_threads_do_not_reach_the_rate_of_the_lanes) {
+  MicroKernel kernel = kernelFor("f32");
+  ASSERT_EQ(kernel.unit, StepUnit::thread);
+  SumTiling tiling = tilingOf(kernel, 64, 64, 4096, 128);
+  double least = 64.0 * 64 * 4096 / 128; // lanes of an SM
+  double cycles = cyclesOf(workOf(kernel, 64, 64, 4096), tiling, {128, 1, 128});
+  EXPECT_GT(cycles, least / 0.64);
+  EXPECT_LT(cycles, least / 0.4);
+}
+
+TEST_F(ProductCost, streams_take_what_the_sms_with_blocks_ask_for) {
+  SumTiling tiling = tilingOf(kernelFor("f16"), 16, 64, 8192, 256, /*alone=*/true);
+  double bytes = 1e8, all = bytes / target.levels.back().bandwidth;
+  EXPECT_DOUBLE_EQ(streamSeconds(bytes, tiling, 132, target), all);
+  EXPECT_GT(streamSeconds(bytes, tiling, 8, target), 2 * all);
+  // Where some SMs have a block more than the others, DRAM waits for them in the end.
+  EXPECT_GT(streamSeconds(bytes, tiling, 140, target), all);
+}
+} // namespace
