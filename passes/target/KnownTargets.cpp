@@ -193,7 +193,8 @@ constexpr const char
     *kRtx3090 = "NVIDIA GeForce RTX 3090 specification, GA102 whitepaper",
     *kH100 = "NVIDIA H100 SXM data sheet and Hopper whitepaper; L2 bandwidth as for the H200",
     *kH100Pcie = "NVIDIA H100 PCIe data sheet and Hopper whitepaper; L2 bandwidth as for the H200, for fewer SMs",
-    *kH200 = "NVIDIA H200 data sheet; L2 bandwidth measured, 10.5 TB/s of it used by a product of 1024x1024x1024 in f16";
+    *kH200 = "NVIDIA H200 data sheet; L2 bandwidth fitted: products in f16 used 8.6 TB/s of it (4096x4096x4096) to "
+             "about 10 (1024)";
 
 // A capability stands for all its parts and is planned for as the first device of it; the smallest of its data centre
 // parts counts for grid barriers: A30, A2, H20.
