@@ -5,7 +5,7 @@
 using namespace llvm;
 using namespace tilewright;
 
-static constexpr double kTakenBytes = 32; ///< a cycle, of an SM from memory: 86 of an H200's took 4.3 TB/s
+static constexpr double kTakenBytes = 32; ///< a cycle, of an SM from memory: 86 of an H200's took about 4.3 TB/s
 
 /// The innermost level of a space that holds `bytes`: what was just produced is found there, what does not fit streams.
 static const MemoryLevel &levelFor(const Target &target, tile::Space space, double bytes) {
