@@ -2,8 +2,8 @@
 #include "core/Diagnostics.h"
 
 #include "passes/Pipelines.h"
-#include "passes/plan/Plan.h"
-#include "passes/target/ParseJson.h"
+#include "passes/plan/ir/Plan.h"
+#include "passes/support/ParseJson.h"
 #include "passes/target/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -1,6 +1,6 @@
 #include "core/GemmChains.h"
 
-#include "passes/analysis/BlockSearch.h"
+#include "passes/plan/tiling/cpu/BlockSearch.h"
 
 using namespace tilewright;
 

@@ -1,4 +1,4 @@
-// The block-order model of the chain of two matmuls (passes/analysis/BlockMovement.h) in plain types, for Python.
+// The block-order model of the chain of two matmuls (passes/cost/BlockMovement.h) in plain types, for Python.
 #ifndef TILEWRIGHT_CORE_GEMMCHAINS_H
 #define TILEWRIGHT_CORE_GEMMCHAINS_H
 

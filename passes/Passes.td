@@ -3,13 +3,18 @@
 #ifndef TILEWRIGHT_PASSES_TD
 #define TILEWRIGHT_PASSES_TD
 
-include "passes/analysis/Passes.td"
-include "passes/plan/Passes.td"
-include "passes/transforms/Passes.td"
-include "passes/movement/Passes.td"
+include "passes/graph/Passes.td"
+include "passes/normalize/Passes.td"
+include "passes/plan/fusion/Passes.td"
+include "passes/plan/forms/Passes.td"
+include "passes/plan/apply/Passes.td"
+include "passes/program/Passes.td"
+include "passes/program/cpu/Passes.td"
+include "passes/program/gpu/Passes.td"
+include "passes/program/movement/Passes.td"
+include "passes/codegen/common/Passes.td"
 include "passes/codegen/cpu/Passes.td"
 include "passes/codegen/gpu/Passes.td"
-include "passes/codegen/iree/Passes.td"
-include "passes/verify/Passes.td"
+include "passes/iree/Passes.td"
 
 #endif

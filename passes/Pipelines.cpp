@@ -1,7 +1,7 @@
 // The only file that orders passes.
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
-#include "passes/codegen/iree/Variants.h"
+#include "passes/iree/Variants.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

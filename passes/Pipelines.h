@@ -1,5 +1,5 @@
-#ifndef TILEWRIGHT_PASSES_PIPELINES_H
-#define TILEWRIGHT_PASSES_PIPELINES_H
+#ifndef TILEWRIGHT_PIPELINES_H
+#define TILEWRIGHT_PIPELINES_H
 
 #include "mlir/IR/DialectRegistry.h"
 

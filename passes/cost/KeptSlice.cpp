@@ -1,6 +1,6 @@
 #include "passes/cost/KeptSlice.h"
 
-#include "passes/analysis/AffineAlgebra.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/cost/BufferLines.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_COST_TRAFFICCOST_H
 #define TILEWRIGHT_COST_TRAFFICCOST_H
 
-#include "passes/plan/Plan.h"
+#include "passes/cost/CostTerm.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {

@@ -3,7 +3,7 @@
 
 #include "passes/target/KnownTargets.h"
 #include "passes/target/MicroKernelBody.h"
-#include "passes/target/ParseJson.h"
+#include "passes/support/ParseJson.h"
 #include "passes/target/ProcessorNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,5 +1,5 @@
 // The algebra against plain evaluation, on every point of small random domains.
-#include "passes/analysis/AffineAlgebra.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,5 +1,5 @@
 // Where a part can be cut at a barrier of the grid, and when the planner does so.
-#include "passes/plan/BarrierCuts.h"
+#include "passes/plan/grid/BarrierCuts.h"
 #include "test/unit/PlanFixture.h"
 
 #include "llvm/Support/FormatVariadic.h"

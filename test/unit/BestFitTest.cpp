@@ -1,6 +1,6 @@
 // Places of buffers: none that live together overlap, and the memory is what the fullest moment takes where that can
 // be.
-#include "passes/analysis/BestFit.h"
+#include "passes/support/BestFit.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 // Block orders of contraction chains (Chimera 4): Algorithm 1 against the paper's table and against counting, the
 // search against the closed form and against trying everything.
-#include "passes/analysis/BlockSearch.h"
+#include "passes/plan/tiling/cpu/BlockSearch.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <functional>

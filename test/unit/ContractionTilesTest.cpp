@@ -1,6 +1,6 @@
 // Tiles and blocks of terms of contractions on CPUs, and what accesses cost: chosen by what moves between caches.
-#include "passes/plan/ChainMovement.h"
-#include "passes/plan/Work.h"
+#include "passes/plan/tiling/cpu/ChainMovement.h"
+#include "passes/plan/space/Work.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

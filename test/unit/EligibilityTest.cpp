@@ -1,5 +1,5 @@
 // What IREE folds into its contractions, as measured: the cases named in Eligibility.cpp.
-#include "passes/plan/Eligibility.h"
+#include "passes/graph/Eligibility.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

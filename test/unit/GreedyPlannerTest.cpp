@@ -2,7 +2,7 @@
 // search over the same choices.
 #include "test/unit/PlanFixture.h"
 
-#include "passes/plan/Partition.h"
+#include "passes/plan/ir/Partition.h"
 
 using namespace mlir;
 using namespace tilewright;

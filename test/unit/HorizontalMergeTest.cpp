@@ -1,5 +1,5 @@
 // Which contractions become one, and how their columns lie.
-#include "passes/plan/HorizontalMerge.h"
+#include "passes/plan/forms/HorizontalMerge.h"
 #include "test/unit/PlanFixture.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,5 +1,5 @@
 // Tiles of a reshaped tensor that have the same elements: what blocks keep from one phase of a kernel to another.
-#include "passes/plan/KeptTiles.h"
+#include "passes/plan/grid/KeptTiles.h"
 
 #include <gtest/gtest.h>
 #include <random>

@@ -1,6 +1,6 @@
 // What of a contraction's sums is a buffer: those that the next nests take in registers are none.
-#include "passes/plan/LiveBuffers.h"
-#include "passes/plan/WalkedDim.h"
+#include "passes/plan/space/LiveBuffers.h"
+#include "passes/plan/space/WalkedDim.h"
 #include "passes/target/Target.h"
 #include "test/unit/PlanFixture.h"
 

@@ -1,7 +1,7 @@
 // The scopes at which threads meet: the rules of PowerFusion 5.1 on numbers of units, and what is worked out of the
 // maps of two nests against every thread and element of them, one by one.
-#include "passes/movement/ParallelUnits.h"
-#include "passes/movement/SlicePattern.h"
+#include "passes/program/movement/ParallelUnits.h"
+#include "passes/program/movement/SlicePattern.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"

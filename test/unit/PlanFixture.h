@@ -3,7 +3,7 @@
 #define TILEWRIGHT_TEST_UNIT_PLANFIXTURE_H
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/plan/GreedyPlanner.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,5 +1,5 @@
 // The plan as data: JSON both ways with errors that name the field, and a verifier that finds each way to be illegal.
-#include "passes/plan/KernelPhases.h"
+#include "passes/plan/grid/KernelPhases.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // The micro kernels that plans for GPUs name: those that are predicted, that are taken, and whose registers are
 // counted.
-#include "passes/plan/SettleMicroKernels.h"
-#include "passes/plan/PlanNumerics.h"
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/space/PlanNumerics.h"
 #include "test/unit/PlanFixture.h"
 
 #include "llvm/Support/FormatVariadic.h"

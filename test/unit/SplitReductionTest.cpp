@@ -1,5 +1,5 @@
 // Two phases of a reduction are predicted as the planner takes them.
-#include "passes/transforms/SplitReduction.h"
+#include "passes/plan/forms/DecideReductionSplit.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // Targets: the table is complete and sane, files override single fields, errors name the field.
 #include "passes/target/Target.h"
-#include "passes/target/ParseJson.h"
+#include "passes/support/ParseJson.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,6 +1,6 @@
 // How threads share a nest: every point has its thread, and where lines of a buffer meet in banks, neighbouring threads
 // take others.
-#include "passes/codegen/gpu/ThreadMapping.h"
+#include "passes/program/gpu/ThreadMapping.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"

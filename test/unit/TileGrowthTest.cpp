@@ -1,4 +1,4 @@
-#include "passes/plan/TileGrowth.h"
+#include "passes/plan/space/TileGrowth.h"
 
 #include "gtest/gtest.h"
 #include <cmath>

@@ -1,6 +1,6 @@
 // Weights as images of tiles in shared memory: when planners store them, what plans from files may say, what it gains.
-#include "passes/plan/TileImages.h"
-#include "passes/plan/GreedyPlanner.h"
+#include "passes/plan/tiling/gpu/TileImages.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/target/Warpgroups.h"
 #include "test/unit/PlanFixture.h"
 

@@ -1,5 +1,5 @@
 // Welder's numbers, and tiles against the elements that every tile of a small graph really reads.
-#include "passes/analysis/TilePropagation.h"
+#include "passes/graph/TilePropagation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

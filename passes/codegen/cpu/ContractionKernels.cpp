@@ -1,6 +1,6 @@
 #include "passes/codegen/cpu/ContractionKernels.h"
 
-#include "passes/analysis/Contraction.h"
+#include "passes/graph/Contraction.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_CODEGEN_CPU_CONTRACTIONKERNELS_H
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONKERNELS_H
 
-#include "passes/analysis/MatchContraction.h"
+#include "passes/graph/MatchContraction.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {

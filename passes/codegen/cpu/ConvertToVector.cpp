@@ -2,8 +2,8 @@
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
-#include "passes/codegen/cpu/NestEmitter.h"
-#include "passes/codegen/cpu/ProgramConverter.h"
+#include "passes/codegen/common/NestEmitter.h"
+#include "passes/codegen/common/ProgramConverter.h"
 #include "passes/codegen/cpu/TilePipeline.h"
 #include "passes/codegen/cpu/TransposeEmitter.h"
 #include "passes/target/TargetOrError.h"

@@ -2,7 +2,7 @@
 // recognition is off (it would call memcpy and memset) and so is auto-vectorisation (the vectors are chosen).
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/AssemblyErrors.h"
-#include "passes/codegen/cpu/LlvmBackend.h"
+#include "passes/codegen/common/LlvmBackend.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

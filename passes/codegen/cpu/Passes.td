@@ -1,41 +1,8 @@
-// Passes of passes/codegen/cpu: tile programs into objects for CPUs.
+// Passes of passes/codegen/cpu: tile programs into object files.
 #ifndef TILEWRIGHT_CODEGEN_CPU_PASSES_TD
 #define TILEWRIGHT_CODEGEN_CPU_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
-
-def StageTransposes : Pass<"tile-stage-transposes", "::tilewright::tile::ProgramOp"> {
-  let summary = "Turn tiles in registers where lanes are not neighbours in memory";
-  let description = [{
-    Arrives: tile programs. Where a nest reads, writes or accumulates memory across
-    its lanes, and what lies next to each other in memory is next to each other along
-    another dim of the tile: a buffer of the workgroup in which lanes are
-    neighbours, and a copy between the two, which code generation turns in squares
-    of registers. Where that other dim is the same for all that the nest touches, its
-    lanes go along that instead. Where a copy turns what a micro kernel of several
-    terms a step reads along its lanes, its buffer has these terms side by side, in
-    groups that are turned as one; no tile has to put them so again. Left alone: what
-    does not fit into the workgroup's memory beside what is there, tiles narrower
-    than half a vector, guarded reads, other reads of micro kernels.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
-  let statistics = [
-    Statistic<"turned", "turned", "accesses whose tiles are turned in registers">,
-    Statistic<"grouped", "grouped", "buffers that have the terms of a step side by side">];
-}
-
-def WidenBuffers : Pass<"tile-widen-buffers", "::tilewright::tile::ProgramOp"> {
-  let summary = "Keep buffers of bf16 and f16 in f32, so that nests need not convert what they read";
-  let description = [{
-    Arrives: tile programs. Leaves: a buffer that nests read for arithmetic in f32
-    has elements of f32, converted by what writes it; every rounding stays. Left
-    alone: what micro kernels read, what is summed up in the buffer, copies that
-    turn a tile, and what would make the workgroup's buffers larger than L1.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "of programs that do not say theirs">];
-  let statistics = [Statistic<"widenedBuffers", "widened", "buffers">];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
-}
 
 def MakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
   let summary = "Make one program per instruction set of each tile program";
@@ -96,37 +63,6 @@ def TraceAccesses : Pass<"tile-trace-accesses", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect",
     "::mlir::vector::VectorDialect"];
-}
-
-def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncOp"> {
-  let summary = "Replace what a kernel's target has no instruction for";
-  let description = [{
-    Arrives: kernels over `arith` and `math`. Leaves: without `fma`, `math.fma`
-    in f32 as a product and a sum in f64; without `f16c`, conversions between
-    f16 and f32 as integer arithmetic; without `avx512bf16`, conversions between
-    bf16 and f32 so too; bf16 as i16 wherever it is only moved. All else is left
-    alone.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"",
-                        "target name or JSON file, of kernels that do not say theirs">];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
-}
-
-def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
-  let summary = "Replace transcendental functions by arithmetic, without libm";
-  let description = [{
-    Arrives: `math` ops on f32 scalars and vectors. Leaves: `arith`, and those
-    `math` ops that are instructions on every CPU target (abs, floor, ceil,
-    trunc, roundeven, sqrt, fma, copysign); an `scf.if` around what only huge
-    arguments of sine and cosine need; and, where the target has AVX-512 VL, its
-    scaling by a power of two as an `llvm.call_intrinsic`. Anything else that
-    remains is an error at the op. docs/math.md has the error of each function.
-    Conversions to integers of less than 32 bits go by way of words, so that
-    unsigned bytes by the signed conversion are the same on every processor.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect", "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
 def WrapCpuAbi : Pass<"tile-wrap-cpu-abi", "::mlir::ModuleOp"> {

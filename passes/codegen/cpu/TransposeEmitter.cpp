@@ -1,6 +1,6 @@
 #include "passes/codegen/cpu/TransposeEmitter.h"
 
-#include "passes/codegen/cpu/Slices.h"
+#include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

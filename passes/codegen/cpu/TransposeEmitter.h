@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 #define TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 
-#include "passes/codegen/cpu/NestEmitter.h"
+#include "passes/codegen/common/NestEmitter.h"
 
 namespace tilewright {
 

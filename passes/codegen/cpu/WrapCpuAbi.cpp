@@ -4,7 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/TileGate.h"
 #include "passes/target/ProcessorData.h"
-#include "passes/transforms/InPlace.h"
+#include "passes/program/InPlace.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"

@@ -2,7 +2,7 @@
 // Neither libdevice nor the CUDA toolkit takes part; whatever would call libdevice has been expanded before, so a call
 // that is left is an error here.
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/LlvmBackend.h"
+#include "passes/codegen/common/LlvmBackend.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"

@@ -2,9 +2,9 @@
 // out on finished kernels, where a tensor is no more than a pointer, so that nothing before has to know.
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
-#include "passes/plan/Bindings.h"
-#include "passes/plan/ParameterRecipe.h"
-#include "passes/transforms/PackedCopy.h"
+#include "passes/plan/grid/Bindings.h"
+#include "passes/graph/ParameterRecipe.h"
+#include "passes/plan/forms/PackedCopy.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

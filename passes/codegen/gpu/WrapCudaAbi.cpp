@@ -1,8 +1,8 @@
 // IREE's ABI for CUDA kernels: the bindings as 64-bit pointers, then constants, of which static shapes need none. The
 // driver sizes blocks and dynamic shared memory as the export says (SpliceIree.cpp).
 #include "passes/Passes.h"
-#include "passes/codegen/gpu/ClusterCopy.h"
-#include "passes/codegen/gpu/GridBarrier.h"
+#include "passes/codegen/gpu/copy/ClusterCopy.h"
+#include "passes/codegen/gpu/nest/GridBarrier.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -1,0 +1,337 @@
+#include "passes/codegen/common/NestMemory.h"
+
+#include "passes/support/AffineAlgebra.h"
+#include "passes/program/Slices.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static constexpr int64_t kLineBytes = 64;
+static constexpr int64_t kMostStrided = 4; ///< elements between lanes up to which loads and shuffles beat a gather
+
+/// Whether the index changes along the dim by whole blocks of a multiple of so many points only.
+static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
+  if (!index.isFunctionOfDim(dim))
+    return true;
+  if (index.getKind() != AffineExprKind::FloorDiv)
+    return false;
+  auto division = cast<AffineBinaryOpExpr>(index);
+  auto block = dyn_cast<AffineConstantExpr>(division.getRHS());
+  return block && block.getValue() % points == 0 && division.getLHS() == getAffineDimExpr(dim, index.getContext());
+}
+
+NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
+  if (vectorDim < 0)
+    return Lanes::uniform;
+  // A dim that is whole in every tile is walked from zero in whole vectors, with a tail where the next one would be.
+  bool whole = !llvm::is_contained(compute.getOffsetDims(), vectorDim);
+  if (whole && !threads &&
+      llvm::all_of(map.getResults(), [&](AffineExpr index) { return isBlockwise(index, vectorDim, wholeLanes); }))
+    return Lanes::uniform;
+  std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
+  if (stride && *stride == 0 && !map.isFunctionOfDim(vectorDim))
+    return Lanes::uniform;
+  return stride && *stride == 1 ? Lanes::contiguous : Lanes::scattered;
+}
+
+SmallVector<Value> NestMemory::scalarIndices(AffineMap map) {
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) { return scalarIndex(expr); });
+}
+
+Value NestMemory::emitLoad(LoadOp load, Value mask) {
+  SliceType type = load.getSlice().getType();
+  Value memory = outer.lookup(load.getSlice());
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  Value guard, laneGuard;
+  if (std::optional<IntegerSet> set = load.getGuard()) {
+    bool onLanes = llvm::any_of(set->getConstraints(), [&](AffineExpr expr) { return differsByLane(*set, expr); });
+    (onLanes ? laneGuard : guard) = emitWithin(*set, onLanes);
+  }
+  Lanes kind = lanesOf(type, load.getMap());
+  Value value;
+  if (kind == Lanes::uniform && !laneGuard) {
+    value = loadScalar(memory, element, load.getMap(), guard);
+  } else {
+    Value lanesRead = mask;
+    auto restrict = [&](Value condition) {
+      if (condition)
+        lanesRead =
+            lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
+    };
+    if (threads && guard && !laneGuard && kind == Lanes::contiguous)
+      return fromStorage(loadWhere(guard, VectorType::get({lanes}, element),
+                                   [&] { return loadContiguous(memory, element, load.getMap(), lanesRead); }),
+                         load.getValue().getType());
+    restrict(guard);
+    restrict(laneGuard);
+    if (kind == Lanes::contiguous)
+      prefetchNextTile(load, memory, element);
+    std::optional<Value> strided;
+    if (kind == Lanes::scattered && !lanesRead && !threads)
+      strided = loadStrided(memory, element, type, load.getMap());
+    value = strided                     ? *strided
+            : kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
+                                        : gather(memory, element, type, load.getMap(), lanesRead);
+  }
+  return fromStorage(value, load.getValue().getType());
+}
+
+Value NestMemory::loadScalar(Value memory, Type element, AffineMap map, Value guard) {
+  SmallVector<Value> at = scalarIndices(map);
+  auto read = [&] { return memref::LoadOp::create(builder, loc, memory, at).getResult(); };
+  if (!guard)
+    return read();
+  if (threads)
+    return loadWhere(guard, element, read);
+  // Where the guard fails, read the first element instead: always there, and cheaper than a branch.
+  for (Value &index : at)
+    index = arith::SelectOp::create(builder, loc, guard, index, constantIndex(0));
+  Value value = memref::LoadOp::create(builder, loc, memory, at);
+  return arith::SelectOp::create(builder, loc, guard, value, constant(cast<TypedAttr>(builder.getZeroAttr(element))));
+}
+
+Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> read) {
+  auto branch = scf::IfOp::create(builder, loc, type, guard, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard back(builder);
+  builder.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(builder, loc, read());
+  builder.setInsertionPointToEnd(branch.elseBlock());
+  Value zero =
+      isa<VectorType>(type) ? zeros(cast<VectorType>(type)) : constant(cast<TypedAttr>(builder.getZeroAttr(type)));
+  scf::YieldOp::create(builder, loc, zero);
+  return branch.getResult(0);
+}
+
+void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {
+  int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
+  if (dim < 0 || threads || !leavesMemoryIdle)
+    return;
+  Value here = indices[dim];
+  indices[dim] = add(here, compute.getSizes()[dim]);
+  SmallVector<Value> at = scalarIndices(load.getMap());
+  indices[dim] = here;
+  unsigned locality = tileBytes(load.getMap(), element) <= shape.cacheBytes / 4 ? 3 : 2;
+  prefetchLanes(memory, element, at, /*forWrite=*/false, locality);
+}
+
+void NestMemory::prefetchNextOutputs() {
+  for (StoreOp storeOp : nextOutputs) {
+    Value memory = outer.lookup(storeOp.getSlice());
+    Type element = cast<MemRefType>(memory.getType()).getElementType();
+    prefetchLanes(memory, element, scalarIndices(storeOp.getMap()), /*forWrite=*/true, /*locality=*/3);
+  }
+}
+
+void NestMemory::prefetchLanes(Value memory, Type element, ArrayRef<Value> first, bool forWrite, unsigned locality) {
+  int64_t perLine = kLineBytes / elementBytes(element);
+  for (int64_t lane = 0; lane < lanes; lane += perLine) {
+    SmallVector<Value> line(first);
+    line.back() = add(line.back(), lane);
+    memref::PrefetchOp::create(builder, loc, memory, line, forWrite, locality, /*isDataCache=*/true);
+  }
+}
+
+int64_t NestMemory::fastestWalkedDim(AffineMap map) {
+  auto walk = compute->getParentOfType<WalkOp>();
+  if (!walk || llvm::hasSingleElement(walk.getBody().getOps<ComputeOp>()))
+    return -1;
+  int64_t dim = -1, fastest = -1;
+  for (auto [place, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    if (int64_t number = cast<BlockArgument>(offset).getArgNumber(); number > fastest && map.isFunctionOfDim(place)) {
+      dim = place;
+      fastest = number;
+    }
+  return dim;
+}
+
+int64_t NestMemory::tileBytes(AffineMap map, Type element) {
+  int64_t bytes = elementBytes(element);
+  for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim)
+    bytes *= map.isFunctionOfDim(dim) ? compute.getSizes()[dim] : 1;
+  return bytes;
+}
+
+Value NestMemory::loadContiguous(Value memory, Type element, AffineMap map, Value lanesRead) {
+  auto type = VectorType::get({lanes}, element);
+  SmallVector<Value> at = scalarIndices(map);
+  if (!lanesRead) {
+    auto whole = vector::LoadOp::create(builder, loc, type, memory, at);
+    if (threads)
+      whole.setAlignment(vectorBytes(element));
+    return whole;
+  }
+  return vector::MaskedLoadOp::create(builder, loc, type, memory, at, lanesRead, zeros(type));
+}
+
+std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceType type, AffineMap map) {
+  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
+  std::optional<int64_t> stride = strideAlong(map, strides, vectorDim);
+  int64_t chunk = std::min(lanes, shape.bytes / elementBytes(element));
+  if (!stride || *stride < 2 || *stride > kMostStrided || lanes % chunk != 0)
+    return std::nullopt;
+  int64_t start = 0, last = 0;
+  for (auto [index, distance] : llvm::zip(map.compose(origin), strides))
+    start += index * distance;
+  last = start;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
+    std::optional<int64_t> along = strideAlong(map, strides, dim);
+    if (!along || *along < 0)
+      return std::nullopt;
+    last += *along * (compute.getExtents()[dim] - 1);
+  }
+  // Loads begin where a lane of an access at no offset would, and end before the next such lane.
+  int64_t before = start % *stride;
+  if (start < 0 || last - before + *stride > type.getNumElements())
+    return std::nullopt;
+  SmallVector<Value> at = scalarIndices(map);
+  auto part = VectorType::get({chunk}, element);
+  auto load = [&](int64_t offset) -> Value {
+    SmallVector<Value> here(at);
+    here.back() = add(here.back(), offset - before);
+    return vector::LoadOp::create(builder, loc, part, memory, here);
+  };
+  Value whole;
+  for (int64_t lane = 0; lane < lanes; lane += chunk) {
+    Value taken = load(lane * *stride);
+    for (int64_t number = 1; number < *stride; ++number) {
+      SmallVector<int64_t> mask;
+      for (int64_t i = 0; i < chunk; ++i) {
+        int64_t place = i * *stride + before - number * chunk;
+        bool isHere = place >= 0 && place < chunk, isFirst = number == 1 && place < 0;
+        mask.push_back(isHere ? chunk + place : isFirst ? chunk + place : i);
+      }
+      taken = vector::ShuffleOp::create(builder, loc, taken, load(lane * *stride + number * chunk), mask);
+    }
+    if (lanes == chunk)
+      return taken;
+    if (!whole)
+      whole = zeros(VectorType::get({lanes}, element));
+    whole =
+        vector::InsertStridedSliceOp::create(builder, loc, taken, whole, ArrayRef<int64_t>{lane}, ArrayRef<int64_t>{1});
+  }
+  return whole;
+}
+
+Value NestMemory::gather(Value memory, Type element, SliceType type, AffineMap map, Value lanesRead) {
+  auto vectorType = VectorType::get({lanes}, element);
+  SmallVector<Value> zeroIndices(type.getRank(), constantIndex(0));
+  Value all = lanesRead ? lanesRead : toVector(constant(builder.getBoolAttr(true)));
+  return vector::GatherOp::create(builder, loc, vectorType, memory, zeroIndices, linearIndex(type, map), all,
+                                  zeros(vectorType));
+}
+
+void NestMemory::store(Value value, Value slice, SliceType type, AffineMap map, Value mask, bool streamed) {
+  Value memory = outer.lookup(slice);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  Lanes kind = lanesOf(type, map);
+  if (kind == Lanes::uniform) {
+    memref::StoreOp::create(builder, loc, toStorage(value, element), memory, scalarIndices(map));
+    return;
+  }
+  value = toStorage(toVector(value), element);
+  if (kind == Lanes::scattered) {
+    SmallVector<Value> zeroIndices(type.getRank(), constantIndex(0));
+    Value all = mask ? mask : toVector(constant(builder.getBoolAttr(true)));
+    vector::ScatterOp::create(builder, loc, Type(), memory, zeroIndices, linearIndex(type, map), all, value);
+  } else if (mask) {
+    vector::MaskedStoreOp::create(builder, loc, memory, scalarIndices(map), mask, value);
+  } else {
+    auto whole = vector::StoreOp::create(builder, loc, value, memory, scalarIndices(map));
+    if (threads)
+      whole.setAlignment(vectorBytes(element));
+    else if (streamed && fillsRegisters(type, map)) {
+      whole.setNontemporal(true);
+      whole.setAlignment(shape.bytes);
+    }
+  }
+}
+
+int64_t NestMemory::vectorBytes(Type element) const { return std::min<int64_t>(16, lanes * elementBytes(element)); }
+
+bool NestMemory::fillsRegisters(SliceType type, AffineMap map) {
+  int64_t bytes = elementBytes(type.getElementType());
+  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
+  int64_t start = 0;
+  for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
+    start += index * stride;
+  if (start * bytes % shape.bytes != 0)
+    return false;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
+    std::optional<int64_t> stride = strideAlong(map, strides, dim);
+    int64_t step = dim != vectorDim                                       ? 1
+                   : compute.getSizes()[dim] == compute.getExtents()[dim] ? lanes
+                                                                          : std::gcd(lanes, compute.getSizes()[dim]);
+    if (!stride || *stride * step * bytes % shape.bytes != 0)
+      return false;
+  }
+  return true;
+}
+
+Value NestMemory::fromStorage(Value value, Type type) {
+  if (!type.isInteger(1))
+    return value;
+  Value zero = constant(IntegerAttr::get(getElementTypeOrSelf(value.getType()), 0));
+  if (isa<VectorType>(value.getType()))
+    zero = toVector(zero);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value, zero);
+}
+
+Value NestMemory::toStorage(Value value, Type element) {
+  if (getElementTypeOrSelf(value.getType()) == element)
+    return value;
+  return arith::ExtUIOp::create(builder, loc, withShape(value, element), value);
+}
+
+/// Vectors of threads begin at multiples of their lanes.
+bool NestMemory::differsByLane(IntegerSet set, AffineExpr constraint) {
+  return vectorDim >= 0 && constraint.isFunctionOfDim(vectorDim) && !(threads && holdsByRuns(set, vectorDim, lanes));
+}
+
+Value NestMemory::emitWithin(IntegerSet set, bool onLanes) {
+  Value all;
+  for (auto [expr, equality] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
+    bool lane = onLanes && differsByLane(set, expr);
+    Value value = lane ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr);
+    Value zero = constantIndex(0);
+    auto predicate = equality ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;
+    Value holds = arith::CmpIOp::create(builder, loc, predicate, value, lane ? toVector(zero) : zero);
+    if (!all)
+      all = holds;
+    else if (isa<VectorType>(all.getType()) || isa<VectorType>(holds.getType()))
+      all = arith::AndIOp::create(builder, loc, toVector(all), toVector(holds));
+    else
+      all = arith::AndIOp::create(builder, loc, all, holds);
+  }
+  if (!all)
+    all = constant(builder.getBoolAttr(true));
+  return onLanes ? toVector(all) : all;
+}
+
+void NestMemory::findNextOutputs() {
+  ComputeOp next = nextNest();
+  if (vectorDim < 0 || !next || next.getMicroKernel() || next.getVector() != compute.getVector() ||
+      next.getSizes() != compute.getSizes() || next.getOffsetDims() != compute.getOffsetDims() ||
+      next.getOffsets() != compute.getOffsets())
+    return;
+  for (auto storeOp : next.getBody().getOps<StoreOp>())
+    if (storeOp.getSlice().getType().getSpace() == Space::global && !storeOp.getStreamed() &&
+        lanesOf(storeOp.getSlice().getType(), storeOp.getMap()) == Lanes::contiguous)
+      nextOutputs.push_back(storeOp);
+}
+
+ComputeOp NestMemory::nextNest() {
+  for (Operation *next = compute->getNextNode(); isa_and_nonnull<SyncOp, ComputeOp>(next); next = next->getNextNode())
+    if (auto nest = dyn_cast<ComputeOp>(next)) {
+      if (nest.getExtents() == compute.getExtents())
+        return nest;
+      if (!compute.getRunning())
+        break;
+    }
+  return {};
+}

@@ -1,0 +1,163 @@
+#include "passes/codegen/common/NestStructure.h"
+
+#include "passes/graph/Eligibility.h"
+#include "passes/target/LaneBytes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+constexpr int64_t kRegisters = 4; ///< of a nest's vectors: with fewer, chains of polynomials wait for themselves
+
+int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
+  int64_t native = registerBytes / kLaneBytes;
+  return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
+}
+
+/// Of the nest's elements that go past the caches, the bytes of the narrowest; zero where one does not, or a sum stays.
+static int64_t streamedBytes(ComputeOp compute) {
+  if (!compute.getAccs().empty())
+    return 0;
+  int64_t narrowest = 4;
+  for (auto store : compute.getBody().getOps<StoreOp>()) {
+    if (!store.getStreamed())
+      return 0;
+    narrowest = std::min(narrowest, elementBytes(store.getSlice().getType().getElementType()));
+  }
+  return narrowest;
+}
+
+int64_t NestStructure::chooseLanes(VectorShape shape) {
+  int64_t size = compute.getSizes()[vectorDim];
+  int64_t native = shape.bytes / kLaneBytes, registers = kRegisters;
+  if (compute.getRunning())
+    registers = 1; // blocks of vectors
+  // One at a time: memory is quickest where its loads and stores alternate, unless they wait for long chains.
+  if (int64_t bytes = streamedBytes(compute); bytes > 0 && !hasSpecials(/*ofLanesAlone=*/false))
+    registers = 4 / bytes;
+  while (registers > 1 && native * registers > size)
+    registers /= 2;
+  return size >= native ? native * registers : lanesFor(size, shape.bytes);
+}
+
+NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThreads *threads,
+                             std::optional<int64_t> given)
+    : compute(compute) {
+  vectorDim = compute.getVector();
+  bool opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
+  if (vectorDim >= 0 && (compute.getSizes()[vectorDim] == 1 || (opaque && compute.isReduced(vectorDim))))
+    vectorDim = -1;
+  findDependences();
+  if (vectorDim >= 0)
+    lanes = given ? *given : threads ? threads->lanes() : chooseLanes(shape);
+  if (lanes == 1)
+    vectorDim = -1;
+  orderLoops(!threads && !given && streamedBytes(compute) == 0 && hasSpecials(/*ofLanesAlone=*/true));
+  findLevels();
+  if (compute.getRunning()) {
+    running = compute.getRunning()->getAccumulator();
+    relative = compute.getRelativeOps();
+  }
+  if (!threads)
+    findExtrema(); // GPUs have instructions for what becomes of NaN
+}
+
+void NestStructure::findDependences() {
+  int64_t rank = compute.getExtents().size();
+  Block &body = compute.getBodyBlock();
+  for (BlockArgument arg : body.getArguments()) {
+    llvm::SmallBitVector dims(rank);
+    for (int64_t dim : compute.getReductions())
+      dims.set(dim);
+    if (vectorDim >= 0)
+      dims.set(vectorDim);
+    varies[arg] = dims;
+  }
+  for (Operation &op : body.without_terminator()) {
+    llvm::SmallBitVector dims(rank);
+    auto addMap = [&](AffineMap map) {
+      for (int64_t dim = 0; dim < rank; ++dim)
+        if (map.isFunctionOfDim(dim))
+          dims.set(dim);
+    };
+    auto addSet = [&](IntegerSet set) {
+      for (AffineExpr expr : set.getConstraints())
+        addMap(AffineMap::get(set.getNumDims(), set.getNumSymbols(), expr));
+    };
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      addMap(load.getMap());
+      if (load.getGuard())
+        addSet(*load.getGuard());
+    } else if (auto store = dyn_cast<StoreOp>(op)) {
+      addMap(store.getMap());
+    } else if (auto index = dyn_cast<IndexOp>(op)) {
+      addMap(index.getMap());
+    } else if (auto within = dyn_cast<WithinOp>(op)) {
+      addSet(within.getSet());
+    }
+    for (Value operand : op.getOperands())
+      if (auto known = varies.find(operand); known != varies.end())
+        dims |= known->second;
+    for (Value result : op.getResults())
+      varies[result] = dims;
+    dependences[&op] = dims;
+  }
+}
+
+bool NestStructure::hasSpecials(bool ofLanesAlone) {
+  if (vectorDim < 0 || compute.isReduced(vectorDim))
+    return false;
+  return llvm::any_of(compute.getBodyBlock().without_terminator(), [&](Operation &op) {
+    const llvm::SmallBitVector &dims = dependences[&op];
+    return isSpecial(op) && dims.test(vectorDim) && (!ofLanesAlone || dims.count() == 1);
+  });
+}
+
+void NestStructure::orderLoops(bool lanesFirst) {
+  int64_t rank = compute.getExtents().size();
+  auto add = [&](bool reduced) {
+    bool lanes = vectorDim >= 0 && compute.isReduced(vectorDim) == reduced;
+    if (lanes && lanesFirst)
+      order.push_back(vectorDim);
+    for (int64_t dim = 0; dim < rank; ++dim)
+      if (compute.isReduced(dim) == reduced && dim != vectorDim)
+        order.push_back(dim);
+    if (lanes && !lanesFirst)
+      order.push_back(vectorDim);
+  };
+  add(/*reduced=*/false);
+  numParallel = order.size();
+  add(/*reduced=*/true);
+}
+
+void NestStructure::findLevels() {
+  for (auto &[op, dims] : dependences) {
+    int64_t level = 0;
+    for (auto [depth, dim] : llvm::enumerate(order))
+      if (dims.test(dim))
+        level = depth + 1;
+    levels[op] = level;
+    vectorised[op] = vectorDim >= 0 && dims.test(vectorDim);
+  }
+}
+
+void NestStructure::findExtrema() {
+  if (vectorDim < 0)
+    return;
+  auto yield = cast<YieldOp>(compute.getBodyBlock().getTerminator());
+  for (auto [arg, yielded, init] :
+       llvm::zip(compute.getBodyBlock().getArguments(), yield.getValues(), compute.getInits())) {
+    Operation *op = yielded.getDefiningOp();
+    bool takesNaN = isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op);
+    bool losesNaN = isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(op);
+    if ((takesNaN || losesNaN) && llvm::is_contained(op->getOperands(), Value(arg)) &&
+        !cast<FloatAttr>(init).getValue().isNaN())
+      extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
+  }
+  // Those with a flag first: flags are carried in their order.
+  llvm::stable_sort(extrema, [](const Extremum &a, const Extremum &b) { return a.takesNaN > b.takesNaN; });
+  numFlags = llvm::count_if(extrema, [](const Extremum &extremum) { return extremum.takesNaN; });
+}

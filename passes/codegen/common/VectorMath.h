@@ -1,0 +1,136 @@
+// Transcendental functions on f32 scalars and vectors as arith, math.fma and integer arithmetic on the bits: no branch,
+// no table in memory, no libm. docs/math.md has the error of each.
+//
+// `Num` makes the emitting code read like the formula it emits. Functions take and return values of one shape.
+#ifndef TILEWRIGHT_CODEGEN_COMMON_VECTORMATH_H
+#define TILEWRIGHT_CODEGEN_COMMON_VECTORMATH_H
+
+#include "mlir/IR/Builders.h"
+
+namespace tilewright::vecmath {
+
+/// Where ops are inserted, and what the target has beside arithmetic.
+struct Emitter {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  bool scalef = false; ///< AVX-512 with VL: 2^n x in one instruction, with gradual underflow
+  bool ex2 = false;    ///< NVIDIA GPUs: 2^x in one instruction, to 2 ulp, with zero for what is subnormal
+};
+
+/// A scalar or vector of floats, of integers or of truth values, and where ops on it are inserted.
+class Num {
+public:
+  Num(const Emitter &emitter, mlir::Value value) : emitter(&emitter), value(value) {}
+
+  const Emitter &where() const { return *emitter; }
+  mlir::Value get() const { return value; }
+  /// A constant of the same type.
+  Num like(double constant) const;
+  Num likeBits(uint64_t constant) const;
+  /// The same value under another element type of the same width.
+  Num bits() const;
+  Num real() const;
+  /// The same number as another element type.
+  Num toFloat() const;  ///< i32 to f32, i64 to f64
+  Num toWide() const;   ///< f32 to f64, i32 to i64 (zeros above)
+  Num toNarrow() const; ///< f64 to f32, i64 to i32 (the low half)
+
+private:
+  const Emitter *emitter;
+  mlir::Value value;
+};
+
+Num operator+(Num a, Num b);
+Num operator-(Num a, Num b);
+Num operator*(Num a, Num b);
+Num operator/(Num a, Num b);
+Num operator-(Num a);
+Num operator&(Num a, Num b);
+Num operator|(Num a, Num b);
+Num operator^(Num a, Num b);
+inline Num operator+(Num a, double b) { return a + a.like(b); }
+inline Num operator-(Num a, double b) { return a - a.like(b); }
+inline Num operator*(Num a, double b) { return a * a.like(b); }
+Num shiftLeft(Num a, Num count);
+Num shiftRight(Num a, Num count);  ///< zeros come in
+Num shiftSigned(Num a, int count); ///< the sign comes in
+inline Num shiftLeft(Num a, int count) { return shiftLeft(a, a.like(count)); }
+inline Num shiftRight(Num a, int count) { return shiftRight(a, a.like(count)); }
+
+/// Comparisons; of floats, false if one is NaN.
+Num less(Num a, Num b);
+Num equal(Num a, Num b);
+inline Num less(Num a, double b) { return less(a, a.like(b)); }
+inline Num less(double a, Num b) { return less(b.like(a), b); }
+inline Num equal(Num a, double b) { return equal(a, a.like(b)); }
+Num select(Num condition, Num a, Num b);
+/// Whether a scalar condition, or any lane of a vector one, holds: an i1.
+mlir::Value any(Num condition);
+
+Num fma(Num a, Num b, Num c); ///< a b + c, rounded once
+inline Num fma(Num a, double b, Num c) { return fma(a, a.like(b), c); }
+inline Num fma(Num a, Num b, double c) { return fma(a, b, a.like(c)); }
+inline Num fma(Num a, double b, double c) { return fma(a, a.like(b), a.like(c)); }
+Num abs(Num x);
+Num squareRoot(Num x);
+Num truncate(Num x);
+Num copySign(Num magnitude, Num sign);
+/// At least `low`, at most `high`; NaN stays NaN. One instruction each on x86.
+Num atLeast(Num x, double low);
+Num atMost(Num x, double high);
+/// coefficients[0] + x (coefficients[1] + x (...)).
+Num horner(Num x, llvm::ArrayRef<float> coefficients);
+Num horner(Num x, llvm::ArrayRef<double> coefficients);
+/// 2^r for |r| <= 1/2.
+Num exp2NearZero(Num r);
+
+/// A whole number as a float, and in the low bits of an integer.
+struct Whole {
+  Num value, bits;
+};
+/// x scale to the nearest whole number; right while that is below 2^22 in size.
+Whole nearest(Num x, double scale);
+Whole wholeOf(Num n); ///< of a float that is whole
+/// 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160; overflow is infinity.
+Num scaled(Num p, Whole n);
+/// 2^(n + offset), if normal.
+Num powerOfTwo(Whole n, int offset);
+
+/// x = 2^e (1 + f), 1/sqrt 2 <= 1 + f < sqrt 2, for 0 < x < infinity.
+struct Binary {
+  Num e, f;
+};
+Binary splitBinary(Num x);
+
+Num exp(Num x);
+Num expOfSmall(Num x); ///< exp x for x <= 89, or NaN
+Num expForBf16(Num x); ///< the same within 2^-13, exact at zero
+Num exp2(Num x);
+Num expm1(Num x);
+Num sinh(Num x);
+Num cosh(Num x);
+Num tanh(Num x);
+Num timesSigmoid(Num factor, Num negated);      ///< factor / (1 + exp negated)
+Num timesTwiceSigmoid(Num factor, Num negated); ///< 2 factor / (1 + exp negated), which overflows as factor does
+Num erf(Num x);
+Num log(Num x);
+Num log2(Num x);
+Num log10(Num x);
+Num log1p(Num x);
+Num rsqrt(Num x);
+Num sin(Num x);
+Num cos(Num x);
+Num tan(Num x);
+Num asin(Num x);
+Num acos(Num x);
+Num atan(Num x);
+Num atan2(Num y, Num x);
+Num asinh(Num x);
+Num acosh(Num x);
+Num atanh(Num x);
+Num cbrt(Num x);
+Num pow(Num x, Num y);
+
+} // namespace tilewright::vecmath
+
+#endif

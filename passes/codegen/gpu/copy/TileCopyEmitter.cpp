@@ -1,0 +1,244 @@
+#include "passes/codegen/gpu/copy/TileCopyEmitter.h"
+
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/program/Slices.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kInFlight = 4; ///< vectors of a thread that are in flight at the same time
+
+bool isBlock(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
+
+class CopyEmitter {
+public:
+  CopyEmitter(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread, int64_t threads)
+      : builder(builder), copy(copy), loc(copy.getLoc()), values(values), threads(threads),
+        load(*copy.getBodyBlock().getOps<LoadOp>().begin()), store(*copy.getBodyBlock().getOps<StoreOp>().begin()) {
+    own = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);
+  }
+
+  void emit() {
+    int64_t bytes = global().getElementBytes(), perSector = kSectorBytes / bytes;
+    lanes = kCopyBytes / bytes;
+    source = flat(load.getSlice());
+    target = flat(store.getSlice());
+    if (!isOneRun(copy.getExtents(), copy.getSizes()))
+      return emitRuns();
+    findRun();
+    Value low = first, high = end;
+    bool whole = grain % perSector == 0;
+    if (!whole) {
+      // From the first sector that is whole to the last, if there is one.
+      low = arith::MinUIOp::create(builder, loc, down(add(first, perSector - 1), perSector), end);
+      high = arith::MaxUIOp::create(builder, loc, down(end, perSector), low);
+      emitElements(first, low);
+    }
+    emitVectors(low, high);
+    if (!whole)
+      emitElements(high, end);
+  }
+
+private:
+  SliceType global() { return (isBlock(load.getSlice()) ? store.getSlice() : load.getSlice()).getType(); }
+  SliceType buffer() { return (isBlock(load.getSlice()) ? load.getSlice() : store.getSlice()).getType(); }
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value a, int64_t b) { return arith::AddIOp::create(builder, loc, a, constant(b)); }
+  Value mul(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, constant(b)); }
+  Value less(Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b).getResult();
+  }
+  Value divide(Value a, int64_t b) { return arith::DivUIOp::create(builder, loc, a, constant(b)); }
+  Value modulo(Value a, int64_t b) { return arith::RemUIOp::create(builder, loc, a, constant(b)); }
+  /// The largest multiple of a power of two that is no more.
+  Value down(Value value, int64_t unit) { return arith::AndIOp::create(builder, loc, value, constant(-unit)); }
+
+  /// Its first element and its end, in elements of the tensor, and what divides both.
+  void findRun() {
+    SmallVector<int64_t> strides = denseStrides(copy.getExtents());
+    first = constant(0);
+    grain = 0;
+    for (auto [dim, offset] : llvm::zip(copy.getOffsetDims(), copy.getOffsets())) {
+      first = arith::AddIOp::create(builder, loc, first, mul(values.lookup(offset), strides[dim]));
+      grain = std::gcd(grain, copy.getSizes()[dim] * strides[dim]);
+    }
+    most = 1;
+    Value count;
+    for (auto [size, extent, stride, dim] :
+         llvm::zip(copy.getSizes(), copy.getExtents(), strides, llvm::seq<int64_t>(0, strides.size()))) {
+      most *= size;
+      if (extent % size == 0)
+        continue;
+      // The last tile along the dim is shorter.
+      const auto *place = llvm::find(copy.getOffsetDims(), dim);
+      Value offset = values.lookup(copy.getOffsets()[place - copy.getOffsetDims().begin()]);
+      Value left = arith::SubIOp::create(builder, loc, constant(extent), offset);
+      count = mul(arith::MinUIOp::create(builder, loc, left, constant(size)), stride);
+      grain = std::gcd(grain, extent % size * stride);
+    }
+    grain = std::gcd(grain, most);
+    end = count ? arith::AddIOp::create(builder, loc, first, count) : add(first, most);
+  }
+
+  /// Where a vector is in the tensor and in the buffer, and whether it is there at all; null: it is.
+  struct Place {
+    Value tensor, buffer, inside;
+  };
+
+  Place placed(Value element, Value high) {
+    Value inside = high ? less(element, high) : Value();
+    return {element, arith::SubIOp::create(builder, loc, element, first), inside};
+  }
+
+  void emitRuns() {
+    int64_t vectors = buffer().getNumElements() / lanes, turns = llvm::divideCeil(vectors, threads);
+    int64_t together = std::min(turns, kInFlight);
+    auto group = [&](Value from) {
+      SmallVector<Place> places;
+      for (int64_t i = 0; i < together; ++i)
+        places.push_back(placeInRuns(i == 0 ? from : add(from, i * threads), vectors % (together * threads) != 0));
+      copyVectors(places);
+    };
+    if (turns <= together)
+      return group(own);
+    auto loop = scf::ForOp::create(builder, loc, own, constant(vectors), constant(together * threads));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    group(loop.getInductionVar());
+  }
+
+  /// Of a vector of the buffer; `partial`: there may be none of its number.
+  Place placeInRuns(Value number, bool partial) {
+    ArrayRef<int64_t> sizes = copy.getSizes(), extents = copy.getExtents();
+    SmallVector<int64_t> strides = denseStrides(extents);
+    int64_t innermost = static_cast<int64_t>(sizes.size()) - 1;
+    Place place{constant(0), mul(number, lanes), Value()};
+    auto restrict = [&](Value inside) {
+      place.inside = place.inside ? arith::AndIOp::create(builder, loc, place.inside, inside).getResult() : inside;
+    };
+    if (partial)
+      restrict(less(place.buffer, constant(buffer().getNumElements())));
+    Value rest = place.buffer;
+    for (int64_t dim = innermost; dim >= 0; --dim) {
+      Value index = dim == 0 ? rest : modulo(rest, sizes[dim]);
+      rest = dim == 0 ? rest : divide(rest, sizes[dim]);
+      const auto *moving = llvm::find(copy.getOffsetDims(), dim);
+      if (moving != copy.getOffsetDims().end()) {
+        Value offset = values.lookup(copy.getOffsets()[moving - copy.getOffsetDims().begin()]);
+        index = arith::AddIOp::create(builder, loc, index, offset);
+        if (extents[dim] % sizes[dim] != 0)
+          restrict(less(index, constant(extents[dim])));
+      }
+      place.tensor = arith::AddIOp::create(builder, loc, place.tensor, mul(index, strides[dim]));
+    }
+    return place;
+  }
+
+  Value flat(Value slice) {
+    Value memory = values.lookup(slice);
+    auto type = cast<MemRefType>(memory.getType());
+    int64_t elements = type.getNumElements();
+    auto run = MemRefType::get({elements}, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());
+    return memref::ReinterpretCastOp::create(builder, loc, run, memory, /*offset=*/0, ArrayRef<int64_t>{elements},
+                                             ArrayRef<int64_t>{1});
+  }
+
+  /// Where an element of the tensor is in the memory of a slice.
+  Value placeIn(Value slice, Value element) {
+    return isBlock(slice) ? arith::SubIOp::create(builder, loc, element, first).getResult() : element;
+  }
+
+  /// Fewer than threads are.
+  void emitElements(Value low, Value high) {
+    Value element = arith::AddIOp::create(builder, loc, low, own);
+    auto branch = scf::IfOp::create(builder, loc, less(element, high));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value value = memref::LoadOp::create(builder, loc, source, placeIn(load.getSlice(), element));
+    memref::StoreOp::create(builder, loc, value, target, placeIn(store.getSlice(), element));
+  }
+
+  void emitVectors(Value low, Value high) {
+    int64_t vectors = llvm::divideCeil(most, lanes), turns = llvm::divideCeil(vectors, threads);
+    int64_t together = std::min(turns, kInFlight), step = threads * lanes;
+    Value start = arith::AddIOp::create(builder, loc, low, mul(own, lanes));
+    bool exact = grain % (together * step) == 0;
+    auto group = [&](Value from) {
+      SmallVector<Place> places;
+      for (int64_t i = 0; i < together; ++i)
+        places.push_back(placed(i == 0 ? from : add(from, i * step), exact ? Value() : high));
+      copyVectors(places);
+    };
+    if (turns <= together)
+      return group(start);
+    auto loop = scf::ForOp::create(builder, loc, start, high, constant(together * step));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    group(loop.getInductionVar());
+  }
+
+  VectorType vectorType() { return VectorType::get({lanes}, cast<MemRefType>(source.getType()).getElementType()); }
+
+  void copyVectors(ArrayRef<Place> places) {
+    SmallVector<Value> loaded;
+    for (const Place &place : places)
+      loaded.push_back(loadVector(place));
+    for (auto [place, value] : llvm::zip(places, loaded))
+      storeVector(value, place);
+  }
+
+  static Value placeOf(Value slice, const Place &place) { return isBlock(slice) ? place.buffer : place.tensor; }
+
+  Value loadVector(const Place &place) {
+    auto emit = [&] {
+      auto vector = vector::LoadOp::create(builder, loc, vectorType(), source, placeOf(load.getSlice(), place));
+      vector.setAlignment(kCopyBytes);
+      return vector.getResult();
+    };
+    if (!place.inside)
+      return emit();
+    auto branch = scf::IfOp::create(builder, loc, vectorType(), place.inside, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    Value none = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType()));
+    scf::YieldOp::create(builder, loc, none);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, emit());
+    return branch.getResult(0);
+  }
+
+  void storeVector(Value value, const Place &place) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (place.inside) {
+      auto branch = scf::IfOp::create(builder, loc, place.inside);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    vector::StoreOp::create(builder, loc, value, target, placeOf(store.getSlice(), place)).setAlignment(kCopyBytes);
+  }
+
+  OpBuilder &builder;
+  ComputeOp copy;
+  Location loc;
+  const IRMapping &values;
+  int64_t threads, lanes = 1;
+  LoadOp load;
+  StoreOp store;
+  Value own;                   ///< the thread's number
+  Value first, end;            ///< of the run
+  int64_t most = 1, grain = 1; ///< elements; what divides its start and its length
+  Value source, target;
+};
+} // namespace
+
+void tilewright::emitTileCopy(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread,
+                              int64_t threads) {
+  CopyEmitter(builder, copy, values, thread, threads).emit();
+}

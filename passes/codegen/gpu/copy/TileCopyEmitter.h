@@ -1,0 +1,18 @@
+// Emits nests that copy a tile as a whole (program/gpu/TileCopy.h).
+#ifndef TILEWRIGHT_CODEGEN_GPU_COPY_TILECOPYEMITTER_H
+#define TILEWRIGHT_CODEGEN_GPU_COPY_TILECOPYEMITTER_H
+
+#include "passes/program/gpu/TileCopy.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace tilewright {
+
+/// Emits the copy: vectors of 16 bytes from the first whole sector to the last, single elements before and behind where it is
+/// one run, so that every sector is touched once. Some vectors of a thread are on their way at the same time.
+void emitTileCopy(mlir::OpBuilder &builder, tile::ComputeOp copy, const mlir::IRMapping &values, mlir::Value thread,
+                  int64_t threads);
+
+} // namespace tilewright
+
+#endif

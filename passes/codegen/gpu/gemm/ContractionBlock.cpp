@@ -1,0 +1,494 @@
+#include "passes/codegen/gpu/gemm/ContractionBlock.h"
+
+#include "passes/graph/TileImage.h"
+#include "passes/program/Slices.h"
+#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/codegen/gpu/gemm/SharedSums.h"
+#include "passes/codegen/gpu/gemm/SumEpilogue.h"
+#include "passes/codegen/gpu/gemm/SumRuns.h"
+#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/cost/BlockLatency.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// Both operands of a contraction on their way through shared memory, step by step.
+struct StepOperands {
+  StepOperands(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values, Value thread,
+               int64_t threads)
+      : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
+        rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)),
+        ahead(loadsAheadOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
+    const SumTiling &tiling = plan.tiling;
+    rows.place(0, tiling.rowSlotBytes, tiling.keptSteps > 0 ? tiling.keptSteps : tiling.stages);
+    if (tiling.keptSteps > 0)
+      rows.keepSteps();
+    lanes.place(tiling.rowBytes(), tiling.laneSlotBytes, tiling.stages);
+    lanes.placeBarriers(tiling.slotBytes(), tiling.stages);
+    steps = contraction.share ? contraction.share->count : frame.constant(stepsOf(contraction.compute, plan));
+    if (contraction.share)
+      frame.offsets[plan.terms] =
+          frame.add(frame.offsets[plan.terms], frame.multiply(contraction.share->first, tiling.step));
+    for (ContractionOperand *operand : {&rows, &lanes}) {
+      if (tiling.termUnits > 1)
+        operand->spreadUnits(tiling.ownTerms());
+      if (isOfWarpgroup(plan.kernel))
+        operand->cutIntoPanels();
+      else if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())
+        operand->spreadForWords();
+    }
+  }
+
+  void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
+  /// What the contraction before this one copies for it, and what is left to it.
+  void copyAhead(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
+  void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
+  std::unique_ptr<SumShare> makeShare() {
+    const Contraction &roles = plan.contraction;
+    Type sum = frame.compute.getBodyBlock().getArgument(0).getType();
+    return tilewright::makeShare(
+        {frame, rows, lanes, plan.tiling, plan.kernel, roles.rowWidening, roles.laneWidening, sum});
+  }
+  /// In every block of a loop around; `again`: what is copied in the first one alone is committed with what nobody
+  /// copied ahead for that.
+  bool restIsAsync(bool again) {
+    bool inFirst = plan.tiling.keptSteps > 0 && again;
+    return (rows.isAsync() && !ahead.rows && !inFirst) || (lanes.isAsync() && !ahead.lanes);
+  }
+
+  const ContractionPlan &plan;
+  ContractionFrame frame;
+  ContractionOperand rows, lanes;
+  LoadsAhead ahead;
+  Value steps;       ///< how many the workgroup multiplies
+  Value firstOfLoop; ///< whether it is the first of the loop around; where rows are kept
+
+private:
+  void copyKept(Value step, Value first) {
+    auto isFirst = scf::IfOp::create(frame.builder, frame.loc, firstOfLoop, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(frame.builder);
+    frame.builder.setInsertionPointToStart(isFirst.thenBlock());
+    rows.copy(step, first);
+  }
+
+  void copy(Value slot, Value step, bool ofRows, bool ofLanes) {
+    Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
+    if (ofRows && plan.tiling.keptSteps > 0)
+      copyKept(step, first);
+    else if (ofRows)
+      rows.copy(slot, first);
+    if (ofLanes)
+      lanes.copy(slot, first);
+  }
+};
+
+class BlockEmitter {
+public:
+  BlockEmitter(OpBuilder &builder, const PlacedContraction &contraction, const UpcomingContraction *next,
+               const IRMapping &values, Value thread, int64_t threads)
+      : contraction(contraction), operands(builder, contraction, values, thread, threads), again(contraction.again),
+        frame(operands.frame), builder(builder), compute(contraction.compute), plan(contraction.plan),
+        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows),
+        lanes(operands.lanes) {
+    if (next) {
+      this->next.emplace(builder, next->placed, next->values, thread, threads);
+      nextExists = next->exists;
+    }
+  }
+
+  std::optional<HeldSums> emit() {
+    share = operands.makeShare();
+    SmallVector<int64_t> outer;
+    for (int64_t dim : plan.contraction.reduced)
+      if (dim != plan.terms)
+        outer.push_back(dim);
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    std::optional<HeldSums> held;
+    if (handover && handover->keepsSums()) {
+      held = HeldSums{contraction, *share, {}};
+    } else if (handover) {
+      reader = handover->readers.front();
+      epilogue.emplace(frame, *reader, plan.contraction.lane);
+    }
+    forEach(plan.contraction.batch, [&] {
+      Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
+      SmallVector<Value> sums =
+          addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init)));
+      if (held)
+        held->tiles[compute.getAccs()[0]] = std::move(sums);
+      else if (contraction.share)
+        completeTile(frame, *contraction.share, sums, [&](ArrayRef<Value> whole) { store(whole); });
+      else
+        store(sums);
+    });
+    return held;
+  }
+
+private:
+  /// All points of the dims, one after another.
+  void forEach(ArrayRef<int64_t> dims, llvm::function_ref<void()> body) {
+    if (dims.empty())
+      return body();
+    int64_t dim = dims.front();
+    if (compute.getSizes()[dim] == 1) {
+      frame.indices[dim] = frame.offsets[dim];
+      return forEach(dims.drop_front(), body);
+    }
+    auto loop = scf::ForOp::create(builder, loc, frame.offsets[dim], frame.ends[dim], frame.constant(1));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    frame.indices[dim] = loop.getInductionVar();
+    forEach(dims.drop_front(), body);
+  }
+
+  using CarryBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
+
+  /// Unrolled, each step would have places of its own to copy from and to, all of them known before the tile is: they
+  /// would be held in registers over all tiles.
+  static void keepRolled(scf::ForOp loop) {
+    loop->setAttr("llvm.loop_annotation",
+                  parseAttribute("#llvm.loop_annotation<unroll = <disable = true>>", loop.getContext()));
+  }
+
+  SmallVector<Value> carry(Value low, Value high, ValueRange values, CarryBody body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, frame.constant(1), values);
+    keepRolled(loop);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  SmallVector<Value> reduce(ArrayRef<int64_t> outer, ValueRange sums) {
+    if (outer.empty())
+      return reduceSteps(sums);
+    int64_t dim = outer.front();
+    return carry(frame.offsets[dim], frame.ends[dim], sums, [&](Value index, ValueRange now) {
+      frame.indices[dim] = index;
+      return reduce(outer.drop_front(), now);
+    });
+  }
+
+  /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
+  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
+  /// reads it. Each turn is a group of copies.
+  SmallVector<Value> reduceSteps(ValueRange sums) {
+    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead();
+    beginBulkCopies();
+    rows.fillUp();
+    lanes.fillUp();
+    for (int64_t step = 0; step < ahead; ++step)
+      copyFirst(step);
+    SmallVector<Value> begun = share->begin(sums);
+    SmallVector<Value> done = carry(frame.constant(0), operands.steps, begun, [&](Value step, ValueRange now) {
+      wait(ahead - 1);
+      if (isOfWarpgroup(plan.kernel))
+        handToWarpgroup(frame.modulo(step, stages));
+      NVVM::Barrier0Op::create(builder, loc);
+      copyBehind(frame.add(step, ahead));
+      Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
+      rows.enter(step, first);
+      lanes.enter(step, first);
+      lanes.await(step);
+      return share->multiplyAdd(now, frame.modulo(step, stages));
+    });
+    if (!next) // otherwise no copies are on their way but those for the next one
+      wait(0);
+    done = share->finish(done);
+    NVVM::Barrier0Op::create(builder, loc);
+    endBulkCopies();
+    return done;
+  }
+
+  /// Other nests, and those that combine rows of the sums, use the memory as threads do, before and behind: bulk copies
+  /// use it another way, and an mbarrier is none where it is written over.
+  bool sharesMemory() {
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    if (handover && handover->keepsSums())
+      return true;
+    auto program = compute->getParentOfType<ProgramOp>();
+    return program
+        .walk([&](ComputeOp other) {
+          bool isOwn = other == compute || (handover && handover->isReader(other));
+          return isOwn ? WalkResult::advance() : WalkResult::interrupt();
+        })
+        .wasInterrupted();
+  }
+
+  void beginBulkCopies() {
+    if (!lanes.isCopiedInBulk())
+      return;
+    if (sharesMemory()) {
+      fenceSharedMemory();
+      NVVM::Barrier0Op::create(builder, loc);
+    }
+    lanes.initBarriers();
+  }
+
+  void endBulkCopies() {
+    if (!lanes.isCopiedInBulk())
+      return;
+    lanes.invalidateBarriers();
+    if (sharesMemory())
+      NVVM::Barrier0Op::create(builder, loc);
+  }
+
+  /// What of a first step has not been copied ahead.
+  void copyFirst(int64_t number) {
+    Value step = frame.constant(number);
+    bool isBegun = number < contraction.begun;
+    takeTurn(step, [&] {
+      if (!isBegun)
+        return operands.copy(step, step);
+      operands.copyRest(step, step);
+      ifAgain([&] { operands.copyAhead(step, step); });
+    });
+    bool isOfNext = next && !matchPattern(frame.isBelow(step, operands.steps), m_One());
+    if (!isBegun || isOfNext || operands.restIsAsync(again != nullptr))
+      commit();
+    else // whoever copied ahead made a group of it
+      ifAgain([&] { commit(); });
+  }
+
+  /// Where nobody copied ahead.
+  void ifAgain(llvm::function_ref<void()> body) {
+    if (!again)
+      return;
+    auto anew = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(anew.thenBlock());
+    body();
+  }
+
+  /// In the loop.
+  void copyBehind(Value step) {
+    takeTurn(step, [&] { operands.copy(frame.modulo(step, plan.tiling.stages), step); });
+    commit();
+  }
+
+  /// `copyOwn` if the contraction has the step, or else the next one's that takes its turn; known ahead if it can be.
+  void takeTurn(Value step, llvm::function_ref<void()> copyOwn) {
+    Value condition = frame.isBelow(step, operands.steps);
+    if (matchPattern(condition, m_One()))
+      return copyOwn();
+    auto copyOther = [&] { copyAhead(builder.createOrFold<arith::SubIOp>(loc, step, operands.steps)); };
+    if (matchPattern(condition, m_Zero()))
+      return next ? copyOther() : void();
+    auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/next.has_value());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(isThere.thenBlock());
+    copyOwn();
+    if (!next)
+      return;
+    builder.setInsertionPointToStart(isThere.elseBlock());
+    copyOther();
+  }
+
+  /// The slots of the next one that are filled before it begins.
+  void copyAhead(Value step) {
+    int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
+    Value condition = nextExists;
+    if (slots < plan.tiling.stepsAhead()) // maybe fewer than turns
+      condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
+    OpBuilder::InsertionGuard guard(builder);
+    if (condition) {
+      auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(isThere.thenBlock());
+    }
+    next->copyAhead(step, step);
+  }
+
+  bool isAsync() { return rows.isAsync() || lanes.isAsync(); }
+  void commit() {
+    if (isAsync() || next)
+      NVVM::CpAsyncCommitGroupOp::create(builder, loc);
+  }
+  void wait(int64_t groups) {
+    if (isAsync())
+      NVVM::CpAsyncWaitGroupOp::create(builder, loc, groups);
+  }
+
+  /// What the thread copied, it did so as any thread; warpgroups read it another way. Of f32 they would cut what is
+  /// behind tf32, so who copied it rounds it.
+  void handToWarpgroup(Value slot) {
+    if (roundsInSharedMemory(plan.kernel)) {
+      roundOwnCopies(rows, rowShape(plan), slot);
+      roundOwnCopies(lanes, laneShape(plan), slot);
+    }
+    fenceSharedMemory();
+  }
+
+  /// Of the thread's own accesses.
+  void fenceSharedMemory() {
+    NVVM::FenceProxyOp::create(builder, loc,
+                               NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
+                               NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+  }
+
+  /// Of an operand whose terms lie innermost.
+  void roundOwnCopies(ContractionOperand &operand, OperandShape shape, Value slot) {
+    int64_t together = operand.copyBytes() / elementBytes(operand.element()), ofPoint = shape.step / together;
+    auto loop = scf::ForOp::create(builder, loc, frame.thread, frame.constant(shape.points * ofPoint),
+                                   frame.constant(frame.threads));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value own = loop.getInductionVar(), point = frame.divide(own, ofPoint);
+    Value term = frame.multiply(frame.modulo(own, ofPoint), together);
+    Value exact = operand.read(slot, point, term, together);
+    SmallVector<Value> rounded;
+    for (int64_t i = 0; i < together; ++i)
+      rounded.push_back(NVVM::ConvertFloatToTF32Op::create(
+          builder, loc, builder.getI32Type(), vector::ExtractOp::create(builder, loc, exact, i),
+          NVVM::FPRoundingMode::RNA, NVVM::SaturationMode::NONE, /*relu=*/false));
+    auto words = VectorType::get({together}, builder.getI32Type());
+    Value all = vector::FromElementsOp::create(builder, loc, words, rounded);
+    LLVM::StoreOp::create(builder, loc, all, operand.pointer(slot, point, term), operand.copyBytes());
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  AffineMap accumulatorMap() { return cast<AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
+  SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
+
+  /// Neighbouring sums that are stored at once: tiles have whole runs of them.
+  int64_t togetherOf(const SumLayout &layout) {
+    int64_t lane = plan.contraction.lane, count = layout.run;
+    if (!epilogue)
+      return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), lane, count),
+                      kAccessBytes / elementBytes(accumulatorType().getElementType()));
+    while (compute.getSizes()[lane] % count != 0 || compute.getExtents()[lane] % count != 0)
+      count /= 2;
+    return count;
+  }
+
+  void store(ArrayRef<Value> sums) {
+    if (!gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
+      return store(*share, sums);
+    SumLayout longer = withLongerRuns(frame, *share);
+    store(longer, exchangePairs(frame, *share, sums));
+  }
+
+  /// Row by row: whether it is in the tile is asked once, so that what follows for its sums is not kept apart.
+  void store(const SumLayout &layout, ArrayRef<Value> sums) {
+    int64_t together = togetherOf(layout);
+    llvm::MapVector<int64_t, SmallVector<size_t>> runs;
+    for (size_t first = 0; first < sums.size(); first += together)
+      runs[layout.places[first].row].push_back(first);
+    Value keeps = storesAtAll();
+    for (auto &[row, own] : runs)
+      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstRow, row))), [&] {
+        for (size_t first : own) {
+          Value place = frame.add(layout.firstLane, layout.places[first].lane);
+          onlyIf(enter(plan.contraction.lane, place, plan.tiling.lanes),
+                 [&] { storeRun(sums.slice(first, together)); });
+        }
+      });
+  }
+
+  /// Goes to the row of the tile; whether it is one, null: it is.
+  Value enterRow(Value inTile) {
+    if (plan.contraction.row >= 0)
+      return enter(plan.contraction.row, inTile, plan.tiling.rows);
+    return plan.tiling.rows > 1 ? frame.isBelow(inTile, frame.constant(1)) : Value();
+  }
+
+  Value enter(int64_t dim, Value inTile, int64_t points) {
+    frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
+    return frame.isWhole(dim, points) ? Value() : frame.isBelow(frame.indices[dim], frame.ends[dim]);
+  }
+
+  void onlyIf(Value condition, llvm::function_ref<void()> emit) {
+    if (!condition)
+      return emit();
+    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emit();
+  }
+
+  /// Of threads with the same sums one stores them; null: no two have.
+  Value storesAtAll() {
+    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
+    return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
+  }
+
+  void storeRun(ArrayRef<Value> run) {
+    Type stored = accumulatorType().getElementType();
+    SmallVector<Value> elements = llvm::map_to_vector(run, [&](Value value) -> Value {
+      return stored == sum ? value : arith::TruncFOp::create(builder, loc, stored, value).getResult();
+    });
+    int64_t count = run.size();
+    Value value = elements.front();
+    if (count > 1)
+      value = vector::FromElementsOp::create(builder, loc, VectorType::get({count}, stored), elements);
+    if (epilogue) {
+      SliceValues registers;
+      registers[compute.getAccs()[0]] = value;
+      epilogue->emit(registers);
+      return;
+    }
+    Value memory = frame.values.lookup(compute.getAccs()[0]);
+    SmallVector<Value> index = frame.at(accumulatorMap());
+    if (count == 1) {
+      memref::StoreOp::create(builder, loc, value, memory, index);
+      return;
+    }
+    auto store = vector::StoreOp::create(builder, loc, value, memory, index);
+    store.setAlignment(count * elementBytes(stored));
+  }
+
+  const PlacedContraction &contraction;
+  StepOperands operands;
+  std::optional<StepOperands> next; ///< whose first steps are copied ahead
+  Value nextExists;                 ///< null: it does
+  Value again;
+  ContractionFrame &frame;
+  OpBuilder &builder;
+  ComputeOp compute;
+  const ContractionPlan &plan;
+  Location loc;
+  Type sum;
+  ContractionOperand &rows, &lanes;
+  std::unique_ptr<SumShare> share;
+  std::optional<SumReader> reader; ///< of the epilogue
+  std::optional<SumEpilogue> epilogue;
+};
+} // namespace
+
+std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
+                                                    const UpcomingContraction *next, const IRMapping &values,
+                                                    Value thread, int64_t threads) {
+  return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
+}
+
+SumLayout tilewright::sumLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
+                                Value thread, int64_t threads) {
+  return *StepOperands(builder, contraction, values, thread, threads).makeShare();
+}
+
+void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
+                                 Value thread, int64_t threads) {
+  StepOperands operands(builder, contraction, values, thread, threads);
+  int64_t steps = stepsOf(contraction.compute, contraction.plan);
+  for (int64_t step = 0; step < contraction.plan.tiling.stepsAhead(); ++step) {
+    Value place = operands.frame.constant(step);
+    if (step < steps)
+      operands.copyAhead(place, place);
+    NVVM::CpAsyncCommitGroupOp::create(builder, operands.frame.loc);
+  }
+}

@@ -1,0 +1,52 @@
+// What the pieces of a contraction's code on a GPU share: the nest, where the block is in it, and arithmetic on
+// indices.
+#ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
+#define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/program/gpu/OperandCopies.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tilewright {
+
+class ContractionFrame {
+public:
+  /// `thread` is the index of the thread in its block, an i32 or index; `values` maps offsets to index values and
+  /// slices to memrefs.
+  ContractionFrame(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, mlir::Value thread,
+                   int64_t threads, mlir::Value scratch);
+
+  mlir::OpBuilder &builder;
+  tile::ComputeOp compute;
+  const mlir::IRMapping &values;
+  mlir::Location loc;
+  mlir::Value thread, scratch;
+  int64_t threads;
+  llvm::SmallVector<mlir::Value> indices, offsets, ends; ///< per dim of the nest: the current point, the tile's bounds
+
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value add(mlir::Value a, int64_t b) { return add(a, constant(b)); }
+  mlir::Value multiply(mlir::Value a, int64_t b);
+  mlir::Value divide(mlir::Value a, int64_t b); ///< unsigned
+  mlir::Value modulo(mlir::Value a, int64_t b); ///< unsigned
+  mlir::Value isBelow(mlir::Value a, mlir::Value b);
+  /// And, where null holds everywhere.
+  mlir::Value both(mlir::Value a, mlir::Value b);
+
+  bool isWhole(int64_t dim, int64_t count) { return tilewright::isWhole(compute, dim, count); }
+  int64_t alignedRun(tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most) {
+    return tilewright::alignedRun(compute, type, map, dim, most);
+  }
+  /// The index of an access at the current point.
+  llvm::SmallVector<mlir::Value> at(mlir::AffineMap map);
+
+  /// The address of an element of a dense memref, by its place in row-major order.
+  mlir::Value pointer(mlir::Value memref, mlir::Value element);
+  mlir::Value linear(mlir::Value memref, mlir::ValueRange index);
+};
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,453 @@
+// In shared memory an operand lies as in global memory, line after line, so that what is copied at once is read at
+// once: 16 bytes, an atom. Lines are a power of two long; the atoms of a line change places with the number of the
+// line, so that 8 threads which read one place of 8 lines, or neighbouring places of one, find them in different banks.
+#include "passes/codegen/gpu/gemm/ContractionOperand.h"
+
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/TileImage.h"
+#include "passes/program/Slices.h"
+#include "passes/cost/BufferLines.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+/// Of a thread, without a loop around them: copies, whose addresses are in registers, and loads, which are as well.
+static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
+
+ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
+    : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
+      bytes(elementBytes(type)), alongTerms(true) {
+  alongTerms = liesByTerms(load, shape);
+  granule = tilewright::copyGranule(frame.compute, load, shape);
+  resident = isResident(frame.compute, load, shape);
+  image = isImage(frame.compute, load);
+}
+
+void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
+  if (resident)
+    return;
+  slotElements = slotBytes / bytes;
+  auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
+  auto memory = MemRefType::get({stages * slotElements}, type, MemRefLayoutAttrInterface(), space);
+  shared =
+      memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
+}
+
+void ContractionOperand::placeBarriers(int64_t byteOffset, int64_t count) {
+  if (!image)
+    return;
+  stages = count;
+  auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
+  auto memory = MemRefType::get({stages}, frame.builder.getI64Type(), MemRefLayoutAttrInterface(), space);
+  barriers =
+      memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
+}
+
+//===----------------------------------------------------------------------===//
+// Places in shared memory
+//===----------------------------------------------------------------------===//
+
+Value ContractionOperand::swizzled(Value line, Value inner) {
+  int64_t atoms = pitch() / atom();
+  if (atoms <= 1 || shape.shifted)
+    return inner;
+  if (pairs) {
+    Value group = frame.divide(line, kBankAtoms / std::min(atoms, kBankAtoms));
+    Value pair = frame.modulo(group, std::min(atoms, kBankAtoms) / 2);
+    return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(pair, 2 * atom()));
+  }
+  Value turn = atoms >= kBankAtoms ? frame.modulo(line, kBankAtoms)
+                                   : frame.modulo(frame.divide(line, kBankAtoms / atoms), atoms);
+  return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(turn, atom()));
+}
+
+/// Where the panel begins that an element of a line is in.
+Value ContractionOperand::panelOf(Value inner) {
+  return frame.multiply(frame.divide(inner, pitch()), lines() * pitch());
+}
+
+/// Lines of terms that are shorter than all banks together change places with those beside them by the unit that reads
+/// them: otherwise units would find theirs in the same banks, as many lines apart as each has.
+Value ContractionOperand::placeOfLine(Value line) {
+  int64_t beside = kBankAtoms * atom() / pitch();
+  if (alongTerms || termsOfUnit == 0 || beside <= 1 || shape.shifted)
+    return line;
+  Value unit = frame.modulo(frame.divide(line, termsOfUnit), beside);
+  return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, line, unit);
+}
+
+Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
+  Value line = alongTerms ? point : term, inner = alongTerms ? term : point, panel;
+  if (shape.shifted)
+    inner = frame.add(inner, shiftOf(line, current));
+  if (hasPanels()) {
+    panel = panelOf(inner);
+    inner = frame.modulo(inner, pitch());
+  }
+  Value place = frame.add(frame.multiply(placeOfLine(line), pitch()), swizzled(line, inner));
+  place = frame.add(frame.multiply(slot, slotElements), place);
+  return panel ? frame.add(panel, place) : place;
+}
+
+Value ContractionOperand::matrix(Value slot, Value point, Value term) {
+  slot = kept ? currentStep : slot;
+  Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
+  Value place = frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch()));
+  if (hasPanels()) {
+    place = frame.add(place, panelOf(inner));
+    inner = frame.modulo(inner, pitch());
+  }
+  return frame.pointer(shared, frame.add(place, inner));
+}
+
+/// The index in the buffer that another nest filled, of a point of the nest.
+SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
+  SmallVector<Value> before = frame.indices;
+  frame.indices[shape.terms] = term;
+  frame.indices[shape.dim] = point;
+  SmallVector<Value> index = frame.at(load.getMap());
+  frame.indices = before;
+  return index;
+}
+
+Value ContractionOperand::ofTile(Value point) { return frame.add(frame.offsets[shape.dim], point); }
+
+Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
+  slot = kept ? currentStep : slot;
+  auto vector = VectorType::get({count}, type);
+  Value memory = resident ? frame.values.lookup(load.getSlice()) : shared;
+  SmallVector<Value> index =
+      resident ? inBuffer(ofTile(point), frame.add(current, term)) : SmallVector<Value>{inSlot(slot, point, term)};
+  auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, memory, index);
+  loaded.setAlignment(count * bytes);
+  return loaded;
+}
+
+Value ContractionOperand::pointer(Value slot, Value point, Value term) {
+  slot = kept ? currentStep : slot;
+  if (!resident)
+    return frame.pointer(shared, inSlot(slot, point, term));
+  Value buffer = frame.values.lookup(load.getSlice());
+  return frame.pointer(buffer, frame.linear(buffer, inBuffer(ofTile(point), frame.add(current, term))));
+}
+
+/// Two parts: what follows the ends of lines, and whole lines behind the last one. Tiles that are cut at the border of
+/// a dim end at different places; what may be zeroed begins where the shortest one does.
+void ContractionOperand::fillUp() {
+  if (!resident)
+    return;
+  ArrayRef<int64_t> sizes = frame.compute.getSizes(), extents = frame.compute.getExtents();
+  auto shortest = [&](int64_t dim) {
+    int64_t cut = extents[dim] % sizes[dim];
+    return cut == 0 ? sizes[dim] : cut;
+  };
+  Stretch terms{shape.terms, shortest(shape.terms), termsOfSteps(frame.compute, shape)};
+  Stretch points{shape.dim, shortest(shape.dim), shape.points};
+  Stretch line = alongTerms ? points : terms, inner = alongTerms ? terms : points;
+  int64_t piece = pieceOfLines(), whole = inner.begin / piece * piece;
+  bool endsInAtom = inner.begin % atom() != 0 || sizes[inner.dim] % atom() != 0;
+  OpBuilder::InsertionGuard guard(frame.builder);
+  if (sizes[terms.dim] == terms.end && sizes[points.dim] == points.end) {
+    auto isCut = [&](int64_t dim) { return frame.isBelow(frame.ends[dim], frame.add(frame.offsets[dim], sizes[dim])); };
+    Value either = frame.builder.createOrFold<arith::OrIOp>(frame.loc, isCut(terms.dim), isCut(points.dim));
+    auto branch = scf::IfOp::create(frame.builder, frame.loc, either, /*withElseRegion=*/false);
+    frame.builder.setInsertionPointToStart(branch.thenBlock());
+  }
+  zeroBeyond({line.dim, 0, line.end}, {inner.dim, whole, inner.end}, endsInAtom ? 1 : atom());
+  zeroBeyond({line.dim, line.begin / kBankAtoms * kBankAtoms, line.end}, {inner.dim, 0, whole}, atom());
+}
+
+/// What neighbouring lines have in different banks (operandLine): an odd number of those is a line.
+int64_t ContractionOperand::pieceOfLines() {
+  int64_t line = load.getSlice().getType().getShape().back();
+  return line / atom() % 2 == 0 ? 2 * atom() : atom();
+}
+
+/// Threads that store at the same time have a piece of a line each, or parts of it, then the same of the next line.
+void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t together) {
+  OpBuilder &builder = frame.builder;
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t count = lines.end - lines.begin, piece = pieceOfLines(), ofPiece = piece / together;
+  int64_t total = count * llvm::divideCeil(inner.end - inner.begin, piece) * ofPiece;
+  if (total == 0)
+    return;
+  auto loop =
+      scf::ForOp::create(builder, frame.loc, frame.thread, frame.constant(total), frame.constant(frame.threads));
+  builder.setInsertionPointToStart(loop.getBody());
+  Value own = loop.getInductionVar(), rest = frame.divide(own, ofPiece);
+  Value inPiece = frame.multiply(frame.modulo(own, ofPiece), together);
+  Value place = frame.add(frame.multiply(frame.divide(rest, count), piece), inPiece);
+  place = frame.add(place, inner.begin);
+  Value isFilled = frame.isBelow(place, frame.constant(inner.end)); // the last piece may have less
+  place = frame.add(frame.offsets[inner.dim], place);
+  Value line = frame.add(frame.offsets[lines.dim], frame.add(frame.modulo(rest, count), lines.begin));
+  Value none = arith::ConstantIntOp::create(builder, frame.loc, 0, 1);
+  Value isInTile = frame.both(frame.isBelow(line, frame.ends[lines.dim]), frame.isBelow(place, frame.ends[inner.dim]));
+  Value isBeyond = arith::SelectOp::create(builder, frame.loc, isInTile, none, isFilled);
+  auto branch = scf::IfOp::create(builder, frame.loc, isBeyond, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  auto vector = VectorType::get({together}, type);
+  Value zeros = arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(vector));
+  vector::StoreOp::create(builder, frame.loc, zeros, frame.values.lookup(load.getSlice()),
+                          alongTerms ? inBuffer(line, place) : inBuffer(place, line))
+      .setAlignment(together * bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// The thread's share of `total` things that all threads do, `together` of them without a loop around.
+static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, llvm::function_ref<void(Value)> body) {
+  OpBuilder &builder = frame.builder;
+  OpBuilder::InsertionGuard guard(builder);
+  Value first = frame.thread;
+  if (total < frame.threads) { // powers of two: otherwise all threads do as many
+    auto branch = scf::IfOp::create(builder, frame.loc, frame.isBelow(first, frame.constant(total)),
+                                    /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+  } else if (int64_t turn = together * frame.threads; turn < total) {
+    auto loop = scf::ForOp::create(builder, frame.loc, frame.constant(0), frame.constant(total), frame.constant(turn));
+    builder.setInsertionPointToStart(loop.getBody());
+    first = frame.add(first, loop.getInductionVar());
+    total = turn;
+  }
+  for (int64_t begin = 0; begin < total; begin += frame.threads)
+    body(frame.add(first, begin));
+}
+
+void ContractionOperand::copy(Value slot, Value first) {
+  if (resident)
+    return;
+  if (image)
+    return copyImage(slot, first);
+  if (shape.shifted)
+    return copyPieces(slot, first);
+  int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
+  int64_t perLine = inner / granule;
+  shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
+    Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
+    copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Lines that begin inside words: pieces of them are copied, from that on in which a line begins
+//===----------------------------------------------------------------------===//
+
+/// The place in the operand of a line's first element, in the step that begins with the term.
+Value ContractionOperand::startOfLine(Value line, Value first) {
+  SmallVector<Value> before = frame.indices;
+  frame.indices[shape.terms] = alongTerms ? first : frame.add(first, line);
+  if (shape.dim >= 0)
+    frame.indices[shape.dim] = alongTerms ? ofTile(line) : frame.offsets[shape.dim];
+  Value start = frame.linear(frame.values.lookup(load.getSlice()), frame.at(load.getMap()));
+  frame.indices = before;
+  return start;
+}
+
+/// Of the piece in which it begins, the elements before it.
+Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo(startOfLine(line, first), piece()); }
+
+/// Both words that have a part of it: each is in a bank of its own for all threads of a warp, which elements would not
+/// be where every second line is shifted.
+Value ContractionOperand::readWord(Value slot, Value point, Value term) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  slot = kept ? currentStep : slot;
+  Value place = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(point, pitch())), term);
+  SmallVector<Value> words;
+  for (int64_t next : {int64_t(0), kWord}) {
+    auto loaded = vector::LoadOp::create(builder, loc, VectorType::get({kWord}, type), shared, frame.add(place, next));
+    loaded.setAlignment(kWord * bytes);
+    Value word = vector::BitCastOp::create(builder, loc, VectorType::get({1}, builder.getI32Type()), loaded);
+    words.push_back(vector::ExtractOp::create(builder, loc, word, 0));
+  }
+  Value bits = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), shiftOf(point, current));
+  bits = arith::ShLIOp::create(builder, loc, bits, arith::ConstantIntOp::create(builder, loc, 4, 32));
+  return LLVM::FshrOp::create(builder, loc, words[1], words[0], bits);
+}
+
+/// Lines that are shorter than all banks together, and by an atom longer than a power of two: a warp takes those which
+/// lie in different ones.
+Value ContractionOperand::lineOfCopy(Value number, int64_t atoms) {
+  constexpr int64_t kPeriod = 8; ///< lines after which banks repeat
+  int64_t together = kPeriod / std::max<int64_t>(atoms, 1);
+  if (together <= 1 || atoms < 1 || lines() < kPeriod)
+    return number;
+  Value group = frame.multiply(frame.divide(number, kPeriod), kPeriod), own = frame.modulo(number, kPeriod);
+  return frame.add(group, frame.add(frame.multiply(frame.modulo(own, together), atoms), frame.divide(own, together)));
+}
+
+/// As many pieces as a line has room for in all lines, and for those that begin behind the first element one more.
+void ContractionOperand::copyPieces(Value slot, Value first) {
+  int64_t room = pitch() - atom(), pieces = room / piece();
+  shareOut(frame, lines() * pieces, kCopiesTogether, [&](Value own) {
+    copyPiece(slot, lineOfCopy(frame.divide(own, pieces), room / atom()), frame.modulo(own, pieces), first);
+  });
+  shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
+}
+
+/// Of a piece that the line's end cuts the elements before it, and nothing behind.
+void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value first) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  int64_t inner = alongTerms ? shape.terms : shape.dim, lineDim = alongTerms ? shape.dim : shape.terms;
+  Value lineBegin = alongTerms ? first : frame.offsets[shape.dim];
+  Value start = startOfLine(line, first), shift = frame.modulo(start, piece());
+  // Along the line, elements before it included.
+  Value place = frame.multiply(number, piece());
+  int64_t whole = alongTerms ? shape.step : shape.points;
+  Value count = frame.constant(whole);
+  if (!frame.isWhole(inner, whole))
+    count = builder.createOrFold<arith::MinUIOp>(
+        loc, count, builder.createOrFold<arith::SubIOp>(loc, frame.ends[inner], lineBegin));
+  Value end = frame.add(count, shift);
+  Value hasFirst = frame.isBelow(place, end);
+  if (lineDim >= 0 && !frame.isWhole(lineDim, alongTerms ? shape.points : shape.step)) {
+    Value index = alongTerms ? ofTile(line) : frame.add(first, line);
+    hasFirst = frame.both(hasFirst, frame.isBelow(index, frame.ends[lineDim]));
+  }
+  Value left = builder.createOrFold<arith::MinUIOp>(loc, builder.createOrFold<arith::SubIOp>(loc, end, place),
+                                                    frame.constant(piece()));
+  // Where nothing is read the address is one of the operand's.
+  Value zero = frame.constant(0);
+  Value read = builder.createOrFold<arith::SelectOp>(loc, hasFirst, frame.multiply(left, bytes), zero);
+  read = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), read);
+  Value source = frame.add(builder.createOrFold<arith::SubIOp>(loc, start, shift), place);
+  source = builder.createOrFold<arith::SelectOp>(loc, hasFirst, source, zero);
+  Value target = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch())), place);
+  copyAsync(target, source, piece() * bytes, read);
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk copies
+//===----------------------------------------------------------------------===//
+
+void ContractionOperand::byOneThread(llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(frame.builder, frame.loc, frame.isBelow(frame.thread, frame.constant(1)),
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(frame.builder);
+  frame.builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void ContractionOperand::initBarriers() {
+  byOneThread([&] {
+    Value one = arith::ConstantIntOp::create(frame.builder, frame.loc, 1, 32);
+    for (int64_t stage = 0; stage < stages; ++stage)
+      NVVM::MBarrierInitOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)), one,
+                                   Value());
+    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // the copies see them another way
+  });
+}
+
+void ContractionOperand::invalidateBarriers() {
+  byOneThread([&] {
+    for (int64_t stage = 0; stage < stages; ++stage)
+      NVVM::MBarrierInvalOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)));
+  });
+}
+
+/// A tile's lines of a step lie together, as in the slot.
+void ContractionOperand::copyImage(Value slot, Value first) {
+  byOneThread([&] {
+    OpBuilder &builder = frame.builder;
+    Location loc = frame.loc;
+    Value memory = frame.values.lookup(load.getSlice()), barrier = frame.pointer(barriers, slot);
+    Value bytesOfStep = arith::ConstantIntOp::create(builder, loc, shape.points * lineBytes(), 32);
+    Value source = frame.linear(memory, {frame.divide(first, shape.step), frame.offsets[shape.dim], frame.constant(0)});
+    NVVM::MBarrierArriveExpectTxOp::create(builder, loc, TypeRange(), barrier, bytesOfStep, NVVM::MemScopeKind::CTA,
+                                           /*relaxed=*/false, Value());
+    // To the block's own shared memory by a name that PTX ISA 8.0 has for it, which is that of a cluster's.
+    auto cluster =
+        LLVM::LLVMPointerType::get(builder.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+    Value target =
+        LLVM::AddrSpaceCastOp::create(builder, loc, cluster, frame.pointer(shared, frame.multiply(slot, slotElements)));
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(builder, loc, target, frame.pointer(memory, source), barrier,
+                                                     bytesOfStep, Value(), Value());
+  });
+}
+
+/// A slot is filled once in so many steps as there are stages; its phases have the parity of those turns.
+void ContractionOperand::await(Value step) {
+  if (!image)
+    return;
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  constexpr int64_t kTicks = 10000000; // of one try
+  auto word = [&](Value value) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), value);
+  };
+  Value parity = word(frame.modulo(frame.divide(step, stages), 2));
+  NVVM::MBarrierTryWaitParityOp::create(builder, loc, frame.pointer(barriers, frame.modulo(step, stages)), parity,
+                                        arith::ConstantIntOp::create(builder, loc, kTicks, 32));
+}
+
+/// From place to place; `read`: bytes that are, the others are zeroed.
+void ContractionOperand::copyAsync(Value target, Value source, int64_t size, Value read) {
+  OpBuilder &builder = frame.builder;
+  auto cache = size == kAtomBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  NVVM::CpAsyncOp::create(builder, frame.loc, frame.pointer(shared, target),
+                          frame.pointer(frame.values.lookup(load.getSlice()), source), builder.getI32IntegerAttr(size),
+                          NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), cache), read);
+}
+
+void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  Value target = inSlot(slot, point, term);
+  SmallVector<Value> before = frame.indices;
+  auto locate = [&](int64_t dim, Value index, bool isWhole) {
+    frame.indices[dim] = index;
+    return isWhole ? Value() : frame.isBelow(index, frame.ends[dim]);
+  };
+  Value hasTerm = locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step)), hasPoint;
+  if (shape.dim >= 0)
+    hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
+  Value valid = frame.both(hasTerm, hasPoint);
+  if (valid && isAsync()) {
+    // Nothing is read there, but the address is one of the operand's.
+    for (int64_t dim : {shape.terms, shape.dim})
+      if (dim >= 0)
+        frame.indices[dim] =
+            arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
+  } else if (valid) {
+    // What is read is not used: the last element, whose sector others ask for.
+    auto last = [&](int64_t dim) {
+      return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(1));
+    };
+    for (auto [dim, isThere] : {std::pair(shape.terms, hasTerm), std::pair(shape.dim, hasPoint)})
+      if (isThere)
+        frame.indices[dim] = arith::MinUIOp::create(builder, loc, frame.indices[dim], last(dim)).getResult();
+    int64_t inner = alongTerms ? shape.terms : shape.dim;
+    if (Value hasLine = alongTerms ? hasPoint : hasTerm)
+      frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
+  }
+  Value memory = frame.values.lookup(load.getSlice());
+  SmallVector<Value> source = frame.at(load.getMap());
+  frame.indices = before;
+  if (!isAsync()) {
+    Value value = memref::LoadOp::create(builder, loc, memory, source);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    if (valid)
+      value = arith::SelectOp::create(builder, loc, valid, value, zero);
+    memref::StoreOp::create(builder, loc, value, shared, target);
+    return;
+  }
+  int64_t size = copyBytes();
+  Value read;
+  if (valid) {
+    auto word = [&](int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32).getResult(); };
+    read = arith::SelectOp::create(builder, loc, valid, word(size), word(0));
+  }
+  copyAsync(target, frame.linear(memory, source), size, read);
+}

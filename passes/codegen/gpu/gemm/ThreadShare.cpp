@@ -1,0 +1,131 @@
+// Multiply-adds of single threads. Of an operand whose terms lie innermost a thread has points as far apart as there
+// are threads, and reads several terms of each at once; of another one it has short runs of neighbouring points.
+#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/target/MicroKernelBody.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLeastTerms = 4; ///< in the body of the loop over a step's terms
+constexpr int64_t kHalfBanks = 64; ///< bytes
+
+/// The points of one operand that a thread has.
+struct Points {
+  ContractionOperand &operand;
+  int64_t units, own;
+  Operation *widening;
+  Value first = {}; ///< of the thread
+
+  int64_t run() const { return operand.liesAlongTerms() ? 1 : std::min(own, operand.atom()); }
+  int64_t offset(int64_t point) const { return point / run() * units * run() + point % run(); }
+};
+
+class ThreadShare : public SumShare {
+public:
+  explicit ThreadShare(const ShareInputs &inputs)
+      : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), kernel(inputs.kernel),
+        sum(inputs.sum), step(inputs.tiling.ownTerms()),
+        rows{inputs.rows, inputs.tiling.rowUnits, inputs.tiling.ownRows, inputs.rowWidening},
+        lanes{inputs.lanes, inputs.tiling.laneUnits, inputs.tiling.ownLanes, inputs.laneWidening} {
+    // Threads beyond those that the tile has points for compute what others do, and store nothing.
+    Value unit = frame.modulo(frame.thread, rows.units * lanes.units), line = frame.divide(unit, lanes.units);
+    // Two halves of a warp leave sums of two lines, which begin in other halves of the banks if one lies between
+    // (sumLine).
+    if (lanes.units * lanes.run() * inputs.tiling.sumBytes == kHalfBanks && rows.units % 4 == 0)
+      line = frame.add(frame.multiply(frame.divide(line, 4), 4), swapBits(frame.modulo(line, 4)));
+    firstTerm = firstTermOf(frame, inputs.tiling);
+    lanes.first = frame.multiply(frame.modulo(unit, lanes.units), lanes.run());
+    rows.first = frame.multiply(line, rows.run());
+    firstRow = rows.first;
+    firstLane = lanes.first;
+    run = lanes.run();
+    rowBits = lanes.units - 1;
+    for (int64_t row = 0; row < rows.own; ++row)
+      for (int64_t lane = 0; lane < lanes.own; ++lane)
+        places.push_back({rows.offset(row), lanes.offset(lane)});
+  }
+
+  SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
+    int64_t together = kLeastTerms;
+    for (const Points &points : {rows, lanes})
+      if (points.operand.liesAlongTerms())
+        together = std::max(together, points.operand.atom());
+    together = std::min(together, step);
+    auto loop = scf::ForOp::create(builder, loc, firstTerm, frame.add(firstTerm, step), frame.constant(together), sums);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next(loop.getRegionIterArgs());
+    SmallVector<SmallVector<Value>> a = read(rows, slot, loop.getInductionVar(), together),
+                                    b = read(lanes, slot, loop.getInductionVar(), together);
+    ImplicitLocOpBuilder steps(loc, builder);
+    for (int64_t term = 0; term < together; ++term)
+      for (int64_t row = 0; row < rows.own; ++row)
+        for (int64_t lane = 0; lane < lanes.own; ++lane) {
+          Value &own = next[row * lanes.own + lane];
+          own = emitStep(kernel, steps, own, a[term][row], b[term][lane]);
+        }
+    scf::YieldOp::create(builder, loc, next);
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// Few terms are multiplied in no loop; only for the sums that an edge tile has, they would be after all the barriers
+  /// to come, and their factors in registers until then.
+  SmallVector<Value> finish(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
+
+private:
+  Value swapBits(Value two) { return frame.add(frame.multiply(frame.modulo(two, 2), 2), frame.divide(two, 2)); }
+
+  /// By term and point, of the type of the sums.
+  SmallVector<SmallVector<Value>> read(const Points &points, Value slot, Value first, int64_t terms) {
+    SmallVector<SmallVector<Value>> values(terms, SmallVector<Value>(points.own));
+    auto take = [&](Value vector, int64_t count, llvm::function_ref<Value &(int64_t)> into) {
+      for (int64_t i = 0; i < count; ++i)
+        into(i) = widen(vector::ExtractOp::create(builder, loc, vector, i), points.widening);
+    };
+    auto at = [&](int64_t point) { return frame.add(points.first, points.offset(point)); };
+    ContractionOperand &operand = points.operand;
+    if (operand.liesAlongTerms()) {
+      int64_t count = std::min(terms, operand.atom());
+      for (int64_t point = 0; point < points.own; ++point)
+        for (int64_t term = 0; term < terms; term += count)
+          take(operand.read(slot, at(point), frame.add(first, term), count), count,
+               [&](int64_t i) -> Value & { return values[term + i][point]; });
+      return values;
+    }
+    for (int64_t term = 0; term < terms; ++term)
+      for (int64_t point = 0; point < points.own; point += points.run())
+        take(operand.read(slot, at(point), frame.add(first, term), points.run()), points.run(),
+             [&](int64_t i) -> Value & { return values[term][point + i]; });
+    return values;
+  }
+
+  /// As the graph widens it.
+  Value widen(Value value, Operation *widening) {
+    if (value.getType() == sum)
+      return value;
+    if (isa_and_nonnull<arith::ExtSIOp>(widening))
+      return arith::ExtSIOp::create(builder, loc, sum, value);
+    if (isa_and_nonnull<arith::ExtUIOp>(widening))
+      return arith::ExtUIOp::create(builder, loc, sum, value);
+    return arith::ExtFOp::create(builder, loc, sum, value);
+  }
+
+  ContractionFrame &frame;
+  OpBuilder &builder;
+  Location loc;
+  const MicroKernel &kernel;
+  Type sum;
+  int64_t step; ///< of which the thread has so many terms, from the first on
+  Value firstTerm;
+  Points rows, lanes;
+};
+} // namespace
+
+std::unique_ptr<SumShare> tilewright::makeThreadShare(const ShareInputs &inputs) {
+  return std::make_unique<ThreadShare>(inputs);
+}

@@ -1,0 +1,74 @@
+#include "passes/codegen/gpu/nest/GridBarrier.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static constexpr llvm::StringLiteral kCounterSuffix = "_grid_counter";
+
+/// One thread of each block arrives and waits for the others. What all of them add together is the counter's highest
+/// bit, whatever it was: it flips with the last one, which everybody waits for at the counter itself, and the zero that
+/// the module is loaded with is all that is ever initialised. LLVM drops the ordering of atomicrmw for PTX, so a fence
+/// stands before it; that and the barriers of the block carry what each side wrote. If a block never comes, because
+/// something else runs on the device, the kernel traps after some seconds and does not hang.
+static constexpr llvm::StringLiteral kModule = R"mlir(
+llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attributes {convergent} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %flip = llvm.mlir.constant(-2147483648 : i32) : i32
+  %patience = llvm.mlir.constant(16777216 : i32) : i32
+  nvvm.barrier0
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
+  %leads = llvm.icmp "eq" %thread, %zero : i32
+  llvm.cond_br %leads, ^arrive, ^done
+^arrive:
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %first = llvm.icmp "eq" %block, %zero : i32
+  %others = llvm.sub %blocks, %one : i32
+  %rest = llvm.sub %flip, %others : i32
+  %share = llvm.select %first, %rest, %one : i1, i32
+  llvm.fence syncscope("device") acq_rel
+  %before = llvm.atomicrmw add %counter, %share syncscope("device") monotonic : !llvm.ptr<1>, i32
+  llvm.br ^wait(%zero : i32)
+^wait(%turns: i32):
+  %current = llvm.load %counter atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  %changed = llvm.xor %before, %current : i32
+  %waits = llvm.icmp "sge" %changed, %zero : i32
+  llvm.cond_br %waits, ^again, ^done
+^again:
+  %more = llvm.add %turns, %one : i32
+  %hopeless = llvm.icmp "eq" %more, %patience : i32
+  llvm.cond_br %hopeless, ^stuck, ^wait(%more : i32)
+^stuck:
+  "llvm.intr.trap"() : () -> ()
+  llvm.unreachable
+^done:
+  nvvm.barrier0
+  llvm.return
+}
+)mlir";
+
+/// Each kernel has its own: where two run at once against the contract, one may wait in vain, but none opens early.
+static LLVM::GlobalOp counterOf(ModuleOp module, StringRef kernel, Location loc) {
+  std::string name = (kernel + kCounterSuffix).str();
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  return LLVM::GlobalOp::create(builder, loc, builder.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, name,
+                                builder.getI32IntegerAttr(0), /*alignment=*/4, /*addrSpace=*/1);
+}
+
+void tilewright::callGridBarrier(OpBuilder &builder, Location loc, ModuleOp module, StringRef kernel, int64_t blocks) {
+  if (!module.lookupSymbol(kGridBarrier)) {
+    OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(kModule, module.getContext());
+    assert(source && "the barrier is well-formed");
+    for (Operation &op : llvm::make_early_inc_range(*source->getBody()))
+      op.moveBefore(module.getBody(), module.getBody()->end());
+  }
+  Value counter = LLVM::AddressOfOp::create(builder, loc, counterOf(module, kernel, loc));
+  Value count = arith::ConstantIntOp::create(builder, loc, blocks, 32);
+  LLVM::CallOp::create(builder, loc, TypeRange(), kGridBarrier, ValueRange{counter, count});
+}

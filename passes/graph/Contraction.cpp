@@ -1,0 +1,132 @@
+#include "passes/graph/Contraction.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static std::string nameOf(Type type) {
+  std::string name;
+  llvm::raw_string_ostream(name) << type;
+  return name;
+}
+
+/// The factor before it was widened.
+static void setFactor(SumOfProducts &found, unsigned i, Value factor) {
+  Operation *op = factor.getDefiningOp();
+  found.factors[i] = factor;
+  found.widening[i] = isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) ? op : nullptr;
+  if (found.widening[i])
+    found.factors[i] = op->getOperand(0);
+  std::string type = nameOf(found.factors[i].getType());
+  if (isa_and_nonnull<arith::ExtSIOp>(op))
+    type = "s" + type;
+  if (isa_and_nonnull<arith::ExtUIOp>(op))
+    type = "u" + type;
+  found.types[i] = type;
+}
+
+static std::string whyNotThese(const SumOfProducts &found) {
+  Type sum = found.sum->getResult(0).getType();
+  if (isa<FloatType>(sum))
+    return sum.getIntOrFloatBitWidth() < 32 ? "it accumulates in a type of less than 32 bits" : "";
+  auto isByte = [](StringRef type) { return type == "si8" || type == "ui8"; };
+  return sum.isInteger(32) && isByte(found.types[0]) && isByte(found.types[1])
+             ? ""
+             : "it multiplies integers, and not i8 for sums in i32";
+}
+
+std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value accumulator, std::string *reason) {
+  auto refuse = [&](std::string why) -> std::optional<SumOfProducts> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  Operation *sum = yielded.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum))
+    return refuse("it does not sum numbers");
+  for (unsigned i : {0, 1}) {
+    Operation *product = sum->getOperand(1 - i).getDefiningOp();
+    if (sum->getOperand(i) != accumulator || !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
+      continue;
+    SumOfProducts found{sum, product, {}, {}, {}, nameOf(yielded.getType())};
+    setFactor(found, 0, product->getOperand(0));
+    setFactor(found, 1, product->getOperand(1));
+    if (std::string why = whyNotThese(found); !why.empty())
+      return refuse(why);
+    return found;
+  }
+  return refuse("it is no sum of products");
+}
+
+static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::string *reason = nullptr) {
+  return matchSumOfProducts(expr.body()->getTerminator()->getOperand(0), expr.body()->getArgument(2), reason);
+}
+
+std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
+  if (expr.inputs.size() != 2 || expr.op->getNumResults() != 1)
+    return "it has an input besides the two that it multiplies";
+  if (llvm::any_of(expr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); }))
+    return "it reads its inputs under a guard";
+  std::string reason;
+  std::optional<SumOfProducts> found = matchBody(expr, &reason);
+  if (!found)
+    return reason;
+  for (Value factor : found->factors)
+    if (auto argument = dyn_cast<BlockArgument>(factor); !argument || argument.getArgNumber() == 2)
+      return "it is no sum of products";
+  return found->factors[0] == found->factors[1] ? "it is no sum of products" : "";
+}
+
+ProductTypes tilewright::productTypes(const TensorExpr &expr, const ContractionRoles &roles) {
+  std::optional<SumOfProducts> found = matchBody(expr);
+  assert(found && "not a contraction of a register block");
+  unsigned rowArgument = isa<linalg::LinalgOp>(expr.op) ? expr.inputs[roles.rowInput].operand : roles.rowInput;
+  bool rowsFirst = cast<BlockArgument>(found->factors[0]).getArgNumber() == rowArgument;
+  return found->productTypes(rowsFirst ? 0 : 1);
+}
+
+std::optional<ContractionRoles> tilewright::contractionRoles(const TensorExpr &expr, AffineMap first,
+                                                             AffineMap second) {
+  int64_t lane = -1;
+  for (AffineExpr index : llvm::reverse(expr.results[0].getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim || expr.domain[dim.getPosition()] == 1)
+      continue;
+    lane = dim.getPosition();
+    break;
+  }
+  if (lane < 0 || first.isFunctionOfDim(lane) == second.isFunctionOfDim(lane))
+    return std::nullopt;
+  bool swapped = first.isFunctionOfDim(lane);
+  AffineMap rows = swapped ? second : first, lanes = swapped ? first : second;
+  ContractionRoles roles{swapped ? 1u : 0u, swapped ? 0u : 1u, -1, lane};
+  for (int64_t dim = 0; dim < static_cast<int64_t>(expr.domain.size()); ++dim)
+    if (dim != lane && !llvm::is_contained(expr.reductions, dim) && rows.isFunctionOfDim(dim) &&
+        !lanes.isFunctionOfDim(dim) && expr.domain[dim] > 1 &&
+        (roles.row < 0 || expr.domain[dim] >= expr.domain[roles.row]))
+      roles.row = dim;
+  return roles;
+}
+
+std::optional<PackedTerms> tilewright::packedTerms(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
+                                                   ArrayRef<int64_t> extents,
+                                                   llvm::function_ref<bool(int64_t)> isReduced) {
+  if (lanes.getNumResults() < 2 || !lanes.getResult(lanes.getNumResults() - 2).isFunctionOfDim(lane))
+    return std::nullopt;
+  AffineExpr index = lanes.getResults().back();
+  int64_t depth = shape.back();
+  if (depth != 2 && depth != 4)
+    return std::nullopt;
+  // Where one step has all terms, or there is one, the cut of the dim has been simplified away.
+  if (auto constant = dyn_cast<AffineConstantExpr>(index))
+    return constant.getValue() == 0 ? std::optional(PackedTerms{-1, depth}) : std::nullopt;
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  bool isCut = cut && index.getKind() == AffineExprKind::Mod && cut.getRHS() == depth;
+  auto dim = dyn_cast<AffineDimExpr>(isCut ? cut.getLHS() : index);
+  if (!dim || !isReduced(dim.getPosition()) || (!isCut && extents[dim.getPosition()] > depth))
+    return std::nullopt;
+  return PackedTerms{dim.getPosition(), depth};
+}

@@ -1,0 +1,288 @@
+#include "passes/graph/ParameterRecipe.h"
+
+#include "passes/graph/TileImage.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// The structure
+//===----------------------------------------------------------------------===//
+
+static StringRef nameOf(ParameterRecipe::Kind kind) {
+  switch (kind) {
+  case ParameterRecipe::Kind::parameter:
+    return "parameter";
+  case ParameterRecipe::Kind::reshape:
+    return "reshape";
+  case ParameterRecipe::Kind::transpose:
+    return "transpose";
+  case ParameterRecipe::Kind::pad:
+    return "pad";
+  case ParameterRecipe::Kind::concat:
+    return "concat";
+  case ParameterRecipe::Kind::swizzle:
+    return "swizzle";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// Nothing where the product does not fit.
+static std::optional<int64_t> elements(ArrayRef<int64_t> shape) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    if (size < 0 || llvm::MulOverflow(product, size, product))
+      return std::nullopt;
+  return product;
+}
+
+static std::string verifyStep(const ParameterRecipe &step) {
+  using Kind = ParameterRecipe::Kind;
+  if (!elements(step.shape))
+    return "the number of elements overflows";
+  if (step.kind == Kind::parameter)
+    return step.parts.empty() && !step.name.empty() ? "" : "a parameter has a name and no parts";
+  if (step.parts.empty() || (step.kind != Kind::concat && step.parts.size() != 1))
+    return "a wrong number of parts";
+  ArrayRef<int64_t> from = step.parts[0].shape, to = step.shape;
+  if (step.kind == Kind::reshape)
+    return elements(from) == elements(to) ? "" : "a reshape keeps the number of elements";
+  if (from.size() != to.size())
+    return "the rank changes";
+  if (step.kind == Kind::transpose) {
+    if (!isPermutationVector(step.order) || step.order.size() != to.size())
+      return "the order is no permutation";
+    for (auto [dim, source] : llvm::enumerate(step.order))
+      if (to[dim] != from[source])
+        return "a transpose keeps sizes";
+    return "";
+  }
+  if (step.kind == Kind::swizzle) {
+    if (from != to || to.size() < 2)
+      return "a swizzle keeps sizes, of lines";
+    int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
+    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines are of 1, 2, 4 or 8 atoms";
+  }
+  if (step.kind == Kind::pad) {
+    if (step.low.size() != to.size())
+      return "a pad names every dim";
+    for (auto [low, source, size] : llvm::zip(step.low, from, to))
+      if (low < 0 || source > size || low > size - source)
+        return "a pad only adds";
+    return "";
+  }
+  SmallVector<int64_t> sum(from);
+  if (step.axis < 0 || step.axis >= static_cast<int64_t>(to.size()))
+    return "no such axis";
+  for (const ParameterRecipe &part : llvm::drop_begin(step.parts)) {
+    if (part.shape.size() != sum.size())
+      return "the rank changes";
+    sum[step.axis] += part.shape[step.axis];
+  }
+  return ArrayRef<int64_t>(sum) == to ? "" : "the parts do not add up";
+}
+
+std::string ParameterRecipe::verify() const {
+  for (const ParameterRecipe &part : parts)
+    if (std::string wrong = part.verify(); !wrong.empty())
+      return wrong;
+  std::string wrong = verifyStep(*this);
+  return wrong.empty() ? wrong : nameOf(kind).str() + ": " + wrong;
+}
+
+static void printSizes(raw_ostream &os, ArrayRef<int64_t> sizes) { llvm::interleave(sizes, os, "x"); }
+
+void ParameterRecipe::print(raw_ostream &os) const {
+  if (kind == Kind::parameter) {
+    os << scope << "::" << name;
+  } else {
+    os << nameOf(kind) << "(";
+    llvm::interleaveComma(parts, os, [&](const ParameterRecipe &part) { part.print(os); });
+    if (kind == Kind::transpose)
+      printSizes(os << ", order ", order);
+    if (kind == Kind::pad)
+      printSizes(os << ", low ", low);
+    if (kind == Kind::concat)
+      os << ", axis " << axis;
+    if (kind == Kind::swizzle)
+      os << ", atom " << atom;
+    os << ")";
+  }
+  printSizes(os << " : ", shape);
+}
+
+std::string ParameterRecipe::toString() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  return text;
+}
+
+llvm::json::Value ParameterRecipe::toJson() const {
+  llvm::json::Object json{{"step", nameOf(kind)}, {"shape", llvm::json::Array(shape)}};
+  if (kind == Kind::parameter) {
+    json["scope"] = scope;
+    json["name"] = name;
+    return json;
+  }
+  if (kind == Kind::transpose)
+    json["order"] = llvm::json::Array(order);
+  if (kind == Kind::pad)
+    json["low"] = llvm::json::Array(low);
+  if (kind == Kind::concat)
+    json["axis"] = axis;
+  if (kind == Kind::swizzle)
+    json["atom"] = atom;
+  llvm::json::Array of;
+  for (const ParameterRecipe &part : parts)
+    of.push_back(part.toJson());
+  json["of"] = std::move(of);
+  return json;
+}
+
+//===----------------------------------------------------------------------===//
+// Read off tensor ops
+//===----------------------------------------------------------------------===//
+
+static ParameterRecipe step(ParameterRecipe::Kind kind, ArrayRef<int64_t> shape, ParameterRecipe of) {
+  ParameterRecipe recipe;
+  recipe.kind = kind;
+  recipe.shape = shape.vec();
+  recipe.parts.push_back(std::move(of));
+  return recipe;
+}
+
+static ParameterRecipe transposed(ParameterRecipe of, ArrayRef<int64_t> order) {
+  if (llvm::equal(order, llvm::seq<int64_t>(order.size())))
+    return of;
+  SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](int64_t dim) { return of.shape[dim]; });
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::transpose, shape, std::move(of));
+  recipe.order = order.vec();
+  return recipe;
+}
+
+/// The loops that an index walks, outermost first: d0, or d0 * size(d1) + d1.
+static std::optional<SmallVector<int64_t>> loopsOf(AffineExpr index, ArrayRef<int64_t> sizes) {
+  if (auto dim = dyn_cast<AffineDimExpr>(index))
+    return SmallVector<int64_t>{dim.getPosition()};
+  auto sum = dyn_cast<AffineBinaryOpExpr>(index);
+  if (!sum || sum.getKind() != AffineExprKind::Add)
+    return std::nullopt;
+  auto inner = dyn_cast<AffineDimExpr>(sum.getRHS());
+  auto scaled = dyn_cast<AffineBinaryOpExpr>(sum.getLHS());
+  if (!inner || !scaled || scaled.getKind() != AffineExprKind::Mul)
+    return std::nullopt;
+  auto outer = dyn_cast<AffineDimExpr>(scaled.getLHS());
+  auto factor = dyn_cast<AffineConstantExpr>(scaled.getRHS());
+  if (!outer || !factor || factor.getValue() != sizes[inner.getPosition()])
+    return std::nullopt;
+  return SmallVector<int64_t>{outer.getPosition(), inner.getPosition()};
+}
+
+/// A linalg.generic that copies each element once: a reshape that splits dims, and a transpose.
+static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLookup parameterOf) {
+  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
+    return std::nullopt;
+  auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
+  if (yield.getOperand(0) != op.getBody()->getArgument(0))
+    return std::nullopt;
+  AffineMap from = op.getIndexingMapsArray()[0], into = op.getIndexingMapsArray()[1];
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  if (!into.isPermutation() || llvm::is_contained(sizes, ShapedType::kDynamic))
+    return std::nullopt;
+  SmallVector<int64_t> loops, split;
+  for (AffineExpr index : from.getResults()) {
+    auto walked = loopsOf(index, sizes);
+    if (!walked)
+      return std::nullopt;
+    llvm::append_range(loops, *walked);
+  }
+  if (loops.size() != sizes.size() || !isPermutationVector(loops))
+    return std::nullopt;
+  std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
+  if (!source)
+    return std::nullopt;
+  for (int64_t loop : loops)
+    split.push_back(sizes[loop]);
+  if (ArrayRef<int64_t>(split) != ArrayRef<int64_t>(source->shape))
+    source = step(ParameterRecipe::Kind::reshape, split, std::move(*source));
+  SmallVector<int64_t> order;
+  for (AffineExpr index : into.getResults())
+    order.push_back(llvm::find(loops, cast<AffineDimExpr>(index).getPosition()) - loops.begin());
+  return transposed(std::move(*source), order);
+}
+
+/// Of an op whose body gathers elements; the attribute says what it comes to.
+static std::optional<ParameterRecipe> ofSwizzle(linalg::GenericOp op, IntegerAttr atom, ParameterLookup parameterOf) {
+  std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
+  if (!source)
+    return std::nullopt;
+  std::vector<int64_t> shape = source->shape;
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::swizzle, shape, std::move(*source));
+  recipe.atom = atom.getInt();
+  return recipe;
+}
+
+static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup parameterOf) {
+  Value filling = op.getConstantPaddingValue();
+  Attribute zero = filling ? cast<TypedAttr>(Builder(op).getZeroAttr(filling.getType())) : Attribute();
+  Attribute value;
+  auto low = getConstantIntValues(op.getMixedLowPad());
+  // Only +0.0 has no bits set in any type.
+  if (!filling || !matchPattern(filling, m_Constant(&value)) || value != zero || !low)
+    return std::nullopt;
+  std::optional<ParameterRecipe> source = recipeOf(op.getSource(), parameterOf);
+  if (!source)
+    return std::nullopt;
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::pad, op.getResultType().getShape(), std::move(*source));
+  recipe.low.assign(low->begin(), low->end());
+  return recipe;
+}
+
+static std::optional<ParameterRecipe> ofConcat(tensor::ConcatOp op, ParameterLookup parameterOf) {
+  ParameterRecipe recipe;
+  recipe.kind = ParameterRecipe::Kind::concat;
+  recipe.shape = op.getResultType().getShape().vec();
+  recipe.axis = op.getDim();
+  for (Value input : op.getInputs()) {
+    std::optional<ParameterRecipe> part = recipeOf(input, parameterOf);
+    if (!part)
+      return std::nullopt;
+    recipe.parts.push_back(std::move(*part));
+  }
+  return recipe;
+}
+
+std::optional<ParameterRecipe> tilewright::recipeOf(Value tensor, ParameterLookup parameterOf) {
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  Operation *op = tensor.getDefiningOp();
+  if (!op || !type || !type.hasStaticShape())
+    return std::nullopt;
+  if (auto copy = dyn_cast<linalg::GenericOp>(op)) {
+    auto atom = op->getAttrOfType<IntegerAttr>(kSwizzleAttr);
+    return atom ? ofSwizzle(copy, atom, parameterOf) : ofCopy(copy, parameterOf);
+  }
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return ofPad(pad, parameterOf);
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+    return ofConcat(concat, parameterOf);
+  if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
+    auto source = recipeOf(transpose.getInput(), parameterOf);
+    return source ? std::optional(transposed(std::move(*source), transpose.getPermutation())) : std::nullopt;
+  }
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    auto source = recipeOf(op->getOperand(0), parameterOf);
+    return source ? std::optional(step(ParameterRecipe::Kind::reshape, type.getShape(), std::move(*source)))
+                  : std::nullopt;
+  }
+  return parameterOf(tensor);
+}

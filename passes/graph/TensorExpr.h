@@ -1,0 +1,60 @@
+// One tensor expression (Souffle section 3) read off an op: its domain and the quasi-affine accesses to its inputs.
+// Structured ops, reshapes, slices, pads and concats all become the same struct, so the analyses, the planner and the
+// raising to tile.expr ask one question of one place.
+#ifndef TILEWRIGHT_GRAPH_TENSOREXPR_H
+#define TILEWRIGHT_GRAPH_TENSOREXPR_H
+
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/IntegerSet.h"
+#include "mlir/IR/Operation.h"
+
+namespace tilewright {
+
+/// Which elements of `tensor` a point of the domain reads; nothing where the guard (null: everywhere) does not hold.
+struct TensorAccess {
+  mlir::Value tensor;
+  mlir::AffineMap map;
+  mlir::IntegerSet guard;
+  unsigned operand = 0; ///< which operand of the op it is
+};
+
+enum class ExprKind {
+  movement,    ///< copies elements unchanged: reshape, transpose, slice, pad, concat, broadcast, fill
+  elementwise, ///< arithmetic, one-relies-on-one
+  reduction,   ///< one-relies-on-many with one full-domain operand
+  contraction, ///< one-relies-on-many over a product of operands: matmul, conv
+};
+llvm::StringRef stringify(ExprKind kind);
+
+struct TensorExpr {
+  mlir::Operation *op = nullptr;
+  ExprKind kind = ExprKind::elementwise;
+  llvm::SmallVector<int64_t> domain;          ///< extent per dim
+  llvm::SmallVector<int64_t> reductions;      ///< reduced dims
+  llvm::SmallVector<TensorAccess> inputs;     ///< tensor operands that are read (empty and fill inits are not)
+  llvm::SmallVector<mlir::AffineMap> results; ///< result index per result, a projected permutation of the domain
+
+  bool oneReliesOnOne() const { return reductions.empty(); }
+  /// What computes an element; null where elements only move.
+  mlir::Block *body() const;
+  /// The point of the domain that an element of a result belongs to, zero along dims that it does not tell.
+  mlir::AffineMap pointOf(unsigned result) const;
+  int64_t domainSize() const;
+  /// Arithmetic operations of the body over the whole domain (constants, casts of index and yields are free).
+  int64_t arithmetic() const;
+};
+
+/// The value of a scalar constant, or of every element of a tensor that is a splat constant or filled with a constant;
+/// null for everything else.
+mlir::TypedAttr constantElement(mlir::Value value);
+
+/// The tensor expression of `op`, or failure with the reason: not a structured op, dynamic shape, ...
+/// Pure: changes nothing. Understands linalg ops, tensor.expand_shape/collapse_shape/extract_slice/insert_slice/
+/// pad/concat and tile.expr.
+mlir::FailureOr<TensorExpr> describe(mlir::Operation *op, std::string *reason = nullptr);
+
+} // namespace tilewright
+
+#endif

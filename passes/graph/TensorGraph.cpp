@@ -1,0 +1,143 @@
+// One walk over the block builds everything. Dependence is a closure over all ops of the block, opaque ones included,
+// because a path through an op we leave alone is as binding as one through ours.
+#include "passes/graph/TensorGraph.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tilewright {
+
+namespace {
+/// The op of `block` that `op` is or lies inside; null when it lies elsewhere.
+Operation *ancestorIn(Block &block, Operation *op) { return block.findAncestorOpInBlock(*op); }
+
+/// Whether all uses of a fill start accumulators. Such a fill is part of the expressions that start from it.
+bool onlyStartsAccumulators(Operation *op) {
+  return isa<linalg::FillOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
+           auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+           return user && user.isDpsInit(&use);
+         });
+}
+
+/// Whether an op makes a tensor that is used; the dialects around a program, of IREE, only hand tensors on.
+bool makesTensor(Operation &op) {
+  auto isUsed = [](Value result) { return isa<TensorType>(result.getType()) && !result.use_empty(); };
+  return llvm::any_of(op.getResults(), isUsed) && !op.hasTrait<OpTrait::ConstantLike>() &&
+         !isa<tensor::EmptyOp, tensor::CastOp>(op) &&
+         !llvm::is_contained({"util", "flow", "hal"}, op.getName().getDialectNamespace());
+}
+
+/// Values an op needs: its operands and what its regions capture.
+template <typename Callback> void forEachUse(Operation &op, Callback callback) {
+  op.walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      callback(operand);
+  });
+}
+} // namespace
+
+TensorGraph TensorGraph::build(Block &block) {
+  TensorGraph graph;
+  for (Operation &op : block) {
+    if (onlyStartsAccumulators(&op))
+      continue;
+    std::string reason;
+    FailureOr<TensorExpr> expr = describe(&op, &reason);
+    if (failed(expr)) {
+      if (makesTensor(op))
+        graph.opaque_.push_back({&op, reason});
+      continue;
+    }
+    graph.index_[&op] = graph.exprs_.size();
+    graph.exprs_.push_back(std::move(*expr));
+  }
+  size_t size = graph.exprs_.size();
+  graph.outEdges_.resize(size);
+  graph.inEdges_.resize(size);
+  for (unsigned consumer = 0; consumer < size; ++consumer)
+    for (auto [input, access] : llvm::enumerate(graph.exprs_[consumer].inputs)) {
+      int64_t producer = access.tensor.getDefiningOp() ? graph.indexOf(access.tensor.getDefiningOp()) : -1;
+      if (producer < 0)
+        continue;
+      unsigned edge = graph.edges_.size();
+      unsigned result = cast<OpResult>(access.tensor).getResultNumber();
+      graph.edges_.push_back({static_cast<unsigned>(producer), result, consumer, static_cast<unsigned>(input)});
+      graph.outEdges_[producer].push_back(edge);
+      graph.inEdges_[consumer].push_back(edge);
+    }
+
+  // Program order is a topological order, so one pass closes the relation.
+  llvm::DenseMap<Operation *, SmallVector<bool>> reach;
+  for (Operation &op : block) {
+    SmallVector<bool> from(size, false);
+    forEachUse(op, [&](Value value) {
+      Operation *definition = value.getDefiningOp();
+      auto known = definition ? reach.find(ancestorIn(block, definition)) : reach.end();
+      if (known == reach.end())
+        return;
+      for (size_t i = 0; i < size; ++i)
+        from[i] = from[i] || known->second[i];
+      if (int64_t index = graph.indexOf(known->first); index >= 0)
+        from[index] = true;
+    });
+    if (graph.indexOf(&op) >= 0)
+      graph.reach_.push_back(from);
+    reach[&op] = std::move(from);
+  }
+  return graph;
+}
+
+int64_t TensorGraph::indexOf(Operation *op) const {
+  auto found = index_.find(op);
+  return found == index_.end() ? -1 : static_cast<int64_t>(found->second);
+}
+
+bool TensorGraph::escapes(unsigned expr) const {
+  for (OpOperand &use : exprs_[expr].op->getUses()) {
+    int64_t user = indexOf(use.getOwner());
+    // An initial accumulator is an operand but no input: that use is not an edge either.
+    bool reads = user >= 0 && llvm::any_of(exprs_[user].inputs, [&](const TensorAccess &access) {
+                   return access.operand == use.getOperandNumber();
+                 });
+    if (!reads)
+      return true;
+  }
+  return false;
+}
+
+bool TensorGraph::dependsOn(unsigned to, unsigned from) const { return reach_[to][from]; }
+
+SmallVector<TensorReuse> TensorGraph::reuse() const {
+  llvm::MapVector<Value, llvm::SmallSetVector<unsigned, 4>> readers;
+  for (auto [index, expr] : llvm::enumerate(exprs_))
+    for (const TensorAccess &access : expr.inputs)
+      readers[access.tensor].insert(index);
+  SmallVector<TensorReuse> reused;
+  for (auto &[tensor, by] : readers) {
+    if (by.size() < 2)
+      continue;
+    TensorReuse entry{tensor, SmallVector<unsigned>(by.begin(), by.end()), false, false};
+    for (unsigned earlier : by)
+      for (unsigned later : by)
+        if (earlier < later)
+          (dependsOn(later, earlier) ? entry.temporal : entry.spatial) = true;
+    reused.push_back(std::move(entry));
+  }
+  return reused;
+}
+
+LiveRange TensorGraph::liveRange(Value tensor) const {
+  LiveRange range{tensor.getDefiningOp() ? indexOf(tensor.getDefiningOp()) : -1, -1};
+  range.last = range.first;
+  for (OpOperand &use : tensor.getUses()) {
+    int64_t user = indexOf(use.getOwner());
+    range.last = std::max<int64_t>(range.last, user < 0 ? static_cast<int64_t>(exprs_.size()) : user);
+  }
+  return range;
+}
+
+} // namespace tilewright

@@ -1,0 +1,81 @@
+// Connections, and what a propagated tile graph costs in memory: Welder's SetConnect, MemFootprint and MemTraffic.
+#include "passes/graph/TilePropagation.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tilewright {
+
+std::vector<unsigned> TileGraph::subgraph(unsigned expr, unsigned level) const {
+  llvm::SetVector<unsigned> found;
+  found.insert(expr);
+  for (size_t next = 0; next < found.size(); ++next) {
+    for (unsigned edge : graph_.inEdges(found[next]))
+      if (levels_[edge] > level)
+        found.insert(graph_.edges()[edge].producer);
+    for (unsigned edge : graph_.outEdges(found[next]))
+      if (levels_[edge] > level)
+        found.insert(graph_.edges()[edge].consumer);
+  }
+  std::vector<unsigned> sorted(found.begin(), found.end());
+  llvm::sort(sorted);
+  return sorted;
+}
+
+const ExprTile *TilePropagation::tileOf(unsigned expr) const {
+  auto found = llvm::find_if(exprs, [&](const ExprTile &tile) { return tile.expr == expr; });
+  return found == exprs.end() ? nullptr : &*found;
+}
+
+int64_t memFootprint(const TilePropagation &tiles) {
+  struct Block {
+    int64_t offset, size;
+    unsigned last;
+  };
+  std::vector<const TensorTile *> order;
+  for (const TensorTile &tile : tiles.tensors)
+    order.push_back(&tile);
+  llvm::sort(order, [](const TensorTile *a, const TensorTile *b) {
+    return a->first != b->first ? a->first < b->first : a < b;
+  });
+  std::vector<Block> live; // by offset
+  int64_t footprint = 0;
+  for (const TensorTile *tile : order) {
+    llvm::erase_if(live, [&](const Block &block) { return block.last < tile->first; });
+    int64_t best = -1, bestGap = 0, end = 0;
+    for (const Block &block : live) {
+      int64_t gap = block.offset - end;
+      if (gap >= tile->residentBytes && (best < 0 || gap < bestGap)) {
+        best = end;
+        bestGap = gap;
+      }
+      end = std::max(end, block.offset + block.size);
+    }
+    Block placed{best < 0 ? end : best, tile->residentBytes, tile->last};
+    live.insert(llvm::find_if(live, [&](const Block &block) { return block.offset > placed.offset; }), placed);
+    footprint = std::max(footprint, placed.offset + placed.size);
+  }
+  return footprint;
+}
+
+int64_t memTraffic(const TilePropagation &tiles) {
+  int64_t bytes = 0;
+  for (const TensorTile &tile : tiles.tensors)
+    bytes += tile.role == TileRole::reuse ? 0 : tile.bytes;
+  return bytes * tiles.numTiles;
+}
+
+void TilePropagation::print(llvm::raw_ostream &os) const {
+  os << numTiles << " tiles, footprint " << memFootprint(*this) << " B, traffic " << memTraffic(*this) << " B";
+  for (const TensorTile &tile : tensors) {
+    os << "; "
+       << (tile.role == TileRole::input   ? "in"
+           : tile.role == TileRole::reuse ? "reuse"
+                                          : "out")
+       << (tile.exact ? " [" : " at most [");
+    llvm::interleaveComma(tile.shape, os);
+    os << "] " << tile.bytes << " B";
+  }
+}
+
+} // namespace tilewright

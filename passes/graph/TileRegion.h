@@ -1,0 +1,29 @@
+// Arithmetic on regions that move with the tile, the inner part of tile propagation.
+#ifndef TILEWRIGHT_GRAPH_TILEREGION_H
+#define TILEWRIGHT_GRAPH_TILEREGION_H
+
+#include "passes/graph/TilePropagation.h"
+
+namespace tilewright {
+
+/// The grid of tiles that base expressions range over.
+struct TileGrid {
+  mlir::MLIRContext *context;
+  llvm::SmallVector<Interval> index; ///< of the tile, per grid dim
+};
+
+TileDim wholeDim(const TileGrid &grid, int64_t extent);
+
+/// Elements that `expr` (over a domain) reaches from a region of the domain, along a tensor dim of `extent` elements.
+/// Clears `exact` when the result is only a bound.
+TileDim imageOf(const TileGrid &grid, mlir::AffineExpr expr, const TileRegion &domain, int64_t extent, bool &exact);
+
+/// The hull of two regions along one dim; the whole dim when they move differently.
+TileDim unite(const TileGrid &grid, const TileDim &a, const TileDim &b, int64_t extent, bool &exact);
+
+/// Whether a lies inside b for every tile.
+bool contains(const TileGrid &grid, const TileRegion &b, const TileRegion &a);
+
+} // namespace tilewright
+
+#endif

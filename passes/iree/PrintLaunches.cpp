@@ -1,0 +1,208 @@
+// What a compiled module runs, for those who run its kernels without IREE: which kernels on which tensors. Tensors are
+// numbered; what an op that is not followed gives is named, not refused, because nobody may ask for it.
+#include "passes/Passes.h"
+#include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/iree/ForeignFunction.h"
+#include "passes/support/JsonFile.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/Base64.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_PRINTLAUNCHES
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+namespace json = llvm::json;
+
+namespace {
+std::string textOf(Attribute attr) {
+  std::string text;
+  llvm::raw_string_ostream(text) << attr;
+  return text;
+}
+
+std::string textOf(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (op)
+    op->print(stream, OpPrintingFlags().enableDebugInfo().useLocalScope());
+  return text;
+}
+
+/// Generic, because IREE's MLIR is of another version.
+std::string textForIree(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  op->print(stream, OpPrintingFlags().enableDebugInfo().useLocalScope().printGenericOpForm());
+  return text;
+}
+
+/// An attribute of an op that MLIR does not know.
+Attribute property(Operation *op, StringRef name) {
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  return properties ? properties.get(name) : Attribute();
+}
+
+/// The tensors of one function, numbered as they are met.
+class Tensors {
+public:
+  explicit Tensors(ModuleOp module) : module(module) {}
+
+  int64_t idOf(Value value) {
+    value = throughViews(value);
+    auto [known, isNew] = ids.try_emplace(value, list.size());
+    int64_t id = known->second;
+    if (isNew) {
+      list.push_back(nullptr);
+      list[id] = describe(value, id); // which may number others
+    }
+    return id;
+  }
+
+  json::Array idsOf(ValueRange values) {
+    json::Array result;
+    for (Value value : values)
+      result.push_back(idOf(value));
+    return result;
+  }
+
+  /// A tensor of another shape may be the same numbers in the same order.
+  static Value throughViews(Value value) {
+    value = behindBarriers(value);
+    while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+      value = behindBarriers(value.getDefiningOp()->getOperand(0));
+    return value;
+  }
+
+  json::Array take() { return std::move(list); }
+
+private:
+  json::Object describe(Value value, int64_t id) {
+    auto type = cast<RankedTensorType>(value.getType());
+    std::string element;
+    llvm::raw_string_ostream(element) << type.getElementType();
+    json::Object tensor{{"shape", json::Array(type.getShape())}, {"element", element}};
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<LaunchOp>(op))
+      return tensor;
+    StringRef name = op->getName().getStringRef();
+    DenseElementsAttr constant;
+    auto argument = op->getNumOperands() > 0 ? dyn_cast<BlockArgument>(op->getOperand(0)) : BlockArgument();
+    if (name == "hal.tensor.import" && argument)
+      tensor["argument"] = static_cast<int64_t>(argument.getArgNumber());
+    else if (name == "util.global.load")
+      tensor["global"] = initialValue(cast<FlatSymbolRefAttr>(property(op, "global")).getValue());
+    else if (matchPattern(value, m_Constant(&constant)))
+      describe(constant, tensor);
+    else
+      describeForeign(cast<OpResult>(value), id, tensor);
+    return tensor;
+  }
+
+  void describeForeign(OpResult made, int64_t id, json::Object &tensor) {
+    tensor["op"] = made.getOwner()->getName().getStringRef();
+    tensor["loc"] = textOf(LocationAttr(made.getLoc()));
+    if (comesFromElsewhere(made))
+      return; // from where is not known
+    if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
+      tensor["inputs"] = idsOf(foreign->inputs);
+      tensor["function"] = textForIree(*foreign->function);
+    }
+  }
+
+  static void describe(DenseElementsAttr constant, json::Object &tensor) {
+    ArrayRef<char> data = constant.getRawData();
+    tensor["splat"] = constant.isSplat();
+    tensor["base64"] = llvm::encodeBase64(data);
+  }
+
+  std::string initialValue(StringRef global) {
+    for (Operation &op : module.getBody()->getOperations())
+      if (auto name = dyn_cast_or_null<StringAttr>(property(&op, "sym_name")); name && name.getValue() == global)
+        if (Attribute value = property(&op, "initial_value"))
+          return textOf(value);
+    return "";
+  }
+
+  ModuleOp module;
+  llvm::DenseMap<Value, int64_t> ids;
+  json::Array list;
+};
+
+struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
+  using PrintLaunchesBase::PrintLaunchesBase;
+
+  json::Object describe(LaunchOp launch, Tensors &tensors) {
+    StringRef name = launch.getProgram().getLeafReference();
+    json::Object step{{"kernel", name},
+                      {"inputs", tensors.idsOf(launch.getInputs())},
+                      {"outputs", tensors.idsOf(launch.getResults())}};
+    if (auto entry = kernels.lookup(name)) {
+      auto integer = [&](StringRef attr) { return entry->getAttrOfType<IntegerAttr>(attr).getInt(); };
+      int64_t shared = integer(kBlockBytesAttr);
+      step["workgroups"] = integer(kWorkgroupsAttr);
+      step["threads"] = integer(kThreadsAttr);
+      step["dynamic_shared_bytes"] = shared > kStaticSharedBytes ? shared : 0;
+    }
+    return step;
+  }
+
+  /// An argument that is a result as it is was never imported. The tensor that a kernel makes may have another shape
+  /// than the program's result; in a function of tensors it is the result.
+  static FailureOr<json::Object> describeResult(Value result, Tensors &tensors) {
+    Operation *made = result.getDefiningOp();
+    if (made && made->getName().getStringRef() == "hal.tensor.export")
+      result = made->getOperand(0);
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      return json::Object{{"tensor", tensors.idOf(result)}, {"shape", json::Array(type.getShape())}};
+    if (auto argument = dyn_cast<BlockArgument>(result))
+      return json::Object{{"argument", argument.getArgNumber()}};
+    return made->emitError("a result that is no tensor, argument or export of a tensor; run this pass on what IREE "
+                           "preprocesses");
+  }
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    kernels.clear();
+    getOperation().walk([&](LLVM::LLVMFuncOp function) {
+      if (function->hasAttr(kWorkgroupsAttr))
+        kernels[function.getName()] = function;
+    });
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<LaunchOp> launches(function.getBody().getOps<LaunchOp>());
+      if (launches.empty())
+        continue;
+      Tensors tensors(getOperation());
+      json::Array steps, results;
+      for (LaunchOp launch : launches)
+        steps.push_back(describe(launch, tensors));
+      for (Value result : function.getBody().front().getTerminator()->getOperands()) {
+        FailureOr<json::Object> described = describeResult(result, tensors);
+        if (failed(described))
+          return signalPassFailure();
+        results.push_back(std::move(*described));
+      }
+      json::Object flow{{"launches", std::move(steps)}, {"results", std::move(results)}};
+      flow["tensors"] = tensors.take();
+      flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));
+      if (failed(writeJson(function, output, std::move(flow))))
+        signalPassFailure();
+      return;
+    }
+    if (failed(writeJson(getOperation(), output, json::Object{{"launches", json::Array()}})))
+      signalPassFailure();
+  }
+
+  llvm::StringMap<LLVM::LLVMFuncOp> kernels;
+};
+} // namespace

@@ -1,0 +1,79 @@
+// What a subprogram's numerics attribute says, written into the bodies of its expressions: roundings become ops that
+// later passes neither add nor lose, and freedoms become flags of the operations that have them. Upstream's emulation
+// of narrow floats would leave out every rounding inside one body, whatever was fused into it and unseen by the plan.
+#include "passes/Passes.h"
+#include "passes/graph/Rounding.h"
+#include "passes/plan/apply/ExprBuilder.h"
+#include "passes/plan/apply/Roundings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_APPLYNUMERICS
+#include "passes/Passes.h.inc"
+
+namespace {
+struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
+  using ApplyNumericsBase::ApplyNumericsBase;
+
+  /// Leaves out what need not be rounded between two operations of one body.
+  void relax(Block &body) {
+    SmallVector<arith::ExtFOp> extensions(body.getOps<arith::ExtFOp>());
+    numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
+  }
+
+  /// By the reciprocal of a constant that is far from the ends of its range, as the reciprocal then is.
+  static void multiplyInstead(arith::DivFOp division) {
+    APFloat divisor(0.0f);
+    if (!division.getType().isF32() && !division.getType().isF64())
+      return;
+    if (!matchPattern(division.getRhs(), m_ConstantFloat(&divisor)))
+      return;
+    constexpr int kMostExponent = 100;
+    if (!divisor.isNormal() || std::abs(ilogb(divisor)) > kMostExponent)
+      return;
+    APFloat reciprocal(divisor.getSemantics(), 1);
+    reciprocal.divide(divisor, APFloat::rmNearestTiesToEven);
+    OpBuilder builder(division);
+    auto constant = builder.getFloatAttr(division.getType(), reciprocal);
+    Value factor = arith::ConstantOp::create(builder, division.getLoc(), constant);
+    division.replaceAllUsesWith(
+        arith::MulFOp::create(builder, division.getLoc(), division.getLhs(), factor).getResult());
+    division.erase();
+  }
+
+  /// Reciprocals for divisions, and functions fused with what their results go to, or approximated by an instruction.
+  static void allowFastMath(Block &body) {
+    auto allow = [](auto ops, arith::FastMathFlags flag) {
+      for (auto op : ops)
+        op.setFastmath(op.getFastmath() | flag);
+    };
+    auto divisions =
+        llvm::make_filter_range(body.getOps<arith::DivFOp>(), [](arith::DivFOp op) { return !isRoundedToInteger(op); });
+    allow(divisions, arith::FastMathFlags::arcp);
+    for (arith::DivFOp division : llvm::make_early_inc_range(divisions))
+      multiplyInstead(division);
+    allow(body.getOps<math::TanhOp>(), arith::FastMathFlags::afn);
+    allow(body.getOps<math::ExpOp>(), arith::FastMathFlags::afn);
+    allow(body.getOps<math::Exp2Op>(), arith::FastMathFlags::afn);
+  }
+
+  void runOnOperation() override {
+    tile::NumericsAttr numerics = getOperation().getNumericsAttr();
+    for (auto expr : getOperation().getBody().getOps<tile::ExprOp>()) {
+      Block &body = expr.getBodyBlock();
+      widenArithmetic(body);
+      if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
+        relax(body);
+      if (allowsFastMath(getOperation()))
+        allowFastMath(body);
+      eraseDead(body);
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

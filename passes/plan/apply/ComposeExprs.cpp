@@ -1,0 +1,118 @@
+// The vertical transformation (Souffle 6.2). Inside a subprogram the plan has chosen and this pass only carries out its
+// thread edges; in a plain function it takes every producer that costs no arithmetic to repeat, so that movement
+// vanishes into whoever reads it. Consumers are visited in program order, each until nothing is left to inline, so a
+// chain is folded front to back and every expression is rebuilt as few times as it has producers.
+#include "passes/Passes.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/plan/apply/ExprRewriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_COMPOSEEXPRS
+#include "passes/Passes.h.inc"
+
+namespace {
+/// An input of an expression that its producer's body can replace.
+struct Inlining {
+  unsigned input;
+  tile::ExprOp producer;
+  unsigned result;
+  bool unrounded; ///< the producer's element is wanted as it is before its rounding
+};
+
+/// Points of the consumer's domain at which the input is read, at most.
+int64_t numReads(tile::ExprOp consumer, unsigned input) {
+  int64_t points = 1;
+  for (Interval range : guardedRanges(consumer.getGuard(input), consumer.getDomain()))
+    points *= range.size();
+  return points;
+}
+
+unsigned numReaders(tile::ExprOp producer) { return std::distance(producer->use_begin(), producer->use_end()); }
+
+/// Why inlining would compute something more often than the producer does; empty if it would not.
+StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
+  TensorExpr producer = *describe(inlining.producer);
+  if (producer.arithmetic() == 0)
+    return "";
+  if (numReaders(inlining.producer) != 1)
+    return "the producer has several readers";
+  return numReads(consumer, inlining.input) > producer.domainSize() ? "the consumer reads elements more than once" : "";
+}
+
+class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
+  /// The next producer that may go into `consumer`. Sets `failed` at an edge that cannot be carried out.
+  std::optional<Inlining> next(tile::ExprOp consumer, bool &failed) {
+    SmallVector<StringRef> declined;
+    for (auto [i, value] : llvm::enumerate(consumer.getInputs())) {
+      auto connect = value.getDefiningOp<tile::ConnectOp>();
+      if (connect && connect.getScope() != tile::Scope::thread)
+        continue;
+      Value tensor = connect ? connect.getValue() : value;
+      auto producer = tensor.getDefiningOp<tile::ExprOp>();
+      bool planned = isa<tile::SubprogramOp>(consumer->getParentOp());
+      if (!producer || planned != static_cast<bool>(connect)) {
+        if (connect) {
+          connect.emitOpError("a thread edge must come from a tile.expr");
+          failed = true;
+        }
+        continue;
+      }
+      if (producer.isReduction()) {
+        if (connect) {
+          connect.emitOpError("a reduction cannot be handed over at scope thread");
+          failed = true;
+        }
+        continue;
+      }
+      Inlining inlining{static_cast<unsigned>(i), producer, cast<OpResult>(tensor).getResultNumber(),
+                        connect && connect.getUnrounded()};
+      StringRef reason = planned ? "" : duplicates(inlining, consumer);
+      if (reason.empty())
+        return inlining;
+      declined.push_back(reason);
+    }
+    for (StringRef reason : declined)
+      remark::missed(consumer.getLoc(), remark::RemarkOpts::name("kept").category("tile-compose")) << reason;
+    numKept += declined.size();
+    return std::nullopt;
+  }
+
+  /// Inlines all it may into one expression.
+  LogicalResult compose(tile::ExprOp consumer) {
+    bool failed = false;
+    while (std::optional<Inlining> inlining = next(consumer, failed)) {
+      OpBuilder builder(consumer);
+      tile::ExprOp fused =
+          inlineProducer(builder, consumer, inlining->input, inlining->producer, inlining->result, inlining->unrounded);
+      consumer->replaceAllUsesWith(fused);
+      consumer.erase();
+      consumer = fused;
+      ++numInlined;
+    }
+    return failure(failed);
+  }
+
+  void runOnOperation() override {
+    SmallVector<tile::ExprOp> exprs;
+    getOperation()->walk([&](tile::ExprOp op) { exprs.push_back(op); });
+    for (tile::ExprOp expr : exprs)
+      if (failed(compose(expr)))
+        return signalPassFailure();
+    SmallVector<Operation *> dead;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<tile::ExprOp, tile::ConnectOp>(op))
+        dead.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(dead))
+      if (op->use_empty())
+        op->erase();
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,474 @@
+// Level 1 to level 2: the plan carried out. The decision is a Plan, made by the planner or read from a file and
+// checked; the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in
+// which the ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
+#include "passes/Passes.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/Rounding.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/ir/Partition.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/apply/PlanReport.h"
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/tiling/gpu/TileImages.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "passes/support/ParseJson.h"
+#include "passes/plan/apply/ExprRewriter.h"
+#include "passes/support/JsonFile.h"
+#include "passes/plan/apply/Roundings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_FORMSUBPROGRAMS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Carrying out a plan
+//===----------------------------------------------------------------------===//
+
+/// Drops the dims of one point: they have no place in the index space.
+void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
+  Builder builder(op.getContext());
+  SmallVector<AffineExpr> renamed;
+  SmallVector<int64_t> domain, reductions;
+  for (auto [dim, extent] : llvm::enumerate(expr.domain)) {
+    bool kept = hasPlace(expr, dim);
+    renamed.push_back(kept ? builder.getAffineDimExpr(domain.size()) : builder.getAffineConstantExpr(0));
+    if (kept && llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
+      reductions.push_back(domain.size());
+    if (kept)
+      domain.push_back(extent);
+  }
+  if (domain.size() == expr.domain.size())
+    return;
+  auto rename = [&](AffineMap map) {
+    return simplifyInDomain(map.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), domain);
+  };
+  auto renameSet = [&](IntegerSet set) {
+    return conjoin(set.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), IntegerSet(), domain);
+  };
+  SmallVector<AffineMap> maps, resultMaps;
+  SmallVector<Attribute> guards;
+  for (unsigned i = 0; i < op.getInputs().size(); ++i) {
+    maps.push_back(rename(op.getInputMap(i)));
+    IntegerSet guard = op.getGuard(i);
+    if (guard)
+      guard = renameSet(guard);
+    guards.push_back(guard ? Attribute(IntegerSetAttr::get(guard)) : builder.getUnitAttr());
+  }
+  for (unsigned i = 0; i < op.getNumResults(); ++i)
+    resultMaps.push_back(rename(op.getResultMap(i)));
+  op.setDomain(domain);
+  op.setReductions(reductions);
+  op.setMapsAttr(builder.getAffineMapArrayAttr(maps));
+  op.setGuardsAttr(builder.getArrayAttr(guards));
+  op.setResultMapsAttr(builder.getAffineMapArrayAttr(resultMaps));
+  for (Operation &inner : llvm::make_early_inc_range(op.getBodyBlock())) {
+    if (auto index = dyn_cast<tile::IndexOp>(inner))
+      index.setMap(rename(index.getMap()));
+    auto within = dyn_cast<tile::WithinOp>(inner);
+    if (!within)
+      continue;
+    if (IntegerSet set = renameSet(within.getSet())) {
+      within.setSet(set);
+      continue;
+    }
+    OpBuilder at(within);
+    within.replaceAllUsesWith(arith::ConstantOp::create(at, within.getLoc(), at.getBoolAttr(true)).getResult());
+    within.erase();
+  }
+}
+
+/// Builds the subprogram of one part at the builder's insertion point.
+class PartBuilder {
+public:
+  /// `made` holds what earlier subprograms return in place of the graph's values, and gains what this one does.
+  PartBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const PartPlan &part,
+              llvm::DenseMap<Value, Value> &made)
+      : graph(graph), plan(plan), kernel(kernel), part(part), made(made) {
+    for (const OpPlan &op : part.ops)
+      choice.exprs.push_back(op.id);
+  }
+
+  LogicalResult build(OpBuilder &builder) {
+    std::vector<Value> inputs = partInputs(graph, choice), outputs = partOutputs(graph, choice);
+    SmallVector<Value> operands = llvm::map_to_vector(inputs, [&](Value input) {
+      Value replaced = made.lookup(input);
+      return replaced ? replaced : input;
+    });
+    Location loc = builder.getFusedLoc(
+        llvm::map_to_vector(part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
+    auto subprogram = tile::SubprogramOp::create(
+        builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
+        part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
+        streamed(builder, outputs), numerics(builder));
+    if (part.threads > 0) {
+      subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
+      subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
+    }
+    if (part.steps > 0)
+      subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
+    if (SmallVector<int64_t> keeps = keptInputs(); !keeps.empty())
+      subprogram->setAttr(kKeepsAttr, builder.getDenseI64ArrayAttr(keeps));
+    if (AffineMapAttr end = counted())
+      subprogram->setAttr(kCountedAttr, end);
+    Block &body = subprogram.getBody().emplaceBlock();
+    for (Value input : inputs)
+      values[input] = body.addArgument(input.getType(), input.getLoc());
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    for (const OpPlan &op : part.ops)
+      if (failed(buildExpr(inside, op)))
+        return failure();
+    tile::YieldOp::create(inside, loc, llvm::map_to_vector(outputs, [&](Value value) { return values[value]; }));
+    for (tile::ConnectOp connect : llvm::make_early_inc_range(body.getOps<tile::ConnectOp>()))
+      if (connect->use_empty())
+        connect.erase();
+    for (auto [output, result] : llvm::zip(outputs, subprogram.getResults())) {
+      output.replaceAllUsesWith(result);
+      made[output] = result;
+    }
+    return success();
+  }
+
+private:
+  DenseI64ArrayAttr streamed(OpBuilder &builder, ArrayRef<Value> outputs) const {
+    SmallVector<int64_t> results;
+    for (auto [i, output] : llvm::enumerate(outputs))
+      for (const TensorPlan &tensor : part.tensors)
+        if (tensor.lifetime == "stream" && tensor.tensor == resultName(graph, cast<OpResult>(output)))
+          results.push_back(i);
+    return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
+  }
+
+  /// Numbers of what blocks keep of the part's inputs, or find kept, each with its input.
+  SmallVector<int64_t> keptInputs() const {
+    SmallVector<int64_t> keeps;
+    unsigned own = &part - kernel.parts.data();
+    for (auto [number, kept] : llvm::enumerate(kernel.kept)) {
+      if (kept.writer == own)
+        keeps.append({static_cast<int64_t>(number), kept.writerInput});
+      if (kept.reader == own)
+        keeps.append({static_cast<int64_t>(number), kept.readerInput});
+    }
+    return keeps;
+  }
+
+  tile::NumericsAttr numerics(OpBuilder &builder) const {
+    bool strict = plan.numerics == NumericsMode::strict;
+    llvm::SetVector<StringAttr> forms;
+    for (const OpPlan &op : part.ops)
+      if (op.form != "as-is")
+        forms.insert(builder.getStringAttr(op.form));
+    return tile::NumericsAttr::get(builder.getContext(), strict ? tile::Roundings::kept : tile::Roundings::relaxed,
+                                   strict ? tile::Math::accurate : tile::Math::fast, forms.getArrayRef());
+  }
+
+  bool isWalked(const OpPlan &op) const {
+    return op.dims[graph.exprs()[op.id].reductions.front()] == walkedDim(part.extents, part.tiles, part.grid);
+  }
+
+  /// Where the points of the walked dim end that count.
+  AffineMapAttr counted() const {
+    for (const OpPlan &op : part.ops)
+      if (op.form == kMaximumOfCounted && isWalked(op)) {
+        auto end = graph.exprs()[op.id].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
+        return AffineMapAttr::get(AffineMap::get(part.extents.size(), 0, inSpace(end.getValue(), op.dims)));
+      }
+    return {};
+  }
+
+  /// Accumulators of the type, and in the order, that the plan says.
+  static void applyNumerics(tile::ExprOp expr, const OpPlan &op, const TensorExpr &original) {
+    for (auto [i, type] : llvm::enumerate(accumulationTypes(op.numerics)))
+      if (isNarrowFloat(getElementTypeOrSelf(expr.getResult(i).getType())) && type == "f32")
+        widenAccumulator(expr, i, Float32Type::get(expr.getContext()));
+    expr.setInOrder(!op.numerics.reassociates && llvm::any_of(combiningKinds(original), isSumOrProduct));
+  }
+
+  /// Of the contraction whose input the plan lays out: a kernel that has one has no other.
+  DenseI64ArrayAttr imageOf(OpBuilder &builder, const OpPlan &op) const {
+    for (const TensorPlan &tensor : part.tensors)
+      for (const LayoutStep &step : tensor.layout)
+        if (step.kind == kSplitStep && !op.microKernel.empty())
+          return builder.getDenseI64ArrayAttr({step.arguments.front(), step.arguments.back()});
+    return {};
+  }
+
+  LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
+    const TensorExpr &expr = graph.exprs()[op.id];
+    SmallVector<Value> tensors;
+    for (unsigned input = 0; input < expr.inputs.size(); ++input)
+      tensors.push_back(valueFor(builder, op.id, input));
+    std::string reason;
+    FailureOr<tile::ExprOp> raised = raise(builder, expr, tensors, &reason);
+    if (failed(raised))
+      return expr.op->emitError("tile: cannot be raised into kernel '") << kernel.name << "': " << reason;
+    dropUnitDims(*raised, expr);
+    if (raised->isReduction())
+      applyNumerics(*raised, op, expr);
+    if (!op.microKernel.empty())
+      raised->setMicroKernel(op.microKernel);
+    if (DenseI64ArrayAttr image = imageOf(builder, op))
+      (*raised)->setAttr(kImageAttr, image);
+    if (op.root)
+      raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
+    for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
+      values[before] = after;
+    return success();
+  }
+
+  /// What stands for an input: a block argument, or the producer's result through a connect of the edge's scope. One
+  /// connect serves all inputs of an expression that read the same result at one scope.
+  Value valueFor(OpBuilder &builder, unsigned consumer, unsigned input) {
+    Value tensor = graph.exprs()[consumer].inputs[input].tensor;
+    Value value = values.lookup(tensor);
+    const EdgePlan *edge = plan.edge(consumer, input);
+    if (!edge || !choice.contains(edge->producer))
+      return value ? value : tensor; // a splat constant becomes a scalar of the body
+    auto key = std::tuple(consumer, value, edge->scope, edge->recompute, edge->unrounded);
+    Value &connected = connects[key];
+    if (!connected)
+      connected = tile::ConnectOp::create(builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
+                                          tile::ScopeAttr::get(builder.getContext(), edge->scope),
+                                          edge->recompute ? builder.getUnitAttr() : UnitAttr(),
+                                          edge->unrounded ? builder.getUnitAttr() : UnitAttr());
+    return connected;
+  }
+
+  struct KeyLess {
+    template <typename Key> bool operator()(const Key &a, const Key &b) const {
+      auto plain = [](const Key &key) {
+        return std::tuple(std::get<0>(key), std::get<1>(key).getAsOpaquePointer(), std::get<2>(key), std::get<3>(key),
+                          std::get<4>(key));
+      };
+      return plain(a) < plain(b);
+    }
+  };
+
+  const TensorGraph &graph;
+  const Plan &plan;
+  const KernelPlan &kernel;
+  const PartPlan &part;
+  llvm::DenseMap<Value, Value> &made;
+  PartChoice choice;
+  llvm::DenseMap<Value, Value> values;
+  std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
+};
+
+/// Puts the block into an order in which the ops of each kernel stand together.
+void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
+  Partition partition(graph, block);
+  for (const KernelPlan &kernel : plan.kernels)
+    for (const PartPlan &part : kernel.parts)
+      for (const OpPlan &op : part.ops)
+        partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(op.id));
+  auto sequence = partition.order();
+  assert(sequence && "a verified plan is acyclic");
+  for (const std::vector<Operation *> &ops : *sequence)
+    for (Operation *op : ops)
+      op->moveBefore(&block, block.end());
+}
+
+Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
+  Operation *first = nullptr;
+  for (const PartPlan &part : kernel.parts)
+    for (const OpPlan &op : part.ops)
+      if (Operation *candidate = graph.exprs()[op.id].op; !first || candidate->isBeforeInBlock(first))
+        first = candidate;
+  return first;
+}
+
+LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block) {
+  orderBlock(graph, plan, block);
+  SmallVector<Operation *> replaced;
+  llvm::DenseMap<Value, Value> made;
+  for (const KernelPlan &kernel : plan.kernels) {
+    OpBuilder builder(firstOf(graph, kernel));
+    for (const PartPlan &part : kernel.parts) {
+      if (failed(PartBuilder(graph, plan, kernel, part, made).build(builder)))
+        return failure();
+      for (const OpPlan &op : part.ops)
+        replaced.push_back(graph.exprs()[op.id].op);
+    }
+  }
+  llvm::sort(replaced, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+class FormSubprograms : public impl::FormSubprogramsBase<FormSubprograms> {
+public:
+  using FormSubprogramsBase::FormSubprogramsBase;
+
+private:
+  /// Functions we can plan for, each with its graph. What is in a module within the module is none of ours: the passes
+  /// that come next do not look there either.
+  std::vector<std::pair<func::FuncOp, TensorGraph>> collect() {
+    std::vector<std::pair<func::FuncOp, TensorGraph>> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function.getBody().hasOneBlock())
+        continue;
+      TensorGraph graph = TensorGraph::build(function.getBody().front());
+      if (!graph.exprs().empty())
+        functions.emplace_back(function, std::move(graph));
+    }
+    return functions;
+  }
+
+  FailureOr<Plan> readPlan(Operation *op) {
+    std::string message;
+    std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(planIn, &message);
+    if (!buffer)
+      return op->emitError(message);
+    llvm::Expected<llvm::json::Value> value = parseJson(buffer->getBuffer());
+    if (!value)
+      return op->emitError("plan '") << planIn << "': " << llvm::toString(value.takeError());
+    llvm::Expected<Plan> plan = planFromJson(*value);
+    if (!plan)
+      return op->emitError("plan '") << planIn << "': " << llvm::toString(plan.takeError());
+    return *plan;
+  }
+
+  FailureOr<Plan> decide(func::FuncOp function, const TensorGraph &graph, const Target &planned) {
+    PlanOptions options;
+    options.policy = policy;
+    options.takeSingles = takeSingles;
+    options.pack = pack;
+    options.gridSync = gridSync;
+    options.numerics = *symbolizeNumericsMode(numerics);
+    FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options) : readPlan(function);
+    if (failed(plan))
+      return failure();
+    if (plan->numerics != options.numerics)
+      return function.emitError("illegal plan: made with numerics '")
+             << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
+    if (std::string why = plan->verify(graph); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    settle(graph, planned, *plan);
+    if (failed(checkLayouts(function, graph, planned, *plan)))
+      return failure();
+    if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    return plan;
+  }
+
+  /// What is reported is what is taken.
+  static void settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
+    if (planned.backend != Backend::cuda)
+      return;
+    for (const SettledKernel &kernel : settleMicroKernels(plan, graph, forNumerics(planned, plan.numerics)))
+      remark::missed(graph.exprs()[kernel.op].op->getLoc(),
+                     remark::RemarkOpts::name("micro-kernel").category("tile-form-subprograms"))
+          << llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}", kernel.op, kernel.after,
+                           kernel.before, kernel.reason)
+                 .str();
+  }
+
+  /// Images of tiles: plans from files are checked, and what has none says why.
+  LogicalResult checkLayouts(func::FuncOp function, const TensorGraph &graph, const Target &planned, const Plan &plan) {
+    Target machine = forNumerics(planned, plan.numerics);
+    if (std::string why = whyNotLaidOut(plan, graph, machine); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    for (const PlainCopies &copies : plainCopies(plan, graph, machine))
+      remark::missed(graph.exprs()[copies.op].op->getLoc(),
+                     remark::RemarkOpts::name("plain-copies").category("tile-form-subprograms"))
+          << llvm::formatv("tile: op {0} copies no steps in bulk, out of images of its tiles: {1}", copies.op,
+                           copies.reason)
+                 .str();
+    return success();
+  }
+
+  void explain(const TensorGraph &graph, const Plan &plan) {
+    auto options = [](StringRef name) { return remark::RemarkOpts::name(name).category("tile-form-subprograms"); };
+    for (const LeftOp &op : plan.left)
+      remark::missed(graph.exprs()[op.id].op->getLoc(), options("left"))
+          << llvm::formatv("tile: op {0} ({1}) is left to IREE: {2}", op.id, op.op, op.reason).str();
+    for (const OpaqueOp &opaque : graph.opaque())
+      remark::missed(opaque.op->getLoc(), options("left"))
+          << llvm::formatv("tile: {0} is left to IREE: {1}", opaque.op->getName(), opaque.reason).str();
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope >= tile::Scope::launch) {
+        remark::missed(graph.exprs()[edge.consumer].op->getLoc(), options("launch"))
+            << llvm::formatv("tile: the edge from op {0} to op {1} stays at scope {2}: {3}", edge.producer,
+                             edge.consumer, tile::stringifyScope(edge.scope), edge.reason)
+                   .str();
+        ++numLaunch;
+      }
+    numKernels += plan.kernels.size();
+    numLeft += plan.left.size();
+    numTaken += graph.exprs().size() - plan.left.size();
+  }
+
+  LogicalResult run() {
+    if (policy != "greedy")
+      return getOperation().emitError("unknown policy '") << policy << "'; known policies: greedy";
+    if (!symbolizeNumericsMode(numerics))
+      return getOperation().emitError("unknown numerics '") << numerics << "'; choose default, strict or tf32";
+    llvm::Expected<Target> found = lookupTarget(target);
+    if (!found)
+      return getOperation().emitError(llvm::toString(found.takeError()));
+    Target planned = cores > 0 ? withCores(*found, cores) : *found;
+    if (blockBytes > 0)
+      planned.blockBytes = std::min<int64_t>(planned.blockBytes, blockBytes);
+    if (numerics == "tf32" && planned.backend != Backend::cuda)
+      return getOperation().emitError("numerics 'tf32' are of GPUs; target '")
+             << target << "' multiplies f32 as it is: choose default or strict";
+    auto functions = collect();
+    bool files = !planIn.empty() || !planOut.empty() || !report.empty();
+    if (files && functions.size() > 1)
+      return functions[1].first.emitError("plan-in, plan-out and report take a module with one function that holds "
+                                          "tensor expressions; this is the second");
+    if (functions.empty())
+      return writeEmpty();
+    for (auto &[function, graph] : functions) {
+      FailureOr<Plan> plan = decide(function, graph, planned);
+      if (failed(plan) || failed(write(function, graph, *plan)))
+        return failure();
+      explain(graph, *plan);
+      if (failed(carryOut(graph, *plan, function.getBody().front())))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Where there is nothing to plan, a report may still say why.
+  LogicalResult writeEmpty() {
+    Block none;
+    Block *block = &none;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.getBody().hasOneBlock() && block == &none)
+        block = &function.getBody().front();
+    Plan plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}};
+    TensorGraph graph = TensorGraph::build(*block);
+    explain(graph, plan);
+    return write(getOperation(), graph, plan);
+  }
+
+  LogicalResult write(Operation *op, const TensorGraph &graph, const Plan &plan) {
+    if (!planOut.empty() && failed(writeJson(op, planOut, toJson(plan))))
+      return failure();
+    return report.empty() ? success() : writeJson(op, report, reportPlan(graph, plan));
+  }
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,258 @@
+#include "passes/plan/apply/PlanReport.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/graph/Rounding.h"
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/target/AllowedProducts.h"
+
+using namespace mlir;
+using namespace tilewright;
+namespace json = llvm::json;
+
+namespace {
+class Reporter {
+public:
+  Reporter(const TensorGraph &graph, const Plan &plan)
+      : graph(graph), plan(plan), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
+    for (auto [k, kernel] : llvm::enumerate(plan.kernels))
+      for (const PartPlan &part : kernel.parts)
+        for (const OpPlan &op : part.ops)
+          kernelOf[op.id] = k;
+    std::vector<bool> irees;
+    for (auto [id, expr] : llvm::enumerate(graph.exprs()))
+      irees.push_back(expr.kind == ExprKind::contraction && kernelOf[id] < 0 && !atLoad[id]);
+    folded = foldsIntoContraction(graph, irees);
+  }
+
+  json::Value report() const {
+    json::Array kernels, launches, left;
+    for (size_t k = 0; k < plan.kernels.size(); ++k)
+      kernels.push_back(kernel(k));
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope >= tile::Scope::launch)
+        launches.push_back(json::Object{{"from", edge.producer},
+                                        {"to", edge.consumer},
+                                        {"from_op", opName(edge.producer)},
+                                        {"to_op", opName(edge.consumer)},
+                                        {"from_loc", location(edge.producer)},
+                                        {"to_loc", location(edge.consumer)},
+                                        {"bytes", edge.bytes},
+                                        {"reason", edge.reason},
+                                        {"would_change", edge.wouldChange}});
+    for (const LeftOp &op : plan.left)
+      left.push_back(json::Object{{"op", op.op},
+                                  {"loc", location(op.id)},
+                                  {"reason", op.reason},
+                                  {"bytes", bytesOf(op.id)},
+                                  {"operations", graph.exprs()[op.id].arithmetic()},
+                                  {"dispatch", isDispatch(op.id)}});
+    for (const OpaqueOp &opaque : graph.opaque())
+      left.push_back(json::Object{{"op", opaque.op->getName().getStringRef()},
+                                  {"loc", location(opaque.op)},
+                                  {"reason", opaque.reason},
+                                  {"bytes", bytesOf(opaque.op)},
+                                  {"operations", 0}, // not known
+                                  {"dispatch", !isa_and_nonnull<tensor::TensorDialect>(opaque.op->getDialect())}});
+    return json::Object{{"target", plan.target},
+                        {"policy", plan.policy},
+                        {"numerics", stringify(plan.numerics)},
+                        {"kernels", std::move(kernels)},
+                        {"edges_at_launch", std::move(launches)},
+                        {"left_to_iree", std::move(left)},
+                        {"coverage", coverage()}};
+  }
+
+private:
+  std::string opName(unsigned id) const { return graph.exprs()[id].op->getName().getStringRef().str(); }
+
+  std::string location(unsigned id) const { return location(graph.exprs()[id].op); }
+
+  static std::string location(Operation *op) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    op->getLoc().print(os);
+    return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
+  }
+
+  /// Bytes an op would move alone: each input and result once.
+  int64_t bytesOf(unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    llvm::DenseSet<Value> tensors;
+    for (const TensorAccess &access : expr.inputs)
+      tensors.insert(access.tensor);
+    for (Value result : expr.op->getResults())
+      if (!result.use_empty())
+        tensors.insert(result);
+    int64_t bytes = 0;
+    for (Value tensor : tensors)
+      bytes += tensorBytes(tensor);
+    return bytes;
+  }
+
+  /// Of any op, of any types and sizes: what can be counted.
+  static int64_t bytesOf(Operation *op) {
+    uint64_t bytes = 0;
+    auto add = [&](Type value) {
+      auto type = dyn_cast<RankedTensorType>(value);
+      if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+        return;
+      uint64_t size = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      for (int64_t dim : type.getShape())
+        size = llvm::SaturatingMultiply<uint64_t>(size, dim);
+      bytes = llvm::SaturatingAdd(bytes, size);
+    };
+    auto structured = dyn_cast<DestinationStyleOpInterface>(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!structured || !structured.isDpsInit(&operand))
+        add(operand.get().getType());
+    llvm::for_each(op->getResultTypes(), add);
+    return std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max());
+  }
+
+  /// What a kernel does to an op's numbers, in the words of the plan; `stored` is the type that results are rounded to.
+  json::Value numerics(const OpPlan &op) const {
+    std::string stored;
+    llvm::raw_string_ostream os(stored);
+    llvm::interleaveComma(graph.exprs()[op.id].op->getResultTypes(), os,
+                          [&](Type type) { os << getElementTypeOrSelf(type); });
+    const TensorExpr &expr = graph.exprs()[op.id];
+    return json::Object{{"form", op.form},
+                        {"stored", stored},
+                        {"sums", !expr.oneReliesOnOne() && llvm::any_of(combiningKinds(expr), isSumOrProduct)},
+                        {"accumulation", op.numerics.accumulation},
+                        {"reassociates", op.numerics.reassociates},
+                        {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
+                        {"factors", roundsToTf32(op.microKernel) ? "tf32" : ""},
+                        {"roundings_removed", op.numerics.roundingsRemoved},
+                        {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
+  }
+
+  /// The part's dims in the order of its loops: those of the grid first.
+  static json::Array orderOf(const PartPlan &part) {
+    json::Array order(part.grid);
+    for (int64_t place = 0; place < static_cast<int64_t>(part.extents.size()); ++place)
+      if (!llvm::is_contained(part.grid, place))
+        order.push_back(place);
+    return order;
+  }
+
+  static json::Array movementOf(const PartPlan &part) {
+    json::Array levels;
+    for (const LevelMovement &level : part.movement)
+      levels.push_back(json::Object{{"level", level.level}, {"bytes", level.bytes}, {"least_bytes", level.leastBytes}});
+    return levels;
+  }
+
+  json::Value kernel(unsigned k) const {
+    const KernelPlan &entry = plan.kernels[k];
+    json::Array ops, parts, edges, predicted;
+    Phases phases = phasesOf(plan, entry);
+    for (auto [p, part] : llvm::enumerate(entry.parts)) {
+      int64_t kept = 0;
+      for (const KeptTile &tile : entry.kept)
+        kept += tile.reader == p ? tile.bytes : 0;
+      auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
+      json::Array ids;
+      for (const OpPlan &op : part.ops) {
+        ids.push_back(op.id);
+        ops.push_back(json::Object{{"id", op.id},
+                                   {"op", op.op},
+                                   {"loc", location(op.id)},
+                                   {"bytes", bytesOf(op.id)},
+                                   {"root", op.root},
+                                   {"micro_kernel", op.microKernel},
+                                   {"copies", op.copies},
+                                   {"numerics", numerics(op)}});
+      }
+      parts.push_back(json::Object{{"ops", std::move(ids)},
+                                   {"dims", json::Array(part.extents)},
+                                   {"tiles", json::Array(part.tiles)},
+                                   {"grid", json::Array(part.grid)},
+                                   {"vector", part.vector},
+                                   {"workgroups", part.workgroups},
+                                   {"threads", part.threads},
+                                   {"group", part.group},
+                                   {"steps", part.steps},
+                                   {"phase", llvm::find_if(phases, holds) - phases.begin()},
+                                   {"kept_bytes", kept},
+                                   {"order", orderOf(part)},
+                                   {"movement", movementOf(part)}});
+    }
+    for (const EdgePlan &edge : plan.edges)
+      if (edge.scope < tile::Scope::launch && kernelOf[edge.consumer] == static_cast<int64_t>(k))
+        edges.push_back(json::Object{{"from", edge.producer},
+                                     {"to", edge.consumer},
+                                     {"scope", tile::stringifyScope(edge.scope)},
+                                     {"recompute", edge.recompute},
+                                     {"unrounded", edge.unrounded},
+                                     {"reason", edge.reason}});
+    for (const CostTerm &term : entry.predicted)
+      predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});
+    const PartPlan &first = entry.parts.front();
+    return json::Object{{"name", entry.name},
+                        {"ops", std::move(ops)},
+                        {"edges", std::move(edges)},
+                        {"parts", std::move(parts)},
+                        {"dims", json::Array(first.extents)},
+                        {"tiles", json::Array(first.tiles)},
+                        {"grid", json::Array(first.grid)},
+                        {"vector", first.vector},
+                        {"workgroups", workgroupsOf(plan, entry)},
+                        {"predicted", std::move(predicted)},
+                        {"bound", entry.bound}};
+  }
+
+  /// Whether some kernel has to run the op: it computes or moves, at run time, and IREE has no contraction to hide it
+  /// in. What we cannot take yet counts as well, or coverage would flatter.
+  bool counts(unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    return expr.kind != ExprKind::contraction && !isView(expr) && folded[id] < 0 && !atLoad[id] &&
+           llvm::any_of(expr.op->getResults(), [](Value result) { return !result.use_empty(); });
+  }
+
+  /// Whether IREE launches something for an op that it keeps: a contraction, or what no contraction takes in.
+  bool isDispatch(unsigned id) const { return graph.exprs()[id].kind == ExprKind::contraction || counts(id); }
+
+  json::Value coverage() const {
+    int64_t opsTaken = 0, opsEligible = 0, bytesTaken = 0, bytesEligible = 0, bytesFolded = 0;
+    for (unsigned id = 0; id < graph.exprs().size(); ++id) {
+      const TensorExpr &expr = graph.exprs()[id];
+      int64_t bytes = bytesOf(id);
+      if (expr.kind != ExprKind::contraction && !isView(expr) && folded[id] >= 0 && kernelOf[id] < 0)
+        bytesFolded += bytes;
+      bool taken = kernelOf[id] >= 0 && !isView(expr);
+      if (!counts(id) && !taken)
+        continue;
+      ++opsEligible;
+      bytesEligible += bytes;
+      opsTaken += taken;
+      bytesTaken += taken ? bytes : 0;
+    }
+    for (const OpaqueOp &opaque : graph.opaque())
+      if (isa<linalg::LinalgOp>(opaque.op)) {
+        ++opsEligible;
+        bytesEligible += bytesOf(opaque.op);
+      }
+    return json::Object{{"ops_taken", opsTaken},
+                        {"ops_eligible", opsEligible},
+                        {"bytes_taken", bytesTaken},
+                        {"bytes_eligible", bytesEligible},
+                        {"bytes_folded_by_iree", bytesFolded}};
+  }
+
+  const TensorGraph &graph;
+  const Plan &plan;
+  std::vector<int64_t> folded;
+  std::vector<bool> atLoad;
+  std::vector<int64_t> kernelOf;
+};
+} // namespace
+
+json::Value tilewright::reportPlan(const TensorGraph &graph, const Plan &plan) {
+  return Reporter(graph, plan).report();
+}

@@ -1,0 +1,403 @@
+// Whether a plan can be carried out for a graph. Each check answers one question and returns the first thing that is
+// wrong, with its place; together they are the contract between whoever plans and the rewrites.
+#include "passes/plan/grid/KeptTiles.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/ir/Partition.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class Verifier {
+public:
+  Verifier(const Plan &plan, const TensorGraph &graph) : plan(plan), graph(graph), numExprs(graph.exprs().size()) {}
+
+  std::string run() {
+    for (auto check : {&Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams, &Verifier::checkOrder,
+                       &Verifier::checkParts, &Verifier::checkKept})
+      if (std::string why = (this->*check)(); !why.empty())
+        return why;
+    return "";
+  }
+
+private:
+  struct Place {
+    unsigned kernel, part;
+    bool operator==(const Place &other) const { return kernel == other.kernel && part == other.part; }
+  };
+
+  std::string place(unsigned kernel, unsigned part) const {
+    return "kernel '" + plan.kernels[kernel].name + "' part " + std::to_string(part);
+  }
+  static std::string op(unsigned id) { return "op " + std::to_string(id); }
+  static std::string edgeName(const EdgePlan &edge) {
+    return "edge from op " + std::to_string(edge.producer) + " to op " + std::to_string(edge.consumer) + " input " +
+           std::to_string(edge.input);
+  }
+
+  /// Every op is known and stands in one place: in a kernel or left.
+  std::string checkOps() {
+    std::vector<bool> seen(numExprs);
+    auto claim = [&](unsigned id, const std::string &where) -> std::string {
+      if (id >= numExprs)
+        return where + ": " + op(id) + " does not exist; the graph has " + std::to_string(numExprs) + " ops";
+      if (seen[id])
+        return where + ": " + op(id) + " stands in the plan twice";
+      seen[id] = true;
+      return "";
+    };
+    for (auto [k, kernel] : llvm::enumerate(plan.kernels)) {
+      if (kernel.parts.empty())
+        return "kernel '" + kernel.name + "' has no parts";
+      for (auto [p, part] : llvm::enumerate(kernel.parts)) {
+        if (part.ops.empty())
+          return place(k, p) + " has no ops";
+        for (auto [i, entry] : llvm::enumerate(part.ops)) {
+          if (std::string why = claim(entry.id, place(k, p)); !why.empty())
+            return why;
+          if (i > 0 && part.ops[i - 1].id > entry.id)
+            return place(k, p) + ": ops are not in program order";
+          places[entry.id] = {static_cast<unsigned>(k), static_cast<unsigned>(p)};
+        }
+      }
+    }
+    for (const LeftOp &left : plan.left)
+      if (std::string why = claim(left.id, "left"); !why.empty())
+        return why;
+    for (unsigned id = 0; id < numExprs; ++id)
+      if (!seen[id])
+        return op(id) + " stands neither in a kernel nor among the ops left";
+    return "";
+  }
+
+  /// Every edge of the graph has one entry, whose scope fits where its ends stand.
+  std::string checkEdges() {
+    llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> known;
+    for (auto [index, edge] : llvm::enumerate(graph.edges()))
+      known[{edge.consumer, edge.input}] = index;
+    llvm::DenseSet<unsigned> listed;
+    for (const EdgePlan &edge : plan.edges) {
+      auto found = known.find({edge.consumer, edge.input});
+      if (found == known.end())
+        return edgeName(edge) + " does not exist";
+      const TensorEdge &actual = graph.edges()[found->second];
+      if (actual.producer != edge.producer || actual.result != edge.result)
+        return edgeName(edge) + ": the input is result " + std::to_string(actual.result) + " of op " +
+               std::to_string(actual.producer);
+      if (!listed.insert(found->second).second)
+        return edgeName(edge) + " stands in the plan twice";
+      scopes[found->second] = edge.scope;
+      if (std::string why = checkScope(edge); !why.empty())
+        return edgeName(edge) + ": " + why;
+    }
+    for (auto [index, edge] : llvm::enumerate(graph.edges()))
+      if (!listed.contains(index))
+        return "the edge from op " + std::to_string(edge.producer) + " to op " + std::to_string(edge.consumer) +
+               " input " + std::to_string(edge.input) + " is missing";
+    return "";
+  }
+
+  std::string checkScope(const EdgePlan &edge) const {
+    auto from = places.find(edge.producer), to = places.find(edge.consumer);
+    bool inside = from != places.end() && to != places.end() && from->second == to->second;
+    std::string scope = tile::stringifyScope(edge.scope).str();
+    if (from != places.end() && to != places.end() && !inside && from->second.kernel == to->second.kernel)
+      return checkBetweenParts(edge, from->second, to->second);
+    if (!inside && edge.scope < tile::Scope::launch)
+      return "scope " + scope + " needs both ends in one part of one kernel";
+    if (inside && edge.scope >= tile::Scope::launch)
+      return "scope " + scope + " inside one part";
+    if (inside && edge.scope != tile::Scope::thread && edge.scope != tile::Scope::block)
+      return "scope " + scope + " cannot be carried out yet; use thread or block";
+    if (edge.scope == tile::Scope::thread && !graph.exprs()[edge.producer].oneReliesOnOne())
+      return "scope thread out of a reduction";
+    if (edge.recompute && edge.scope != tile::Scope::thread)
+      return "only thread edges recompute";
+    if (edge.unrounded)
+      return checkUnrounded(edge);
+    return "";
+  }
+
+  /// Parts of one kernel that depend on each other are its phases.
+  static std::string checkBetweenParts(const EdgePlan &edge, Place from, Place to) {
+    if (edge.scope != tile::Scope::grid)
+      return "parts of one kernel depend on each other at scope grid only";
+    if (from.part > to.part)
+      return "its producer's part stands behind its consumer's";
+    return edge.recompute || edge.unrounded ? "a grid edge neither recomputes nor hands over unrounded values" : "";
+  }
+
+  std::string checkUnrounded(const EdgePlan &edge) const {
+    if (plan.numerics == NumericsMode::strict)
+      return "strict numerics hand nothing over unrounded";
+    if (edge.scope != tile::Scope::thread)
+      return "only thread edges are unrounded";
+    if (!mayStayUnrounded(graph, {edge.producer, edge.result, edge.consumer, edge.input}))
+      return "it is no bf16 or f16 value, or its reader needs it as it is stored: moved, compared, or rounded to "
+             "integers";
+    return "";
+  }
+
+  /// Each kernel is launched once.
+  std::string checkStreams() {
+    if (plan.streams.empty())
+      return "";
+    std::vector<bool> seen(plan.kernels.size());
+    for (const std::vector<unsigned> &stream : plan.streams)
+      for (unsigned kernel : stream) {
+        if (kernel >= seen.size() || seen[kernel])
+          return "streams: kernel " + std::to_string(kernel) +
+                 (kernel >= seen.size() ? " does not exist" : " is launched twice");
+        seen[kernel] = true;
+      }
+    auto missing = llvm::find(seen, false);
+    return missing == seen.end()
+               ? ""
+               : "streams: kernel '" + plan.kernels[missing - seen.begin()].name + "' is never launched";
+  }
+
+  /// The partition is acyclic, and the kernels are listed in an order in which they can be launched.
+  std::string checkOrder() {
+    if (numExprs == 0)
+      return "";
+    Partition partition(graph, *graph.exprs()[0].op->getBlock());
+    for (const KernelPlan &kernel : plan.kernels)
+      for (const PartPlan &part : kernel.parts)
+        for (const OpPlan &entry : part.ops)
+          partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(entry.id));
+    if (!partition.order())
+      return "the partition is cyclic: " + cyclicKernel(partition) +
+             " depends on an op outside it that depends on it in turn";
+    for (size_t later = 0; later < plan.kernels.size(); ++later)
+      for (size_t earlier = 0; earlier < later; ++earlier)
+        if (partition.reaches(groupOf(partition, later), groupOf(partition, earlier)))
+          return "kernel '" + plan.kernels[earlier].name + "' is listed before kernel '" + plan.kernels[later].name +
+                 "', on which it depends";
+    return "";
+  }
+
+  unsigned groupOf(const Partition &partition, unsigned kernel) const {
+    return partition.groupOf(plan.kernels[kernel].parts[0].ops[0].id);
+  }
+  std::string cyclicKernel(const Partition &partition) const {
+    for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel)
+      if (partition.reaches(groupOf(partition, kernel), groupOf(partition, kernel)))
+        return "kernel '" + plan.kernels[kernel].name + "'";
+    return "a kernel";
+  }
+
+  /// What blocks keep is read by the same tiles in both parts, and found by the number of the block.
+  std::string checkKept() {
+    for (const KernelPlan &kernel : plan.kernels) {
+      Phases phases = phasesOf(plan, kernel);
+      for (const KeptTile &kept : kernel.kept)
+        if (std::string why = whyNotKept(kernel, phases, kept); !why.empty())
+          return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(kept.writerInput) + " of part " +
+                 std::to_string(kept.writer) + " for part " + std::to_string(kept.reader) + ": " + why;
+    }
+    return "";
+  }
+
+  std::string whyNotKept(const KernelPlan &kernel, const Phases &phases, const KeptTile &kept) const {
+    auto phaseOf = [&](unsigned part) {
+      auto begins = [&](ArrayRef<unsigned> phase) { return phase.front() == part; };
+      return llvm::find_if(phases, begins) - phases.begin();
+    };
+    if (kept.reader >= kernel.parts.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
+        phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
+      return "the parts do not begin a phase and a later one";
+    IndexSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
+    if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
+      return "there is no such input";
+    for (const IndexSpace *space : {&writer, &reader})
+      if (space->workgroups != space->numTiles() || space->steps > 0)
+        return "blocks have several tiles";
+    return whyNotAlike(graph, writer, reader, {kept.writerInput, kept.readerInput});
+  }
+
+  IndexSpace spaceOf(const PartPlan &part) const {
+    IndexSpace space;
+    PartChoice choice = choiceOf(part);
+    space.roots = collectRoots(graph, choice);
+    for (PartRoot &root : space.roots)
+      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
+    space.extents = part.extents;
+    space.tiles = part.tiles;
+    space.grid = part.grid;
+    space.workgroups = part.workgroups;
+    space.steps = part.steps;
+    space.inputs = partInputs(graph, choice);
+    return space;
+  }
+
+  PartChoice choiceOf(const PartPlan &part) const {
+    PartChoice choice;
+    for (const OpPlan &entry : part.ops)
+      choice.exprs.push_back(entry.id);
+    for (auto [index, edge] : llvm::enumerate(graph.edges()))
+      if (choice.contains(edge.producer) && choice.contains(edge.consumer))
+        choice.scopes[index] = scopes.lookup(index);
+    return choice;
+  }
+
+  std::string checkParts() {
+    for (auto [k, kernel] : llvm::enumerate(plan.kernels))
+      for (auto [p, part] : llvm::enumerate(kernel.parts))
+        if (std::string why = checkPart(part); !why.empty())
+          return place(k, p) + ": " + why;
+    return "";
+  }
+
+  std::string checkPart(const PartPlan &part) const {
+    if (std::string why = checkSpace(part); !why.empty())
+      return why;
+    if (part.steps > 0 && plan.numerics == NumericsMode::strict)
+      return "workgroups that share tiles add up in another order than the graph, and numerics are strict";
+    for (const TensorPlan &tensor : part.tensors)
+      if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
+        return "tensor " + tensor.tensor + " is streamed, so it must be global";
+    PartChoice choice = choiceOf(part);
+    std::vector<PartRoot> roots = collectRoots(graph, choice);
+    for (const OpPlan &entry : part.ops)
+      if (std::string why = checkOp(part, choice, roots, entry); !why.empty())
+        return op(entry.id) + ": " + why;
+    for (const PartRoot &root : roots)
+      if (std::string why = checkTileLocal(part, root); !why.empty())
+        return op(root.expr) + ": " + why;
+    return checkWalk(part, choice, roots);
+  }
+
+  static std::string checkSpace(const PartPlan &part) {
+    int64_t rank = part.extents.size();
+    if (part.tiles.size() != part.extents.size())
+      return "expected one tile per extent";
+    llvm::SmallSet<int64_t, 8> grid;
+    for (int64_t dim : part.grid)
+      if (dim < 0 || dim >= rank || !grid.insert(dim).second)
+        return "grid must name dims of the space, without repetition";
+    if (part.vector < -1 || part.vector >= rank)
+      return "vector must name a dim of the space, or be -1";
+    int64_t tiles = 1;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      int64_t extent = part.extents[dim], tile = part.tiles[dim];
+      if (extent <= 0 || tile <= 0 || tile > extent)
+        return "tile " + std::to_string(tile) + " does not fit extent " + std::to_string(extent) + " of dim " +
+               std::to_string(dim);
+      if (!grid.contains(dim) && tile != extent && dim != walkedDim(part.extents, part.tiles, part.grid))
+        return "dim " + std::to_string(dim) + " is not in the grid, and another one is walked in blocks, so its tile " +
+               "must be its extent";
+      if (grid.contains(dim))
+        tiles *= llvm::divideCeil(extent, tile);
+    }
+    if (part.steps < 0)
+      return "a tile has " + std::to_string(part.steps) + " steps";
+    if (part.workgroups < 1 || part.workgroups > tiles * std::max<int64_t>(1, part.steps))
+      return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles" +
+             (part.steps > 0 ? " of " + std::to_string(part.steps) + " steps" : "");
+    if (part.threads < 0 || part.group < 0 || part.group > part.threads)
+      return "groups of " + std::to_string(part.group) + " in a block of " + std::to_string(part.threads) + " threads";
+    return "";
+  }
+
+  std::string checkOp(const PartPlan &part, const PartChoice &choice, ArrayRef<PartRoot> roots,
+                      const OpPlan &entry) const {
+    const TensorExpr &expr = graph.exprs()[entry.id];
+    bool root = isRoot(graph, choice, entry.id);
+    if (root != entry.root)
+      return root ? "must be a root: it is reduced, read outside the part, or through a block edge"
+                  : "is marked as a root, but nothing reads its result as one";
+    for (const LevelTiling &tiling : entry.tilings)
+      if (tiling.sizes.size() != expr.domain.size() || tiling.order.size() != expr.domain.size())
+        return "a tiling must have one size and one place per domain dim";
+    if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
+      return why;
+    if (!root)
+      return "";
+    return checkDims(part, expr, entry.dims, preparesOperand(graph, choice, roots, entry.id));
+  }
+
+  static std::string checkDims(const PartPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,
+                               bool mayLackGrid) {
+    if (dims.size() != expr.domain.size())
+      return "expected a place for each of the " + std::to_string(expr.domain.size()) + " domain dims";
+    llvm::SmallSet<int64_t, 8> used;
+    for (auto [dim, place] : llvm::enumerate(dims)) {
+      if (!hasPlace(expr, dim)) {
+        if (place != -1)
+          return "domain dim " + std::to_string(dim) + " has one point, so its place must be -1";
+        continue;
+      }
+      if (place < 0 || place >= static_cast<int64_t>(part.extents.size()) || !used.insert(place).second)
+        return "domain dim " + std::to_string(dim) + " has no place of its own in the space";
+      if (part.extents[place] != expr.domain[dim])
+        return "domain dim " + std::to_string(dim) + " of extent " + std::to_string(expr.domain[dim]) +
+               " stands at dim " + std::to_string(place) + " of extent " + std::to_string(part.extents[place]);
+    }
+    for (int64_t dim : part.grid) {
+      auto own = llvm::find(dims, dim);
+      if (own == dims.end() && !mayLackGrid)
+        return "has no part in grid dim " + std::to_string(dim);
+      if (own != dims.end() && llvm::is_contained(expr.reductions, own - dims.begin()))
+        return "reduces grid dim " + std::to_string(dim);
+    }
+    return "";
+  }
+
+  /// A dim outside of the grid whose tile is not its extent is walked block by block.
+  std::string checkWalk(const PartPlan &part, const PartChoice &choice, std::vector<PartRoot> &roots) const {
+    int64_t dim = walkedDim(part.extents, part.tiles, part.grid);
+    if (dim < 0)
+      return "";
+    for (PartRoot &root : roots)
+      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
+    Walk walk = walkAlong(graph, choice, roots, dim);
+    std::string name = "dim " + std::to_string(dim);
+    if (!walk.refused.empty())
+      return name + " is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because " +
+             walk.refused;
+    if (walk.maximum < 0)
+      return "";
+    StringRef form = planOf(part, roots[walk.maximum].expr).form;
+    if (!isMaximumOfBlocks(form))
+      return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked, so its form must be '" +
+             kMaximumOfBlocks.str() + "'";
+    if (form == kMaximumOfCounted && !walk.mayEnd)
+      return op(roots[walk.maximum].expr) + ": not only exponentials relative to it follow from blocks of " + name +
+             ", so its form must be '" + kMaximumOfBlocks.str() + "'";
+    return "";
+  }
+
+  const OpPlan &planOf(const PartPlan &part, unsigned id) const {
+    return *llvm::find_if(part.ops, [&](const OpPlan &entry) { return entry.id == id; });
+  }
+
+  /// Along grid dims a root reads other roots' elements at its own index only.
+  std::string checkTileLocal(const PartPlan &part, const PartRoot &root) const {
+    const std::vector<int64_t> &dims = planOf(part, root.expr).dims;
+    for (const RootAccess &access : root.accesses) {
+      if (access.producer < 0)
+        continue;
+      const std::vector<int64_t> &produced = planOf(part, access.producer).dims;
+      AffineMap written = graph.exprs()[access.producer].results[access.result];
+      for (auto [write, read] : llvm::zip(written.getResults(), access.map.getResults())) {
+        int64_t writtenDim = pureDim(write), readDim = pureDim(read);
+        int64_t place = writtenDim < 0 ? -1 : produced[writtenDim];
+        if (place >= 0 && llvm::is_contained(part.grid, place) && (readDim < 0 || dims[readDim] != place))
+          return "reads op " + std::to_string(access.producer) + " across tiles of grid dim " + std::to_string(place);
+      }
+    }
+    return "";
+  }
+
+  const Plan &plan;
+  const TensorGraph &graph;
+  size_t numExprs;
+  llvm::DenseMap<unsigned, Place> places;
+  llvm::DenseMap<unsigned, tile::Scope> scopes; ///< by edge of the graph
+};
+} // namespace
+
+std::string Plan::verify(const TensorGraph &graph) const { return Verifier(*this, graph).run(); }

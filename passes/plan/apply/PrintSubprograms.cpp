@@ -1,0 +1,133 @@
+// What tuning needs to know, as JSON: the plan with a function for each of its parts, and the candidates for one of
+// those.
+#include "passes/Passes.h"
+#include "passes/plan/fusion/Candidates.h"
+#include "passes/plan/fusion/Outline.h"
+#include "passes/plan/apply/PlanReport.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_PRINTSUBPROGRAMS
+#define GEN_PASS_DEF_PRINTCANDIDATES
+#include "passes/Passes.h.inc"
+
+namespace {
+LogicalResult print(Operation *op, StringRef path, const llvm::json::Value &value) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file)
+    return op->emitError(message);
+  file->os() << llvm::formatv("{0:2}\n", value);
+  file->keep();
+  return success();
+}
+
+/// The one function of a module that holds tensor expressions; null where there is none.
+FailureOr<func::FuncOp> functionWithExprs(ModuleOp module) {
+  func::FuncOp found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.getBody().hasOneBlock() || TensorGraph::build(function.getBody().front()).exprs().empty())
+      continue;
+    if (found)
+      return function.emitError("subprograms are of a module with one function that holds tensor expressions; this is "
+                                "the second");
+    found = function;
+  }
+  return found;
+}
+
+/// What both passes plan with.
+struct Planning {
+  Target target;
+  PlanOptions options;
+
+  template <typename Pass> static FailureOr<Planning> of(ModuleOp module, const Pass &pass) {
+    std::optional<NumericsMode> mode = symbolizeNumericsMode(pass.numerics);
+    if (!mode)
+      return module.emitError("unknown numerics '") << pass.numerics << "'; choose default, strict or tf32";
+    llvm::Expected<Target> found = lookupTarget(pass.target);
+    if (!found)
+      return module.emitError(llvm::toString(found.takeError()));
+    Planning planning{pass.cores > 0 ? withCores(*found, pass.cores) : *found, {}};
+    planning.options.numerics = *mode;
+    return planning;
+  }
+};
+
+class PrintSubprograms : public impl::PrintSubprogramsBase<PrintSubprograms> {
+public:
+  using PrintSubprogramsBase::PrintSubprogramsBase;
+  friend struct Planning;
+
+private:
+  static llvm::json::Array subprograms(const TensorGraph &graph, const Plan &plan) {
+    llvm::json::Array found;
+    for (auto [k, kernel] : llvm::enumerate(plan.kernels))
+      for (auto [p, part] : llvm::enumerate(kernel.parts)) {
+        std::string text;
+        llvm::raw_string_ostream stream(text);
+        outlinePart(graph, part)->print(stream);
+        found.push_back(
+            llvm::json::Object{{"kernel", static_cast<int64_t>(k)}, {"part", static_cast<int64_t>(p)}, {"form", text}});
+      }
+    return found;
+  }
+
+  LogicalResult run() {
+    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
+    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
+    if (failed(planning) || failed(function))
+      return failure();
+    if (!*function)
+      return print(getOperation(), output,
+                   llvm::json::Object{
+                       {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
+    TensorGraph graph = TensorGraph::build(function->getBody().front());
+    Plan plan = makePlan(graph, planning->target, planning->options);
+    return print(*function, output,
+                 llvm::json::Object{{"plan", toJson(plan)},
+                                    {"report", reportPlan(graph, plan)},
+                                    {"subprograms", subprograms(graph, plan)}});
+  }
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+
+class PrintCandidates : public impl::PrintCandidatesBase<PrintCandidates> {
+public:
+  using PrintCandidatesBase::PrintCandidatesBase;
+  friend struct Planning;
+
+private:
+  LogicalResult run() {
+    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
+    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
+    if (failed(planning) || failed(function))
+      return failure();
+    llvm::json::Array plans;
+    if (*function) {
+      TensorGraph graph = TensorGraph::build(function->getBody().front());
+      for (const Plan &plan : planCandidates(graph, planning->target, planning->options, count))
+        plans.push_back(toJson(plan));
+    }
+    return print(getOperation(), output, std::move(plans));
+  }
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,132 @@
+#include "passes/plan/forms/DecideKeySplit.h"
+
+#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/support/EraseUnused.h"
+#include "passes/plan/forms/SplitKeys.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kLeastKeys = 64; ///< of a part
+constexpr double kClearly = 0.9;   ///< of the time of one part
+
+/// The group alone, in a function of its own.
+class GroupTrial {
+public:
+  GroupTrial(const TensorGraph &graph, const KeyGroup &group) : module(ModuleOp::create(last(graph, group)->getLoc())) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    Location loc = module->getLoc();
+    function = func::FuncOp::create(builder, loc, "trial", builder.getFunctionType({}, {}));
+    body = function.addEntryBlock();
+    builder.setInsertionPointToEnd(body);
+    for (const KeyMember &member : group.members) {
+      clone(builder, graph, group, graph.exprs()[member.expr].op);
+      if (member.expr == group.maximum)
+        maximum = mapping.lookup(graph.exprs()[member.expr].op->getResult(0)).getDefiningOp();
+    }
+    SmallVector<Value> results;
+    for (const KeyMember &member : group.members)
+      if (member.sums)
+        results.push_back(mapping.lookup(graph.exprs()[member.expr].op->getResult(0)));
+    func::ReturnOp::create(builder, loc, results);
+    function.setFunctionType(builder.getFunctionType(body->getArgumentTypes(), TypeRange(ValueRange(results))));
+  }
+
+  /// Nothing if the planner does not take all of it.
+  std::optional<double> seconds(const Target &target, int64_t parts, bool gridSync) {
+    if (parts > 1) {
+      TensorGraph graph = TensorGraph::build(*body);
+      KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
+      if (!group.reason.empty())
+        return std::nullopt;
+      splitKeys(graph, group, parts, kPartsOfRowsForm);
+      eraseUnused(*body);
+    }
+    TensorGraph graph = TensorGraph::build(*body);
+    PlanOptions options;
+    options.gridSync = gridSync;
+    return plannedSeconds(graph, target, options);
+  }
+
+private:
+  static Operation *last(const TensorGraph &graph, const KeyGroup &group) {
+    return graph.exprs()[group.members.back().expr].op;
+  }
+
+  /// With what starts its sums, and the views that it reads through; everything else is given.
+  void clone(OpBuilder &builder, const TensorGraph &graph, const KeyGroup &group, Operation *op) {
+    if (mapping.contains(op->getResult(0)))
+      return;
+    for (Value operand : op->getOperands()) {
+      if (mapping.contains(operand))
+        continue;
+      Operation *producer = operand.getDefiningOp();
+      int64_t id = producer ? graph.indexOf(producer) : -1;
+      bool isView = id >= 0 && graph.exprs()[id].kind == ExprKind::movement && graph.exprs()[id].inputs.size() == 1;
+      if (producer && (isa<tensor::EmptyOp, linalg::FillOp, arith::ConstantOp>(producer) || isView))
+        clone(builder, graph, group, producer);
+      else
+        mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
+    }
+    builder.clone(*op, mapping);
+  }
+
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+  Block *body = nullptr;
+  IRMapping mapping;
+  Operation *maximum = nullptr;
+};
+} // namespace
+
+KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &group, const Target &target,
+                                    bool gridSync) {
+  KeySplit best;
+  if (best.reason = group.reason; !best.reason.empty())
+    return best;
+  const TensorExpr &maximum = graph.exprs()[group.maximum];
+  if (maximum.domainSize() / group.keys > 2 * target.cores) {
+    best.reason = "its rows fill the device";
+    return best;
+  }
+  std::optional<double> one = GroupTrial(graph, group).seconds(target, 1, gridSync);
+  if (!one) {
+    best.reason = "the planner leaves part of it to IREE";
+    return best;
+  }
+  best.oneSeconds = best.twoSeconds = *one;
+  for (int64_t parts = 2; group.keys / parts >= kLeastKeys; parts *= 2) {
+    if (group.keys % parts != 0)
+      break;
+    std::optional<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
+    if (seconds && *seconds < std::min(best.twoSeconds, kClearly * *one)) {
+      best.parts = parts;
+      best.twoSeconds = *seconds;
+    }
+  }
+  if (best.parts == 1)
+    best.reason = "parts of its keys are not predicted to take clearly less time";
+  return best;
+}
+
+std::string KeySplit::form() const {
+  return llvm::formatv("{0} ({1} parts: {2:f1} us predicted, one: {3:f1} us)", kPartsOfRowsForm, parts,
+                       twoSeconds * 1e6, oneSeconds * 1e6);
+}
+
+void KeySplit::print(llvm::raw_ostream &os) const {
+  if (parts > 1)
+    os << "keys in " << parts << " parts";
+  else
+    os << "keys in one part: " << reason;
+  if (oneSeconds > 0)
+    os << llvm::format(" (one part %.3g us, several %.3g us)", oneSeconds * 1e6, twoSeconds * 1e6);
+}

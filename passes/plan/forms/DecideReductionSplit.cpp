@@ -1,0 +1,145 @@
+#include "passes/plan/forms/DecideReductionSplit.h"
+
+#include "passes/graph/Contraction.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kFewestParts = 16, kMostParts = 16384;
+/// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
+constexpr int64_t kFewestOfProducts = 2, kLeastTerms = 128;
+constexpr double kClearly = 0.8; ///< of the time of one phase
+
+/// The reduction alone, in a function of its own, where cuts are tried.
+class Trial {
+public:
+  Trial(linalg::GenericOp op, const Target &target, bool gridSync)
+      : target(target), gridSync(gridSync), module(ModuleOp::create(op.getLoc())) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    auto type = builder.getFunctionType(TypeRange(ValueRange(SmallVector<Value>(op.getDpsInputs()))), {});
+    function = func::FuncOp::create(builder, op.getLoc(), "trial", type);
+    Block *body = function.addEntryBlock();
+    builder.setInsertionPointToEnd(body);
+    IRMapping mapping;
+    for (auto [input, argument] : llvm::zip(op.getDpsInputOperands(), body->getArguments()))
+      mapping.map(input->get(), argument);
+    for (Value init : op.getDpsInits()) {
+      auto type = cast<RankedTensorType>(init.getType());
+      Value empty = tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+      Value start = arith::ConstantOp::create(builder, op.getLoc(), constantElement(init));
+      mapping.map(init, linalg::FillOp::create(builder, op.getLoc(), start, empty).getResult(0));
+    }
+    reduction = cast<linalg::GenericOp>(builder.clone(*op, mapping));
+    for (auto [i, argument] : llvm::enumerate(body->getArguments())) // an input that is read twice is two
+      reduction.getDpsInputOperand(i)->set(argument);
+  }
+
+  double oneSeconds() {
+    TensorGraph graph = TensorGraph::build(function.front());
+    if (multiplies(reduction)) // whose tiles blocks may share
+      return plannedSeconds(graph, target, options()).value_or(0);
+    std::optional<PlannedPart> part = planPart(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
+    return part ? part->predicted.seconds : 0;
+  }
+
+  /// As the planner takes both phases: in two launches, or in one with a barrier of the grid between. Nothing: it
+  /// declines one of them.
+  std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    auto trial = cast<func::FuncOp>(builder.clone(*function));
+    auto whole = cast<linalg::GenericOp>(trial.front().back());
+    builder.setInsertionPointToEnd(&trial.front());
+    SplitViews views;
+    ReductionSplit split;
+    split.dims.assign(dims.begin(), dims.end());
+    func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, split, views).results);
+    whole.erase();
+    std::optional<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options());
+    trial.erase();
+    return seconds;
+  }
+
+  linalg::GenericOp reduction;
+
+private:
+  PlanOptions options() const {
+    PlanOptions options;
+    options.gridSync = gridSync;
+    return options;
+  }
+
+  const Target &target;
+  bool gridSync;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+};
+
+/// Counts of parts of a dim, about a factor of two apart: divisors that leave whole vectors, if there are any.
+SmallVector<int64_t> partCounts(int64_t extent, int64_t most) {
+  SmallVector<int64_t> counts;
+  int64_t last = 0;
+  for (int64_t wanted = 2; wanted <= std::min(most, extent / 2); wanted *= 2) {
+    int64_t best = 0;
+    for (int64_t count = wanted; count > std::max(last, wanted / 2); --count)
+      if (extent % count == 0 && (best == 0 || (extent / count % 8 == 0 && extent / best % 8 != 0)))
+        best = count;
+    if (best > 0)
+      counts.push_back(last = best);
+  }
+  return counts;
+}
+} // namespace
+
+ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &target, bool gridSync) {
+  ReductionSplit best;
+  if (best.reason = whyNotSplittable(op); !best.reason.empty())
+    return best;
+  bool products = multiplies(op);
+  Trial trial(op, target, gridSync);
+  best.oneSeconds = best.twoSeconds = trial.oneSeconds();
+  double least = (products ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
+  if (best.oneSeconds < target.launchSeconds + least) {
+    best.reason = "it takes too little time";
+    return best;
+  }
+  int64_t fewest = products ? kFewestOfProducts : kFewestParts, leastTerms = products ? kLeastTerms : 1;
+  SmallVector<int64_t> extents = trial.reduction.getStaticLoopRanges();
+  SmallVector<SplitDim> outer;
+  int64_t count = 1;
+  auto consider = [&](ArrayRef<SplitDim> dims, int64_t parts) {
+    if (parts < fewest || parts > kMostParts)
+      return;
+    std::optional<double> seconds = trial.twoSeconds(dims);
+    if (seconds && *seconds < std::min(best.twoSeconds, kClearly * best.oneSeconds)) {
+      best.twoSeconds = *seconds;
+      best.dims.assign(dims.begin(), dims.end());
+    }
+  };
+  for (unsigned dim = 0; dim < extents.size() && count <= kMostParts; ++dim) {
+    if (!isReduced(op, dim) || extents[dim] == 1)
+      continue;
+    SmallVector<SplitDim> dims(outer);
+    dims.push_back({dim, 0});
+    if (isCuttable(op, dim))
+      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastTerms))) {
+        dims.back().parts = parts;
+        consider(dims, count * parts);
+      }
+    outer.push_back({dim, extents[dim]});
+    count *= extents[dim];
+    bool reducesMore = llvm::any_of(llvm::seq<unsigned>(dim + 1, extents.size()),
+                                    [&](unsigned later) { return isReduced(op, later) && extents[later] > 1; });
+    if (reducesMore)
+      consider(outer, count);
+  }
+  if (best.dims.empty())
+    best.reason = "no cut of its dims is predicted to take clearly less time";
+  return best;
+}

@@ -1,0 +1,258 @@
+#include "passes/plan/forms/KeyGroup.h"
+
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/Contraction.h"
+#include "passes/graph/RunningMaximum.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class GroupFinder {
+public:
+  GroupFinder(const TensorGraph &graph, unsigned maximum) : graph(graph), exprs(graph.exprs()) {
+    group.maximum = maximum;
+    relations = relateTo(
+        exprs, maximum,
+        [&](unsigned expr, unsigned input) {
+          for (unsigned edge : graph.inEdges(expr))
+            if (graph.edges()[edge].input == input)
+              return static_cast<int64_t>(graph.edges()[edge].producer);
+          return int64_t(-1);
+        },
+        /*throughRoundings=*/true);
+  }
+
+  KeyGroup find() {
+    const TensorExpr &own = exprs[group.maximum];
+    group.keys = own.domain[own.reductions.front()];
+    dims[group.maximum] = own.reductions.front();
+    for (unsigned id = 0; id < exprs.size(); ++id)
+      if (id == group.maximum || (follows(id) && exprs[id].kind != ExprKind::movement))
+        included.insert(id);
+    takeInputs(group.maximum);
+    for (unsigned id = 0; id < exprs.size() && group.reason.empty(); ++id)
+      if (included.contains(id))
+        addMember(id);
+    if (group.reason.empty())
+      checkUsers();
+    return std::move(group);
+  }
+
+private:
+  bool follows(unsigned id) const {
+    return relations[id] == Relation::shifted || relations[id] == Relation::proportional ||
+           relations[id] == Relation::sum;
+  }
+
+  void refuse(std::string why) {
+    if (group.reason.empty())
+      group.reason = std::move(why);
+  }
+
+  /// The access behind views, down to what another member computes.
+  TensorAccess behindViews(unsigned id, TensorAccess access) const {
+    while (access.guard == IntegerSet()) {
+      int64_t producer = graph.indexOf(access.tensor.getDefiningOp());
+      if (producer < 0 || included.contains(producer) || exprs[producer].kind != ExprKind::movement ||
+          exprs[producer].inputs.size() != 1 || exprs[producer].inputs[0].guard != IntegerSet())
+        return access;
+      ArrayRef<int64_t> domain = exprs[id].domain;
+      AffineMap map = composeInDomain(exprs[producer].pointOf(0), access.map, domain);
+      map = composeInDomain(exprs[producer].inputs[0].map, map, domain);
+      if (llvm::any_of(map.getResults(),
+                       [](AffineExpr index) { return !isa<AffineDimExpr, AffineConstantExpr>(index); }))
+        return access;
+      access.tensor = exprs[producer].inputs[0].tensor;
+      access.map = map;
+    }
+    return access;
+  }
+
+  /// The one index of an access that is the dim, -1 if none varies along it, -2 if it is read in another way.
+  static int64_t placeOf(AffineMap map, int64_t dim) {
+    int64_t place = -1;
+    for (auto [i, index] : llvm::enumerate(map.getResults())) {
+      if (!index.isFunctionOfDim(dim))
+        continue;
+      if (place != -1 || !isa<AffineDimExpr>(index))
+        return -2;
+      place = i;
+    }
+    return place;
+  }
+
+  /// What computes an input along the dim goes with its reader, down to a contraction.
+  void takeInputs(unsigned reader) {
+    if (exprs[reader].kind == ExprKind::contraction)
+      return;
+    for (const TensorAccess &input : exprs[reader].inputs) {
+      TensorAccess access = behindViews(reader, input);
+      int64_t place = placeOf(access.map, dims[reader]), producer = graph.indexOf(access.tensor.getDefiningOp());
+      if (place < 0)
+        continue;
+      keyPlace[access.tensor] = place;
+      if (producer < 0 || included.contains(producer) || !isTakenWhole(producer))
+        continue;
+      auto dim = dyn_cast<AffineDimExpr>(exprs[producer].results[0].getResult(place));
+      if (!dim)
+        continue;
+      dims[producer] = dim.getPosition();
+      included.insert(producer);
+      takeInputs(producer);
+    }
+  }
+
+  /// Arithmetic that the group alone reads.
+  bool isTakenWhole(unsigned id) const {
+    const TensorExpr &expr = exprs[id];
+    bool computes =
+        expr.kind == ExprKind::elementwise || (expr.kind == ExprKind::contraction && whyNoSumOfProducts(expr).empty());
+    return computes && isa<linalg::LinalgOp>(expr.op) && expr.op->getNumResults() == 1 && groupAloneReads(id);
+  }
+
+  /// Also behind views.
+  bool groupAloneReads(unsigned id) const {
+    return !graph.escapes(id) && llvm::all_of(graph.outEdges(id), [&](unsigned edge) {
+      unsigned reader = graph.edges()[edge].consumer;
+      return included.contains(reader) || (movesOne(exprs[reader]) && groupAloneReads(reader));
+    });
+  }
+
+  /// What `behindViews` may look through.
+  static bool movesOne(const TensorExpr &expr) { return expr.kind == ExprKind::movement && expr.inputs.size() == 1; }
+
+  void addMember(unsigned id) {
+    const TensorExpr &expr = exprs[id];
+    KeyMember member{id, -1, AffineMap(), false, {}};
+    if (!isa<linalg::LinalgOp>(expr.op) || expr.op->getNumResults() != 1)
+      return refuse("one of its ops is no structured op of one result");
+    member.sums = !expr.oneReliesOnOne() && follows(id);
+    AffineMap ofMaximum;
+    for (const TensorAccess &input : expr.inputs) {
+      TensorAccess access = behindViews(id, input);
+      if (access.guard != IntegerSet())
+        return refuse("one of its ops reads under a guard");
+      if (int64_t producer = graph.indexOf(access.tensor.getDefiningOp());
+          producer >= 0 && (relations[producer] == Relation::sum ||
+                            (!included.contains(producer) && relations[producer] != Relation::independent)))
+        return refuse("one of its ops reads another one's result in a way that parts have not");
+      if (OpOperand &operand = expr.op->getOpOperand(access.operand); access.tensor == operand.get())
+        access.map = cast<linalg::LinalgOp>(expr.op).getMatchingIndexingMap(&operand); // with dims of one point
+      member.reads.push_back(access);
+      if (auto known = keyPlace.find(access.tensor); known != keyPlace.end() && !dims.contains(id))
+        if (auto dim = dyn_cast<AffineDimExpr>(access.map.getResult(known->second)))
+          dims[id] = dim.getPosition();
+      if (access.tensor == exprs[group.maximum].op->getResult(0))
+        ofMaximum = access.map;
+      else if (auto known = maxima.find(access.tensor); known != maxima.end())
+        ofMaximum = composeInDomain(known->second, access.map, expr.domain);
+    }
+    if (!dims.contains(id))
+      return refuse("it is not known which dim of one of its ops the keys are");
+    member.dim = dims[id];
+    bool reduces = llvm::is_contained(expr.reductions, member.dim);
+    if (expr.domain[member.dim] != group.keys || reduces != (id == group.maximum || member.sums))
+      return refuse("its sums are along another dim");
+    for (const TensorAccess &access : member.reads)
+      if (placeOf(access.map, member.dim) == -2)
+        return refuse("one of its ops reads along the keys in another order");
+    if (!llvm::all_of(llvm::seq<int64_t>(0, expr.domain.size()),
+                      [&](int64_t dim) { return isIndex(member, expr, dim); }))
+      return refuse("one of its ops has a dim that no index tells the size of, behind a view");
+    if (member.sums && !startsAtZero(expr))
+      return refuse("one of its sums does not start at zero");
+    Value result = expr.op->getResult(0);
+    if (follows(id) && !ofMaximum)
+      return refuse("one of its ops follows from the maximum in another way");
+    if (ofMaximum) {
+      if (ofMaximum.isFunctionOfDim(member.dim) ||
+          llvm::any_of(expr.reductions, [&](int64_t dim) { return ofMaximum.isFunctionOfDim(dim); }))
+        return refuse("one of its ops reads the maximum of other rows");
+      ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
+      maxima[result] = member.maximum = composeInDomain(ofMaximum, expr.pointOf(0), shape);
+    }
+    if (!reduces) {
+      int64_t place = placeOf(expr.results[0], member.dim);
+      if (place < 0)
+        return refuse("one of its ops writes along the keys in another order");
+      keyPlace[result] = place;
+    }
+    group.members.push_back(std::move(member));
+  }
+
+  static bool isIndex(const KeyMember &member, const TensorExpr &expr, int64_t dim) {
+    AffineExpr index = getAffineDimExpr(dim, expr.op->getContext());
+    auto op = cast<linalg::LinalgOp>(expr.op);
+    AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+    return llvm::is_contained(written.getResults(), index) ||
+           llvm::any_of(member.reads,
+                        [&](const TensorAccess &access) { return llvm::is_contained(access.map.getResults(), index); });
+  }
+
+  static bool startsAtZero(const TensorExpr &sum) {
+    auto init = dyn_cast_or_null<FloatAttr>(constantElement(cast<linalg::LinalgOp>(sum.op).getDpsInits()[0]));
+    return init && init.getValue().isZero();
+  }
+
+  /// Nobody outside reads what is relative to a part's maximum, and results are read behind all members only.
+  void checkUsers() {
+    Operation *last = exprs[group.members.back().expr].op;
+    bool sums = llvm::any_of(group.members, [](const KeyMember &member) { return member.sums; });
+    if (!sums)
+      refuse("nothing is summed relative to it");
+    for (const KeyMember &member : group.members) {
+      bool isResult = member.sums; // the maximum of a row of minus infinity is another number afterwards
+      if (!isResult && graph.escapes(member.expr))
+        refuse("something else reads exponentials");
+      for (unsigned edge : graph.outEdges(member.expr))
+        checkUser(member, graph.edges()[edge].consumer, isResult, last);
+    }
+  }
+
+  void checkUser(const KeyMember &member, unsigned user, bool isResult, Operation *last) {
+    if (included.contains(user))
+      return;
+    const TensorExpr &expr = exprs[user];
+    if (movesOne(expr) && expr.op->isBeforeInBlock(last)) {
+      for (unsigned edge : graph.outEdges(user))
+        checkUser(member, graph.edges()[edge].consumer, isResult, last);
+      if (graph.escapes(user))
+        refuse("something else reads a view of its results");
+      return;
+    }
+    if (!isResult || expr.op->isBeforeInBlock(last))
+      refuse("something else reads it before all sums are known");
+  }
+
+  const TensorGraph &graph;
+  ArrayRef<TensorExpr> exprs;
+  KeyGroup group;
+  SmallVector<Relation> relations;
+  llvm::DenseSet<unsigned> included;
+  llvm::DenseMap<unsigned, int64_t> dims;
+  llvm::DenseMap<Value, int64_t> keyPlace;
+  llvm::DenseMap<Value, AffineMap> maxima;
+};
+} // namespace
+
+KeyGroup tilewright::findKeyGroup(const TensorGraph &graph, unsigned maximum) {
+  return GroupFinder(graph, maximum).find();
+}
+
+std::string tilewright::kindOfGroup(const TensorGraph &graph, const KeyGroup &group) {
+  std::string kind = group.reason;
+  llvm::raw_string_ostream os(kind);
+  for (const KeyMember &member : group.members) {
+    auto op = cast<linalg::LinalgOp>(graph.exprs()[member.expr].op);
+    os << op->getName() << op.getIndexingMaps();
+    llvm::interleaveComma(op->getOperandTypes(), os);
+    for (const TensorAccess &read : member.reads) // behind transposes
+      os << read.map;
+    for (Operation &inner : *op.getBlock())
+      os << inner.getName();
+  }
+  return kind;
+}

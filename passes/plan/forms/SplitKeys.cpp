@@ -1,0 +1,219 @@
+#include "passes/plan/forms/SplitKeys.h"
+
+#include "passes/graph/Form.h"
+#include "passes/graph/Contraction.h"
+#include "passes/plan/space/PlanNumerics.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <map>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class KeySplitter {
+public:
+  KeySplitter(const TensorGraph &graph, const KeyGroup &group, int64_t parts, StringRef form)
+      : graph(graph), group(group), parts(parts), last(graph.exprs()[group.members.back().expr].op),
+        builder(last->getContext()), form(builder.getStringAttr(form)) {
+    builder.setInsertionPointAfter(last);
+  }
+
+  void run() {
+    for (const KeyMember &member : group.members)
+      partial[resultOf(member)] = buildPartial(member);
+    Operation *maximum = graph.exprs()[group.maximum].op;
+    Value before = maximum->getResult(0), own = partial[before];
+    AffineMap all = identity(own);
+    Value total = combine(maximum, {own}, {all}, [](OpBuilder &at, Location loc, ValueRange values) {
+      return arith::MaximumFOp::create(at, loc, values[0], values[1]).getResult();
+    });
+    for (const KeyMember &member : group.members)
+      if (member.sums)
+        finish(member, own, total);
+  }
+
+private:
+  Value resultOf(const KeyMember &member) const { return graph.exprs()[member.expr].op->getResult(0); }
+  AffineMap identity(Value tensor) {
+    return builder.getMultiDimIdentityMap(cast<RankedTensorType>(tensor.getType()).getRank());
+  }
+
+  /// An index into a tensor whose dim at `place` is cut, in a domain with the parts as dim 0; -1: it is not.
+  AffineMap indexInParts(AffineMap map, int64_t place, bool leads) {
+    SmallVector<AffineExpr> indices;
+    AffineExpr part = builder.getAffineDimExpr(0);
+    if (leads)
+      indices.push_back(part);
+    for (auto [i, index] : llvm::enumerate(map.shiftDims(1).getResults())) {
+      if (static_cast<int64_t>(i) == place)
+        indices.push_back(part);
+      indices.push_back(index);
+    }
+    return AffineMap::get(map.getNumDims() + 1, 0, indices, builder.getContext());
+  }
+
+  static int64_t placeOf(AffineMap map, int64_t dim) {
+    for (auto [i, index] : llvm::enumerate(map.getResults()))
+      if (index.isFunctionOfDim(dim))
+        return i;
+    return -1;
+  }
+
+  Value cut(Value tensor, int64_t place, Location loc) {
+    Value &view = views[{tensor.getAsOpaquePointer(), place}];
+    if (view)
+      return view;
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[place] /= parts;
+    shape.insert(shape.begin() + place, parts);
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
+      groups.push_back({next++});
+      if (dim == place)
+        groups.back().push_back(next++);
+    }
+    return view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
+  }
+
+  Value buildPartial(const KeyMember &member) {
+    const TensorExpr &expr = graph.exprs()[member.expr];
+    Location loc = expr.op->getLoc();
+    IRRewriter rewriter(builder);
+    auto copy = cast<linalg::LinalgOp>(rewriter.clone(*expr.op));
+    if (!isa<linalg::GenericOp>(copy.getOperation()))
+      copy = *linalg::generalizeNamedOp(rewriter, copy);
+    SmallVector<Value> inputs;
+    SmallVector<AffineMap> maps;
+    for (OpOperand *input : copy.getDpsInputOperands()) {
+      auto [tensor, map] =
+          readInParts(member, input->getOperandNumber(), copy.getMatchingIndexingMap(input), input->get());
+      inputs.push_back(tensor);
+      maps.push_back(map);
+    }
+    AffineMap written = copy.getMatchingIndexingMap(copy.getDpsInitOperand(0));
+    int64_t place = placeOf(written, member.dim);
+    auto type = cast<RankedTensorType>(expr.op->getResult(0).getType());
+    SmallVector<int64_t> shape(type.getShape());
+    if (place >= 0)
+      shape[place] /= parts;
+    shape.insert(shape.begin(), parts);
+    maps.push_back(indexInParts(written, -1, /*leads=*/true));
+    Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+    if (!expr.oneReliesOnOne()) {
+      Value start = arith::ConstantOp::create(builder, loc, startOf(member, constantElement(copy.getDpsInits()[0])));
+      init = linalg::FillOp::create(builder, loc, start, init).getResult(0);
+    }
+    SmallVector<utils::IteratorType> iterators = {utils::IteratorType::parallel};
+    llvm::append_range(iterators, copy.getIteratorTypesArray());
+    auto op = linalg::GenericOp::create(
+        builder, loc, init.getType(), inputs, init, maps, iterators,
+        [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, *copy.getBlock(), member, values); });
+    if (Attribute before = expr.op->getAttr(kFormAttr))
+      op->setAttr(kFormAttr, before);
+    else if (!expr.oneReliesOnOne() && (member.sums || member.expr == group.maximum))
+      op->setAttr(kFormAttr, form);
+    copy.erase();
+    return op.getResult(0);
+  }
+
+  /// A part may hold nothing but minus infinity, which no exponential is relative to: its maximum is a number.
+  TypedAttr startOf(const KeyMember &member, TypedAttr start) const {
+    if (member.expr != group.maximum)
+      return start;
+    auto type = cast<FloatType>(start.getType());
+    return FloatAttr::get(type, APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true));
+  }
+
+  std::pair<Value, AffineMap> readInParts(const KeyMember &member, unsigned operand, AffineMap map, Value tensor) {
+    for (const TensorAccess &read : member.reads)
+      if (read.operand == operand) {
+        if (Value own = partial.lookup(read.tensor))
+          return {own, indexInParts(read.map, -1, /*leads=*/true)};
+        int64_t place = placeOf(read.map, member.dim);
+        if (place < 0)
+          return {read.tensor, indexInParts(read.map, -1, /*leads=*/false)};
+        return {cut(read.tensor, place, tensor.getLoc()), indexInParts(read.map, place, /*leads=*/false)};
+      }
+    return {tensor, map.shiftDims(1)}; // a scalar
+  }
+
+  void cloneBody(OpBuilder &at, Block &body, const KeyMember &member, ValueRange values) {
+    IRMapping mapping;
+    mapping.map(body.getArguments(), values);
+    for (Operation &inner : body)
+      if (auto index = dyn_cast<linalg::IndexOp>(inner))
+        mapping.map(index.getResult(), indexOf(at, inner.getLoc(), index.getDim(), member));
+      else
+        at.clone(inner, mapping);
+  }
+
+  Value indexOf(OpBuilder &at, Location loc, int64_t dim, const KeyMember &member) {
+    Value inPart = linalg::IndexOp::create(at, loc, dim + 1);
+    if (dim != member.dim)
+      return inPart;
+    Value size = arith::ConstantIndexOp::create(at, loc, group.keys / parts);
+    Value start = arith::MulIOp::create(at, loc, linalg::IndexOp::create(at, loc, 0), size);
+    return arith::AddIOp::create(at, loc, start, inPart);
+  }
+
+  using Body = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
+
+  /// Over the parts of the inputs, from where the op starts. Its result is that of the op.
+  Value combine(Operation *op, ArrayRef<Value> inputs, ArrayRef<AffineMap> indices, Body body) {
+    Location loc = op->getLoc();
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    TypedAttr number = constantElement(cast<linalg::LinalgOp>(op).getDpsInits()[0]);
+    Value start = arith::ConstantOp::create(builder, loc, number);
+    Value init = linalg::FillOp::create(builder, loc, start, empty).getResult(0);
+    SmallVector<utils::IteratorType> iterators(type.getRank() + 1, utils::IteratorType::parallel);
+    iterators[0] = utils::IteratorType::reduction;
+    SmallVector<AffineMap> maps(indices);
+    maps.push_back(builder.getMultiDimIdentityMap(type.getRank() + 1).dropResult(0));
+    auto reduced = linalg::GenericOp::create(builder, loc, type, inputs, init, maps, iterators,
+                                             [&](OpBuilder &at, Location own, ValueRange values) {
+                                               linalg::YieldOp::create(at, own, body(at, own, values));
+                                             });
+    reduced->setAttr(kFormAttr, form);
+    return reduced.getResult(0);
+  }
+
+  /// The exponentials are in the sum's own nest: what a part's kernel leaves must not wait for the maximum of all.
+  void finish(const KeyMember &member, Value maxima, Value maximum) {
+    Value before = resultOf(member), own = partial[before];
+    AffineMap ofMaximum = member.maximum.shiftDims(1);
+    SmallVector<AffineMap> indices = {identity(own), indexInParts(member.maximum, -1, /*leads=*/true), ofMaximum};
+    Value sum = combine(graph.exprs()[member.expr].op, {own, maxima, maximum}, indices,
+                        [&](OpBuilder &at, Location loc, ValueRange values) {
+                          Value above = arith::SubFOp::create(at, loc, values[2], values[1]);
+                          Value divisor = math::ExpOp::create(at, loc, above); // infinite: the part counts nothing
+                          Value term = arith::DivFOp::create(at, loc, values[0], divisor);
+                          return arith::AddFOp::create(at, loc, values[3], term).getResult();
+                        });
+    replaceBehind(before, sum);
+  }
+
+  void replaceBehind(Value before, Value after) {
+    before.replaceUsesWithIf(after, [&](OpOperand &use) { return last->isBeforeInBlock(use.getOwner()); });
+  }
+
+  const TensorGraph &graph;
+  const KeyGroup &group;
+  int64_t parts;
+  Operation *last;
+  OpBuilder builder;
+  StringAttr form;
+  llvm::DenseMap<Value, Value> partial;
+  std::map<std::pair<const void *, int64_t>, Value> views;
+};
+} // namespace
+
+void tilewright::splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts, StringRef form) {
+  KeySplitter(graph, group, parts, form).run();
+}

@@ -1,0 +1,207 @@
+// Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
+// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others DecideReductionSplit.h's;
+// reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+//
+// A row that a block has room for, and that is read again for each of its elements when the result is known (a softmax,
+// a norm), stays whole: its block keeps it, where parts would be read anew behind a barrier.
+#include "dialects/tile/TileDialect.h"
+#include "passes/Passes.h"
+#include "passes/graph/RunningMaximum.h"
+#include "passes/target/TargetOrError.h"
+#include "passes/plan/forms/DecideKeySplit.h"
+#include "passes/support/EraseUnused.h"
+#include "passes/plan/forms/SplitKeys.h"
+#include "passes/plan/forms/DecideReductionSplit.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "passes/Passes.h.inc"
+
+namespace {
+/// Of a block's memory, for what it needs beside rows: partial results of 512 threads. With less, the planner finds
+/// blocks of fewer threads (3 rows of a softmax on an H200: 24 us predicted for 229376 bytes, 31 us and 128 threads for
+/// 231424), and none for a row of 232200 of 232448 bytes, of which it must not be said that a block keeps it.
+constexpr int64_t kBesideRows = 2048;
+
+class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
+public:
+  using SplitReductionsBase::SplitReductionsBase;
+
+private:
+  /// What reductions have in common that are cut alike: the domain; of contractions also what is multiplied, and how
+  /// it lies, and then they are predicted once.
+  static std::string kindOf(linalg::GenericOp op) {
+    std::string kind;
+    llvm::raw_string_ostream os(kind);
+    for (auto [extent, iterator] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+      os << (iterator == utils::IteratorType::reduction ? "-" : "+") << extent;
+    if (multiplies(op)) {
+      os << op.getIndexingMaps();
+      llvm::interleaveComma(op->getOperandTypes(), os);
+    }
+    return kind;
+  }
+
+  /// The op, or what a named one says at length, beside it.
+  static linalg::GenericOp genericOf(linalg::LinalgOp op) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+      return generic;
+    IRRewriter rewriter(op);
+    auto copy = cast<linalg::LinalgOp>(rewriter.clone(*op));
+    return *linalg::generalizeNamedOp(rewriter, copy);
+  }
+
+  /// The bytes of the input's rows, along the dims that the op reduces; nothing where those are not innermost.
+  static std::optional<int64_t> rowBytes(linalg::GenericOp op, OpOperand *input) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    auto isReduced = [&](AffineExpr index) {
+      auto dim = dyn_cast<AffineDimExpr>(index);
+      return dim && op.getIteratorTypesArray()[dim.getPosition()] == utils::IteratorType::reduction;
+    };
+    if (map.getNumResults() == 0 || !isReduced(map.getResults().back()))
+      return std::nullopt;
+    int64_t bytes = tile::elementBytes(getElementTypeOrSelf(input->get().getType()));
+    for (AffineExpr index : llvm::make_filter_range(map.getResults(), isReduced))
+      bytes *= extents[cast<AffineDimExpr>(index).getPosition()];
+    return bytes;
+  }
+
+  static int64_t elementsOf(Value tensor) {
+    auto type = dyn_cast<RankedTensorType>(tensor.getType());
+    return type ? type.getNumElements() : 1;
+  }
+
+  static bool isElementwise(Operation *op) {
+    auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
+    return structured && structured.getNumReductionLoops() == 0;
+  }
+
+  /// Whether what is computed for each element of the input, or of what that is computed from, waits for the result.
+  static bool isReadBehind(linalg::LinalgOp op, Value input) {
+    llvm::SetVector<Operation *> behind;
+    behind.insert(op);
+    for (size_t i = 0; i < behind.size(); ++i)
+      for (Operation *user : behind[i]->getUsers())
+        behind.insert(user);
+    llvm::SetVector<Value> sources;
+    sources.insert(input);
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (Operation *producer = sources[i].getDefiningOp(); isElementwise(producer))
+        for (Value source : cast<linalg::LinalgOp>(producer).getDpsInputs())
+          if (elementsOf(source) == elementsOf(input))
+            sources.insert(source);
+    return llvm::any_of(sources, [&](Value source) {
+      return llvm::any_of(source.getUsers(),
+                          [&](Operation *user) { return isElementwise(user) && behind.contains(user); });
+    });
+  }
+
+  static std::string whyKept(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      std::optional<int64_t> bytes = rowBytes(op, input);
+      if (bytes && *bytes <= machine.blockBytes - kBesideRows && isReadBehind(named, input->get()))
+        return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for what reads them again";
+    }
+    return "";
+  }
+
+  ReductionSplit decide(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
+    ReductionSplit split;
+    if (split.reason = whyNotSplittable(op); !split.reason.empty())
+      return split;
+    if (split.reason = multiplies(op) ? "" : whyKept(named, op, machine); !split.reason.empty())
+      return split;
+    std::string kind = kindOf(op);
+    auto known = decided.find(kind);
+    if (known != decided.end() && canCut(op, known->second.dims))
+      return known->second;
+    split = decideSplit(op, machine, gridSync);
+    if (!split.dims.empty() || multiplies(op))
+      decided[kind] = split;
+    return split;
+  }
+
+  template <typename Split> void explain(Operation *op, bool isSplit, const Split &split) {
+    std::string text = "tile: ";
+    llvm::raw_string_ostream os(text);
+    split.print(os);
+    auto options = remark::RemarkOpts::name("two-phase").category("tile-split-reductions");
+    if (!isSplit) {
+      remark::missed(op->getLoc(), options) << text;
+      ++numDeclined;
+    } else {
+      remark::passed(op->getLoc(), options) << text;
+      ++numSplit;
+    }
+  }
+
+  /// Of each maximum along a dim, one after another: a cut makes other ops.
+  void splitAlongKeys(Block &block, const Target &machine) {
+    SmallVector<Operation *> maxima;
+    TensorGraph before = TensorGraph::build(block);
+    for (const TensorExpr &expr : before.exprs())
+      if (isRowMaximum(expr, /*least=*/0) && isa<linalg::LinalgOp>(expr.op))
+        maxima.push_back(expr.op);
+    for (Operation *maximum : maxima) {
+      TensorGraph graph = TensorGraph::build(block);
+      KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
+      auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
+      if (isNew)
+        known->second = decideKeySplit(graph, group, machine, gridSync);
+      const KeySplit &split = known->second;
+      explain(maximum, split.parts > 1, split);
+      if (split.parts > 1)
+        splitKeys(graph, group, split.parts, split.form());
+    }
+    eraseUnused(block);
+  }
+
+  void runOnOperation() override {
+    decided.clear();
+    decidedKeys.clear();
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    if (machine->backend != Backend::cuda)
+      return;
+    for (Block &block : getOperation().getBody())
+      splitAlongKeys(block, *machine);
+    SmallVector<linalg::LinalgOp> reductions;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) && op.getNumReductionLoops() > 0 &&
+          op.hasPureTensorSemantics())
+        reductions.push_back(op);
+    });
+    SplitViews views;
+    SmallVector<Operation *> toErase;
+    for (linalg::LinalgOp named : reductions) {
+      linalg::GenericOp op = genericOf(named);
+      ReductionSplit split = decide(named, op, *machine);
+      explain(named, !split.dims.empty(), split);
+      if (op != named)
+        toErase.push_back(op);
+      if (split.dims.empty())
+        continue;
+      OpBuilder builder(op);
+      named->replaceAllUsesWith(buildTwoPhases(builder, op, split, views).results);
+      toErase.push_back(named);
+    }
+    for (Operation *op : toErase)
+      op->erase();
+  }
+
+  std::map<std::string, ReductionSplit> decided;
+  std::map<std::string, KeySplit> decidedKeys;
+};
+} // namespace
+} // namespace tilewright

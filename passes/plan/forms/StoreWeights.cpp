@@ -1,0 +1,303 @@
+// Packed weights as parameters of their own. The pass decides and writes recipes; whoever owns the parameter file
+// carries them out, so that no weight passes through the compiler, and IREE maps what it would else compute at load.
+#include "passes/Passes.h"
+#include "passes/graph/ParameterRecipe.h"
+#include "passes/support/JsonFile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_STOREWEIGHTS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using Kind = ParameterRecipe::Kind;
+
+DictionaryAttr propertiesOf(Operation *op) {
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  return properties ? properties : op->getAttrDictionary();
+}
+
+/// IREE's globals of parameters: what they name, who loads them, and how to make one more.
+class ParameterGlobals {
+public:
+  explicit ParameterGlobals(ModuleOp module) : module(module) {
+    for (Operation &op : module.getOps())
+      if (auto name = propertiesOf(&op).getAs<StringAttr>("sym_name"))
+        symbols[name.getValue()] = &op;
+    module.walk([&](Operation *op) { count(op, 1); });
+  }
+
+  /// The global that a load reads, if it holds a parameter for good.
+  Operation *loadedBy(Operation *load) const {
+    if (load->getName().getStringRef() != "util.global.load")
+      return nullptr;
+    auto name = propertiesOf(load).getAs<FlatSymbolRefAttr>("global");
+    Operation *global = name ? symbols.lookup(name.getValue()) : nullptr;
+    return global && !propertiesOf(global).contains("is_mutable") && parameterOf(global) ? global : nullptr;
+  }
+
+  /// The parameter that a global is initialised with.
+  static std::optional<ParameterRecipe> parameterOf(Operation *global) {
+    // Names with escapes in them are left alone.
+    static const llvm::Regex form("^parameter\\.named<\"([^\"\\]*)\"::\"([^\"\\]+)\">$");
+    auto initial = propertiesOf(global).getAs<OpaqueAttr>("initial_value");
+    auto type = initial ? dyn_cast<RankedTensorType>(initial.getType()) : RankedTensorType();
+    SmallVector<StringRef> parts;
+    if (!type || !type.hasStaticShape() || initial.getDialectNamespace() != "stream" ||
+        !form.match(initial.getAttrData(), &parts))
+      return std::nullopt;
+    ParameterRecipe recipe;
+    recipe.kind = Kind::parameter;
+    recipe.shape = type.getShape().vec();
+    recipe.scope = parts[1].str();
+    recipe.name = parts[2].str();
+    return recipe;
+  }
+
+  /// One more global like `model`, for another parameter.
+  Operation *create(Operation *model, StringRef scope, StringRef name, RankedTensorType type) {
+    OpBuilder builder(model);
+    NamedAttrList properties(propertiesOf(model));
+    std::string symbol = uniqueSymbol(propertiesOf(model).getAs<StringAttr>("sym_name").getValue());
+    properties.set("sym_name", builder.getStringAttr(symbol));
+    properties.set("type", TypeAttr::get(type));
+    std::string parameter = llvm::formatv("parameter.named<\"{0}\"::\"{1}\">", scope, name);
+    properties.set("initial_value", OpaqueAttr::get(builder.getStringAttr("stream"), parameter, type));
+    Operation *global = build(builder, model, {}, properties);
+    symbols[symbol] = global;
+    return global;
+  }
+
+  Value load(OpBuilder &builder, Operation *model, Operation *global, RankedTensorType type) {
+    NamedAttrList properties(propertiesOf(model));
+    properties.set("global", FlatSymbolRefAttr::get(propertiesOf(global).getAs<StringAttr>("sym_name")));
+    Operation *load = build(builder, model, type, properties);
+    count(load, 1);
+    return load->getResult(0);
+  }
+
+  /// Erases an op without users, and what made its operands if nothing else needs it; gives the parameters that nothing
+  /// loads any more.
+  void eraseWithOperands(Operation *op, SmallVectorImpl<ParameterRecipe> &unused) {
+    SmallVector<Operation *> producers;
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && !llvm::is_contained(producers, producer))
+        producers.push_back(producer);
+    Operation *global = loadedBy(op);
+    count(op, -1);
+    op->erase();
+    if (global && uses.lookup(propertiesOf(global).getAs<StringAttr>("sym_name")) == 0)
+      eraseGlobal(global, unused);
+    for (Operation *producer : producers)
+      if (producer->use_empty() && (isMemoryEffectFree(producer) || loadedBy(producer)))
+        eraseWithOperands(producer, unused);
+  }
+
+  /// Whether a global is initialised with the parameter.
+  bool names(const ParameterRecipe &parameter) const {
+    return llvm::any_of(symbols, [&](const auto &entry) {
+      auto other = parameterOf(entry.second);
+      return other && other->scope == parameter.scope && other->name == parameter.name;
+    });
+  }
+
+private:
+  static Operation *build(OpBuilder &builder, Operation *model, TypeRange results, const NamedAttrList &properties) {
+    OperationState state(model->getLoc(), model->getName().getStringRef());
+    state.addTypes(results);
+    DictionaryAttr attributes = properties.getDictionary(builder.getContext());
+    if (model->getPropertiesAsAttribute()) {
+      state.propertiesAttr = attributes;
+      state.addAttributes(model->getDiscardableAttrDictionary().getValue());
+    } else {
+      state.addAttributes(attributes.getValue());
+    }
+    return builder.create(state);
+  }
+
+  void count(Operation *op, int64_t sign) {
+    auto visit = [&](Attribute attribute) {
+      if (attribute)
+        attribute.walk([&](SymbolRefAttr symbol) { uses[symbol.getRootReference()] += sign; });
+    };
+    visit(op->getAttrDictionary());
+    if (!op->isRegistered())
+      visit(op->getPropertiesAsAttribute());
+  }
+
+  void eraseGlobal(Operation *global, SmallVectorImpl<ParameterRecipe> &unused) {
+    auto visibility = propertiesOf(global).getAs<StringAttr>("sym_visibility");
+    if (!visibility || visibility.getValue() != "private")
+      return;
+    ParameterRecipe parameter = *parameterOf(global);
+    symbols.erase(propertiesOf(global).getAs<StringAttr>("sym_name").getValue());
+    global->erase();
+    unused.push_back(std::move(parameter));
+  }
+
+  std::string uniqueSymbol(StringRef source) const {
+    std::string name = (source + "_packed").str();
+    for (unsigned next = 1; symbols.contains(name); ++next)
+      name = (source + "_packed_" + Twine(next)).str();
+    return name;
+  }
+
+  ModuleOp module;
+  llvm::StringMap<Operation *> symbols;
+  DenseMap<StringAttr, int64_t> uses;
+};
+
+/// A parameter to be stored.
+struct StoredWeight {
+  ParameterRecipe recipe;
+  std::string scope, name;
+  RankedTensorType type;
+  Operation *global;
+
+  llvm::json::Value toJson() const {
+    std::string element;
+    llvm::raw_string_ostream(element) << type.getElementType();
+    return llvm::json::Object{{"scope", scope},
+                              {"name", name},
+                              {"type", element},
+                              {"element_bytes", type.getElementTypeBitWidth() / 8},
+                              {"recipe", recipe.toJson()}};
+  }
+};
+
+/// The first parameter of a recipe.
+const ParameterRecipe &firstSource(const ParameterRecipe &recipe) {
+  return recipe.parts.empty() ? recipe : firstSource(recipe.parts.front());
+}
+
+class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
+  using StoreWeightsBase::StoreWeightsBase;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> packed;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([&](Operation *op) {
+        if (op->removeAttr(kPackedWeightAttr))
+          packed.push_back(op);
+      });
+    carryOut(packed);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([](linalg::GenericOp op) { op->removeAttr(kSwizzleAttr); }); // which nobody else knows
+  }
+
+  void carryOut(ArrayRef<Operation *> packed) {
+    if (recipes.empty())
+      return;
+    stored.clear();
+    known.clear();
+    ParameterGlobals globals(getOperation());
+    // Parameters stay until all recipes are known: a weight may be packed in two ways.
+    SmallVector<std::optional<ParameterRecipe>> found;
+    for (Operation *op : packed)
+      found.push_back(decide(op, globals));
+    SmallVector<ParameterRecipe> unused;
+    for (auto [op, recipe] : llvm::zip(packed, found))
+      if (recipe)
+        store(op, *recipe, globals, unused);
+    llvm::erase_if(unused, [&](const ParameterRecipe &parameter) { return globals.names(parameter); });
+    if (failed(writeJson(getOperation(), recipes, toJson(unused))))
+      signalPassFailure();
+  }
+
+  /// The recipe of a packed weight, or nothing, with a remark.
+  std::optional<ParameterRecipe> decide(Operation *op, const ParameterGlobals &globals) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    std::string reason;
+    auto recipe = recipeOf(op->getResult(0), [&](Value value) -> std::optional<ParameterRecipe> {
+      Operation *global = globals.loadedBy(value.getDefiningOp());
+      auto parameter = global ? globals.parameterOf(global) : std::nullopt;
+      if (!parameter)
+        return std::nullopt;
+      if (!llvm::is_contained(scopes, parameter->scope)) {
+        reason = "parameters of '" + parameter->scope + "' are not at hand";
+        return std::nullopt;
+      }
+      return parameter;
+    });
+    if (!recipe && reason.empty())
+      reason = "it is not made of parameters by movement alone";
+    if (recipe && type.getElementTypeBitWidth() % 8 != 0)
+      reason = "its elements are not whole bytes";
+    if (recipe && reason.empty())
+      reason = recipe->verify();
+    if (reason.empty())
+      return recipe;
+    remark::missed(op->getLoc(), remark::RemarkOpts::name("computed-at-load").category("tile-store-weights"))
+        << "tile: a packed weight is computed whenever the program is loaded: " + reason;
+    ++numDeclined;
+    return std::nullopt;
+  }
+
+  void store(Operation *op, const ParameterRecipe &recipe, ParameterGlobals &globals,
+             SmallVectorImpl<ParameterRecipe> &unused) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Operation *model = firstLoad(op);
+    OpBuilder builder(op);
+    const StoredWeight &weight = stored[indexOf(recipe, type, globals.loadedBy(model), globals)];
+    remark::passed(op->getLoc(), remark::RemarkOpts::name("stored").category("tile-store-weights"))
+        << "tile: a packed weight is stored as " + weight.scope + "::" + weight.name + ": " + recipe.toString();
+    op->getResult(0).replaceAllUsesWith(globals.load(builder, model, weight.global, type));
+    globals.eraseWithOperands(op, unused);
+  }
+
+  /// The load that a chain of movement begins with.
+  static Operation *firstLoad(Operation *op) {
+    while (op->getNumOperands() > 0)
+      op = op->getOperand(0).getDefiningOp();
+    return op;
+  }
+
+  size_t indexOf(const ParameterRecipe &recipe, RankedTensorType type, Operation *model, ParameterGlobals &globals) {
+    std::string key = recipe.toString();
+    llvm::raw_string_ostream(key) << " " << type;
+    auto [entry, isNew] = known.try_emplace(key, stored.size());
+    if (!isNew)
+      return entry->second;
+    StoredWeight weight{recipe, firstSource(recipe).scope, "", type, nullptr};
+    weight.name = uniqueName(firstSource(recipe), type, globals);
+    weight.global = globals.create(model, weight.scope, weight.name, type);
+    stored.push_back(std::move(weight));
+    ++numStored;
+    return entry->second;
+  }
+
+  static std::string uniqueName(const ParameterRecipe &source, RankedTensorType type, const ParameterGlobals &globals) {
+    ParameterRecipe candidate = source;
+    std::string base = source.name + "/packed-";
+    llvm::raw_string_ostream os(base);
+    llvm::interleave(type.getShape(), os, "x");
+    candidate.name = base;
+    for (unsigned next = 1; globals.names(candidate); ++next)
+      candidate.name = base + "-" + std::to_string(next);
+    return candidate.name;
+  }
+
+  llvm::json::Value toJson(ArrayRef<ParameterRecipe> unused) const {
+    llvm::json::Array parameters, dropped;
+    for (const StoredWeight &weight : stored)
+      parameters.push_back(weight.toJson());
+    for (const ParameterRecipe &parameter : unused)
+      dropped.push_back(llvm::json::Object{{"scope", parameter.scope}, {"name", parameter.name}});
+    return llvm::json::Object{{"parameters", std::move(parameters)}, {"unused", std::move(dropped)}};
+  }
+
+  std::vector<StoredWeight> stored;
+  llvm::StringMap<size_t> known;
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,305 @@
+// Fused candidates: every choice of scopes that differs from the planner's in one value (kept or computed again), each
+// with the product of a few sizes for every dim that tiles cut, or on a GPU with every block of threads; all are
+// predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into
+// what IREE would launch.
+#include "passes/plan/fusion/Candidates.h"
+
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/tiling/TileSizes.h"
+#include "passes/plan/grid/WritePlan.h"
+#include "passes/target/LaneBytes.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr size_t kMostTilings = 512; ///< predicted for one choice of scopes
+constexpr size_t kMostFlips = 8;     ///< values whose scope is turned
+constexpr unsigned kCutShare = 5;    ///< one candidate in so many cuts the subprogram
+constexpr int64_t kLanes = 64;       ///< tiles of a vector dim are multiples of this many elements
+
+using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
+
+/// Kernels that together compute a graph, and what they are predicted to take.
+struct Candidate {
+  std::vector<PlannedPart> kernels;
+  double seconds = 0;
+  size_t scopes = 0; ///< which choice of scopes; 0: the planner's
+};
+
+class CandidateLister {
+public:
+  CandidateLister(const TensorGraph &graph, const Target &target, const PlanOptions &options)
+      : graph(graph), target(target), options(options), all(graph.exprs().size()) {
+    std::iota(all.begin(), all.end(), 0);
+  }
+
+  std::vector<Plan> list(unsigned count) {
+    std::optional<PlannedPart> own = planPart(graph, all, target);
+    if (!own)
+      return {};
+    std::vector<Candidate> fused = fusedCandidates(*own), cut = cutCandidates();
+    size_t cuts = std::min<size_t>(cut.size(), std::max(1u, count / kCutShare));
+    add({{*own}});
+    addVaried(fused, count - cuts);
+    size_t most = plans.size() + cuts;
+    for (const Candidate &candidate : cut)
+      if (plans.size() < most)
+        add(candidate);
+    return std::move(plans);
+  }
+
+private:
+  /// Predictions of neighbours are closer than predictions are right, so half of the room is for tilings that differ,
+  /// then come scopes that differ, then the rest.
+  void addVaried(ArrayRef<Candidate> fused, size_t limit) {
+    std::set<std::vector<int64_t>> tilings = {plans.front().kernels.front().parts.front().tiles};
+    std::set<size_t> scopes;
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit / 2 && tilings.insert(candidate.kernels.front().space.tiles).second)
+        add(candidate);
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit && scopes.insert(candidate.scopes).second)
+        add(candidate);
+    for (const Candidate &candidate : fused)
+      if (plans.size() < limit)
+        add(candidate);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // One kernel
+  //===--------------------------------------------------------------------===//
+
+  std::vector<Candidate> fusedCandidates(const PlannedPart &own) const {
+    std::vector<Candidate> found;
+    for (auto [choice, edges] : llvm::enumerate(scopeChoices(own.edges)))
+      if (std::optional<PlannedPart> part = planPart(graph, all, target, edges))
+        for (PlannedPart &tiled : tilings(*part))
+          for (PlannedPart &shared : sharings(tiled))
+            found.push_back({{shared}, secondsOf(shared), choice});
+    sort(found);
+    return found;
+  }
+
+  /// As chosen, everything elementwise computed again, and each value handed over the other way.
+  std::vector<Edges> scopeChoices(const Edges &own) const {
+    std::vector<Edges> choices = {own, chooseScopes(graph, all, /*threadOnly=*/true)};
+    for (unsigned expr : all) {
+      if (choices.size() >= 2 + kMostFlips)
+        break;
+      if (graph.exprs()[expr].oneReliesOnOne() && graph.exprs()[expr].kind != ExprKind::movement)
+        if (std::optional<Edges> turned = turn(own, expr))
+          choices.push_back(std::move(*turned));
+    }
+    return choices;
+  }
+
+  std::optional<Edges> turn(Edges edges, unsigned expr) const {
+    bool turned = false;
+    for (unsigned edge : graph.outEdges(expr)) {
+      auto entry = edges.find(edge);
+      if (entry == edges.end())
+        continue;
+      EdgeChoice &choice = entry->second;
+      if (choice.scope == tile::Scope::block)
+        choice = {tile::Scope::thread, true, "computed again where it is read: measured faster than keeping it"};
+      else
+        choice = {tile::Scope::block, false, "computed once and kept: measured faster than computing it again"};
+      turned = true;
+    }
+    return turned ? std::optional(std::move(edges)) : std::nullopt;
+  }
+
+  /// On a GPU, its blocks of threads.
+  std::vector<PlannedPart> blocks(const PlannedPart &part) const {
+    std::vector<PlannedPart> parts;
+    for (const BlockCandidate &block : blockCandidates(graph, part.choice, target, part.space)) {
+      PlannedPart shaped = part;
+      if (!block.discarded.empty() || !takeBlock(graph, shaped.choice, target, shaped.space, block).empty())
+        continue;
+      predict(shaped);
+      parts.push_back(std::move(shaped));
+    }
+    return parts;
+  }
+
+  std::vector<PlannedPart> tilings(const PlannedPart &part) const {
+    if (isGpu())
+      return blocks(part);
+    std::vector<std::vector<int64_t>> found = {part.space.tiles};
+    for (int64_t dim : llvm::reverse(part.space.grid)) {
+      std::vector<std::vector<int64_t>> wider;
+      for (const std::vector<int64_t> &tiles : found)
+        for (int64_t size : sizesOf(part.space, dim)) {
+          wider.push_back(tiles);
+          wider.back()[dim] = size;
+        }
+      if (wider.size() > kMostTilings)
+        break;
+      found = std::move(wider);
+    }
+    std::vector<PlannedPart> parts;
+    for (const std::vector<int64_t> &tiles : found) {
+      PlannedPart tiled = part;
+      if (!takeTiles(graph, tiled.choice, target, tiled.space, tiles).empty())
+        continue;
+      predict(tiled);
+      parts.push_back(std::move(tiled));
+    }
+    return parts;
+  }
+
+  /// The planner's, and even pieces: whole ones of what the hardware likes where they are lanes or rows of a
+  /// contraction.
+  std::vector<int64_t> sizesOf(const IndexSpace &space, int64_t dim) const {
+    bool contracts = space.block.rows > 1;
+    int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kLanes;
+    int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
+    std::vector<int64_t> sizes = {space.tiles[dim], extent};
+    for (int64_t pieces = 2; pieces <= extent; pieces = pieces < 4 ? pieces + 1 : 2 * pieces) {
+      int64_t even = llvm::divideCeil(extent, pieces);
+      sizes.push_back(std::min<int64_t>(extent, llvm::alignTo(even, unit)));
+      if (dim != space.vector && extent % pieces == 0)
+        sizes.push_back(even);
+    }
+    llvm::sort(sizes);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    return sizes;
+  }
+
+  /// The tiling as it is, and shared out to one workgroup for each core.
+  std::vector<PlannedPart> sharings(const PlannedPart &part) const {
+    std::vector<PlannedPart> found = {part};
+    if (!isGpu() && part.space.workgroups > target.cores) {
+      found.push_back(part);
+      found.back().space.workgroups = target.cores;
+      predict(found.back());
+    }
+    return found;
+  }
+
+  void predict(PlannedPart &part) const {
+    part.work = workOf(graph, part.space);
+    part.predicted = predictKernel(part.work, target);
+  }
+
+  bool isGpu() const { return target.backend == Backend::cuda; }
+
+  double secondsOf(const PlannedPart &part) const {
+    if (isGpu())
+      return part.predicted.seconds;
+    return part.predicted.seconds + kTileSeconds * part.space.numTiles() / target.cores;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Several kernels
+  //===--------------------------------------------------------------------===//
+
+  std::vector<Candidate> cutCandidates() const {
+    std::vector<Candidate> found;
+    auto consider = [&](ArrayRef<SmallVector<unsigned>> pieces) {
+      if (std::optional<Candidate> candidate = inPieces(pieces); candidate && candidate->kernels.size() > 1)
+        found.push_back(std::move(*candidate));
+    };
+    for (size_t at = 1; at < all.size(); ++at)
+      consider(
+          {SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
+    sort(found);
+    consider(dispatchesOfIree(graph, all));
+    // Cut all the way is always among those that are measured.
+    if (!found.empty())
+      std::rotate(found.begin(), found.end() - 1, found.end());
+    return found;
+  }
+
+  std::optional<Candidate> inPieces(ArrayRef<SmallVector<unsigned>> pieces) const {
+    Candidate candidate;
+    for (const SmallVector<unsigned> &piece : pieces) {
+      if (llvm::all_of(piece, [&](unsigned expr) { return isView(graph.exprs()[expr]); }))
+        continue;
+      std::optional<PlannedPart> part = planPart(graph, piece, target);
+      if (!part)
+        return std::nullopt;
+      candidate.seconds += secondsOf(*part);
+      candidate.kernels.push_back(std::move(*part));
+    }
+    candidate.kernels = launchOrder(candidate.kernels);
+    return candidate;
+  }
+
+  /// Each kernel after those that it reads from. (Where kernels wait for each other some are left out: no plan.)
+  std::vector<PlannedPart> launchOrder(ArrayRef<PlannedPart> kernels) const {
+    llvm::DenseMap<unsigned, size_t> kernelOf;
+    for (auto [index, kernel] : llvm::enumerate(kernels))
+      for (unsigned expr : kernel.choice.exprs)
+        kernelOf[expr] = index;
+    std::vector<llvm::SmallDenseSet<size_t>> waitsFor(kernels.size());
+    for (const TensorEdge &edge : graph.edges()) {
+      auto from = kernelOf.find(edge.producer), to = kernelOf.find(edge.consumer);
+      if (from != kernelOf.end() && to != kernelOf.end() && from->second != to->second)
+        waitsFor[to->second].insert(from->second);
+    }
+    std::vector<PlannedPart> ordered;
+    llvm::SmallDenseSet<size_t> done;
+    auto isReady = [&](size_t index) {
+      return !done.contains(index) && llvm::all_of(waitsFor[index], [&](size_t from) { return done.contains(from); });
+    };
+    for (auto all = llvm::seq<size_t>(0, kernels.size()); true;) {
+      auto next = llvm::find_if(all, isReady);
+      if (next == all.end())
+        return ordered;
+      ordered.push_back(kernels[*next]);
+      done.insert(*next);
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // As plans
+  //===--------------------------------------------------------------------===//
+
+  static void sort(std::vector<Candidate> &candidates) {
+    llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+  }
+
+  void add(const Candidate &candidate) {
+    Plan plan = planOf(candidate);
+    if (plan.verify(graph).empty() && known.insert(llvm::formatv("{0}", toJson(plan)).str()).second)
+      plans.push_back(std::move(plan));
+  }
+
+  Plan planOf(const Candidate &candidate) const {
+    Decisions decisions;
+    decisions.partOf.assign(graph.exprs().size(), -1);
+    decisions.reasons.assign(graph.exprs().size(), kBorderView.str());
+    for (auto [index, part] : llvm::enumerate(candidate.kernels)) {
+      for (unsigned expr : part.choice.exprs)
+        decisions.partOf[expr] = index;
+      decisions.parts.push_back(part);
+      decisions.kernels.push_back({static_cast<unsigned>(index)});
+    }
+    for (const TensorEdge &edge : graph.edges())
+      if (int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
+          from >= 0 && to >= 0 && from != to)
+        decisions.declined[{static_cast<unsigned>(from), static_cast<unsigned>(to)}] = {
+            "two kernels were measured to be faster than one", "another machine"};
+    return writePlan(graph, target, options.policy, options.numerics, decisions);
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  const PlanOptions &options;
+  std::vector<unsigned> all;
+  std::vector<Plan> plans;
+  std::set<std::string> known; ///< the plans as text
+};
+} // namespace
+
+std::vector<Plan> tilewright::planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,
+                                             unsigned count) {
+  Target machine = forNumerics(target, options.numerics);
+  return CandidateLister(graph, machine, options).list(count);
+}

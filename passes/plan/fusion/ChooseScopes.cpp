@@ -1,0 +1,287 @@
+// Scopes inside a part. Reductions hand their results over at block scope; movement is worth a buffer only where lanes
+// could not be loaded from what is behind it. An elementwise value is computed in registers by the one nest that reads
+// it; if several do, or it leaves the kernel as well, it is computed once and kept when that is dear, and again from
+// staged inputs when it is cheap.
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/Contraction.h"
+#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// The dim that an innermost index runs along, whole or within blocks.
+static int64_t blockedDim(AffineExpr index) {
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
+}
+
+namespace {
+class ScopeChooser {
+public:
+  ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly)
+      : graph(graph), threadOnly(threadOnly) {
+    part.exprs.assign(exprs.begin(), exprs.end());
+    // Every element that a contraction meets it meets many times: its points are no measure of what others compute.
+    for (unsigned expr : exprs)
+      if (graph.exprs()[expr].kind != ExprKind::contraction)
+        largest = std::max(largest, graph.exprs()[expr].domainSize());
+  }
+
+  llvm::DenseMap<unsigned, EdgeChoice> choose() {
+    for (unsigned expr : llvm::reverse(part.exprs))
+      chooseFor(expr);
+    return std::move(edges);
+  }
+
+private:
+  using Nests = llvm::SmallSet<unsigned, 4>;
+  static constexpr int64_t kSmall = 8; ///< points of the largest nest for each point of a small value
+
+  void chooseFor(unsigned expr) {
+    Nests readers;
+    SmallVector<unsigned> inside;
+    for (unsigned edge : graph.outEdges(expr)) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      if (!part.contains(consumer))
+        continue;
+      inside.push_back(edge);
+      for (unsigned nest : nestsOf[consumer])
+        readers.insert(nest);
+    }
+    bool leaves =
+        llvm::any_of(graph.exprs()[expr].op->getResults(), [&](Value value) { return leavesPart(graph, part, value); });
+    EdgeChoice choice = decide(expr, readers, leaves);
+    for (unsigned edge : inside)
+      edges[edge] = choice;
+    Nests &own = nestsOf[expr];
+    if (leaves || choice.scope == tile::Scope::block)
+      own.insert(expr);
+    if (choice.scope == tile::Scope::thread)
+      own.insert(readers.begin(), readers.end());
+  }
+
+  EdgeChoice decide(unsigned expr, const Nests &readers, bool leaves) const {
+    using tile::Scope;
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (!tensorExpr.oneReliesOnOne())
+      return {Scope::block, false, "a reduction: later nests read the finished tile"};
+    if (tensorExpr.kind == ExprKind::movement && liesAcrossLanes(expr))
+      return {Scope::block, false,
+              "a contraction multiplies with it, whose lanes the tensor lies across: laid out once"};
+    if (tensorExpr.kind == ExprKind::movement && kSmall * tensorExpr.domainSize() <= largest && wrapsRows(expr))
+      return {Scope::block, false, "short rows that repeat along a longer one: laid out once for the tile"};
+    if (tensorExpr.kind == ExprKind::movement)
+      return {Scope::thread, true, "movement: its readers compute the index instead"};
+    if (feedsContraction(expr))
+      return {Scope::block, false, "a contraction reads each element many times: computed once for its tile"};
+    if (threadOnly)
+      return {Scope::thread, true, "computed again where it is read: predicted faster than keeping it"};
+    if (leaves)
+      return {Scope::block, false, "it is stored for readers outside as well: computed once"};
+    if (readers.size() <= 1) {
+      bool slower = !readers.empty() && tensorExpr.domainSize() < largest;
+      return {Scope::thread, slower, "one nest reads it: it stays in registers"};
+    }
+    std::string nests = std::to_string(readers.size()) + " nests read it";
+    if (kSmall * tensorExpr.domainSize() <= largest)
+      return {Scope::thread, true, nests + " and it is small against them: computed again in each, once per row"};
+    if (isDear(expr))
+      return {Scope::block, false, nests + " and it takes a division or a transcendental function: computed once"};
+    if (isFullSize(tensorExpr.domainSize()) && numFullSizeSources(expr) >= 2)
+      return {Scope::block, false, nests + " and it combines several tensors: one buffer instead of several"};
+    return {Scope::thread, true, nests + " and it is cheap: computed again in each"};
+  }
+
+  /// Whether a contraction of the part reads it, at most through movement.
+  bool feedsContraction(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      const TensorExpr &reader = graph.exprs()[consumer];
+      return part.contains(consumer) && (reader.kind == ExprKind::contraction ||
+                                         (reader.kind == ExprKind::movement && feedsContraction(consumer)));
+    });
+  }
+
+  /// Whether a contraction of the part loads its lanes from what this movement gives, and the tensor behind it does not
+  /// lie along them.
+  bool liesAcrossLanes(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      const TensorEdge &entry = graph.edges()[edge];
+      const TensorExpr &reader = graph.exprs()[entry.consumer];
+      if (!part.contains(entry.consumer) || reader.kind != ExprKind::contraction || reader.inputs.size() != 2)
+        return false;
+      auto roles = contractionRoles(reader, reader.inputs[0].map, reader.inputs[1].map);
+      return roles && roles->laneInput == entry.input &&
+             laneOf(reader, reader.inputs[entry.input], entry.producer) != roles->lane;
+    });
+  }
+
+  /// Whether elements that are neighbours of a reshape are those of a shorter row, over and over.
+  bool wrapsRows(unsigned expr) const {
+    const TensorExpr &view = graph.exprs()[expr];
+    if (!isa<tensor::CollapseShapeOp>(view.op))
+      return false;
+    return llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
+      const TensorEdge &entry = graph.edges()[edge];
+      TensorAccess behind = accessBehind(view, view.inputs[entry.input], entry.producer);
+      bool repeats = cast<RankedTensorType>(behind.tensor.getType()).getNumElements() < view.domainSize();
+      return repeats && llvm::any_of(behind.map.getResults(), [](AffineExpr index) {
+               return index.getKind() == AffineExprKind::Mod || index.getKind() == AffineExprKind::FloorDiv;
+             });
+    });
+  }
+
+  /// What a reader's access is to the tensor behind movement of the part.
+  TensorAccess accessBehind(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
+    TensorAccess behind = access;
+    while (producer >= 0 && part.contains(producer) && graph.exprs()[producer].kind == ExprKind::movement &&
+           graph.exprs()[producer].inputs.size() == 1 && graph.exprs()[producer].inputs[0].guard == IntegerSet()) {
+      const TensorExpr &movement = graph.exprs()[producer];
+      AffineMap point = composeInDomain(movement.pointOf(0), behind.map, reader.domain);
+      behind = movement.inputs[0];
+      behind.map = composeInDomain(behind.map, point, reader.domain);
+      Operation *definition = behind.tensor.getDefiningOp();
+      producer = definition ? graph.indexOf(definition) : -1;
+    }
+    return behind;
+  }
+
+  /// The dim of a contraction along which the tensor behind movement lies, or -1.
+  int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
+    TensorAccess behind = accessBehind(reader, access, producer);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(behind.tensor.getType()).getShape();
+    for (auto [index, size] : llvm::reverse(llvm::zip_equal(behind.map.getResults(), shape)))
+      if (size > 1)
+        return blockedDim(index);
+    return -1;
+  }
+
+  bool isFullSize(int64_t size) const { return 2 * size > largest; }
+
+  bool isDear(unsigned expr) const {
+    return llvm::any_of(chain(expr), [&](unsigned member) { return specialOps(graph.exprs()[member]) > 0; });
+  }
+
+  /// The expression and the one-relies-on-one expressions of its size that it would recompute.
+  SmallVector<unsigned> chain(unsigned expr) const {
+    SmallVector<unsigned> members = {expr};
+    for (size_t i = 0; i < members.size(); ++i)
+      for (unsigned edge : graph.inEdges(members[i])) {
+        unsigned producer = graph.edges()[edge].producer;
+        const TensorExpr &tensorExpr = graph.exprs()[producer];
+        if (part.contains(producer) && tensorExpr.oneReliesOnOne() &&
+            2 * tensorExpr.domainSize() > graph.exprs()[expr].domainSize() && !llvm::is_contained(members, producer))
+          members.push_back(producer);
+      }
+    return members;
+  }
+
+  /// Tensors of the part's full size that computing the expression again would read.
+  unsigned numFullSizeSources(unsigned expr) const {
+    SmallVector<unsigned> members = chain(expr);
+    llvm::DenseSet<Value> sources;
+    for (unsigned member : members)
+      for (const TensorAccess &access : graph.exprs()[member].inputs) {
+        Operation *definition = access.tensor.getDefiningOp();
+        int64_t producer = definition ? graph.indexOf(definition) : -1;
+        bool recomputed = producer >= 0 && llvm::is_contained(members, static_cast<unsigned>(producer));
+        if (!recomputed && isFullSize(cast<RankedTensorType>(access.tensor.getType()).getNumElements()))
+          sources.insert(access.tensor);
+      }
+    return sources.size();
+  }
+
+  const TensorGraph &graph;
+  bool threadOnly;
+  PartChoice part;
+  int64_t largest = 1;                     ///< points of the largest nest but those of contractions
+  llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
+  llvm::DenseMap<unsigned, EdgeChoice> edges;
+};
+} // namespace
+
+llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                              bool threadOnly) {
+  return ScopeChooser(graph, exprs, threadOnly).choose();
+}
+
+/// A block of a GPU reads its operands either way, so nothing is laid out for it.
+static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
+                                                     ArrayRef<unsigned> exprs, bool threadOnly) {
+  llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly);
+  if (target.backend != Backend::cuda)
+    return edges;
+  for (auto &[edge, choice] : edges)
+    if (graph.exprs()[graph.edges()[edge].producer].kind == ExprKind::movement)
+      choice = {tile::Scope::thread, true, "movement: its readers compute the index instead"};
+  return edges;
+}
+
+/// On a CPU the micro kernel loads its lane operand by whole vectors.
+static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    if (expr.kind != ExprKind::contraction)
+      continue;
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (!roles)
+      return "both operands of its contraction, or none, change along the innermost dim of the result";
+    if (target.backend == Backend::cuda)
+      continue;
+    int64_t lane = root.dims[roles->lane];
+    if (lane != space.vector && llvm::is_contained(space.grid, lane))
+      return "its contraction's lanes would be cut into tiles that are no whole vectors";
+    if (!liesAlongLanes(graph, root, *roles))
+      return "the elements that its contraction multiplies with lie across the lanes";
+  }
+  return "";
+}
+
+std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
+                                                std::string *reason) {
+  PlannedPart part;
+  part.choice.exprs.assign(exprs.begin(), exprs.end());
+  part.edges = std::move(edges);
+  for (auto &[edge, choice] : part.edges)
+    part.choice.scopes[edge] = choice.scope;
+  std::optional<IndexSpace> space = findIndexSpace(graph, part.choice, target, reason);
+  if (!space)
+    return std::nullopt;
+  part.space = std::move(*space);
+  if (std::string why = whyNoRegisterBlock(graph, part.space, target); !why.empty()) {
+    if (reason)
+      *reason = why;
+    return std::nullopt;
+  }
+  int64_t bindings = countBindings(part.space.inputs, part.space.outputs, [](Value) { return false; }, target);
+  if (bindings > target.maxBindings) {
+    if (reason)
+      *reason = std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings);
+    return std::nullopt;
+  }
+  part.work = workOf(graph, part.space);
+  part.predicted = predictKernel(part.work, target);
+  return part;
+}
+
+std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const Target &target, std::string *reason) {
+  std::optional<PlannedPart> part =
+      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false), reason);
+  bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
+    return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
+  });
+  if (!keepsElementwise)
+    return part;
+  std::optional<PlannedPart> other =
+      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
+  if (other && (!part || other->predicted.seconds < part->predicted.seconds))
+    return other;
+  return part;
+}

@@ -1,0 +1,306 @@
+// What IREE alone would not run as dispatches of its own: what it folds into contractions or computes at load.
+#include "passes/graph/Eligibility.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// What IREE folds into its contractions
+//===----------------------------------------------------------------------===//
+
+// Measured with iree-compile 3.13.0, llvm-cpu, --compile-to=flow, on some fifty small graphs; data tiling made no
+// difference. First IREE fuses elementwise ops with each other: an op joins the first reader of its result, which must
+// not depend on it in another way as well. Then a matmul, batch matmul or convolution takes the one fused op that reads
+// it, if nothing else does:
+//   matmul -> relu                               one dispatch   (so for bias, GELU, SwiGLU, residuals, bias + residual)
+//   matmul -> relu -> {return, exp}              one dispatch   (two results)
+//   matmul -> relu -> {exp, tanh}                relu and exp in the matmul's dispatch, tanh alone
+//   matmul -> {relu, exp}, {relu, sum}           matmul alone   (two readers)
+//   matmul -> relu -> {sum, add of the sum}      relu in the matmul's dispatch
+//   matmul -> sum                                matmul alone
+//   matmul -> relu -> transpose                  one dispatch   (so for broadcasts and collapsing reshapes)
+//   matmul -> slice -> relu                      matmul alone
+//   matmul -> bias -> expand, expand -> relu     one dispatch   (the fused op is collapsed again)
+//   matmul -> bias -> expand -> transpose        matmul alone   (the expansion moves up to the matmul's result, and
+//   matmul -> expand -> add of [heads, 1]                        what follows does not collapse)
+//   conv -> bias -> relu -> pad -> conv          pad in the first conv's dispatch
+//   tanh -> add with matmul                      one dispatch   (a producer that only the fused op reads)
+// On the operand side only movement folds: reshapes, broadcasts, and a transpose of the two innermost dims that the
+// contraction reads directly (it becomes a matmul_transpose); other transposes, and relu -> matmul, are two dispatches.
+namespace {
+class ContractionFolder {
+public:
+  ContractionFolder(const TensorGraph &graph, const std::vector<bool> &isIrees)
+      : graph(graph), isIrees(isIrees), folded(graph.exprs().size(), -1) {
+    for (unsigned expr = 0; expr < graph.exprs().size(); ++expr)
+      if (isContraction(expr))
+        foldConsumers(expr);
+    for (unsigned expr = graph.exprs().size(); expr-- > 0;)
+      foldOperandMovement(expr);
+  }
+  const TensorGraph &graph;
+  const std::vector<bool> &isIrees;
+  std::vector<int64_t> folded;
+
+private:
+  using Cluster = SmallVector<unsigned>;
+
+  bool isContraction(unsigned expr) const { return isIrees[expr]; }
+
+  void foldConsumers(unsigned contraction) {
+    Cluster cluster = {contraction};
+    bool split = false;
+    for (unsigned expr = contraction + 1; expr < graph.exprs().size(); ++expr) {
+      if (folded[expr] >= 0)
+        continue;
+      size_t before = cluster.size();
+      absorbProducers(expr, cluster);
+      if (!joins(expr, cluster)) {
+        cluster.truncate(before);
+        continue;
+      }
+      split |= splitsDims(graph.exprs()[expr]);
+      // The expansion would stand between the contraction and the rest.
+      if (split && !collapses(graph.exprs()[expr]))
+        return;
+      cluster.push_back(expr);
+    }
+    if (graph.escapes(contraction) || readersOutside(contraction, cluster))
+      return;
+    for (unsigned expr : ArrayRef(cluster).drop_front())
+      folded[expr] = contraction;
+    foldProducers(cluster);
+  }
+
+  bool readersOutside(unsigned expr, const Cluster &cluster) const {
+    return llvm::any_of(graph.outEdges(expr),
+                        [&](unsigned edge) { return !llvm::is_contained(cluster, graph.edges()[edge].consumer); });
+  }
+
+  /// An op that reads the cluster a second time and that only `expr` reads is computed with it: x * 0.5 in the tanh
+  /// form of gelu.
+  void absorbProducers(unsigned expr, Cluster &cluster) const {
+    for (unsigned edge : graph.inEdges(expr)) {
+      unsigned producer = graph.edges()[edge].producer;
+      if (llvm::is_contained(cluster, producer) || folded[producer] >= 0 || graph.escapes(producer) ||
+          !graph.exprs()[producer].oneReliesOnOne())
+        continue;
+      bool onlyHere =
+          llvm::all_of(graph.outEdges(producer), [&](unsigned out) { return graph.edges()[out].consumer == expr; });
+      bool readsCluster = false, waits = false;
+      for (unsigned in : graph.inEdges(producer)) {
+        const TensorEdge &entry = graph.edges()[in];
+        if (llvm::is_contained(cluster, entry.producer))
+          readsCluster |= readsByPermutation(graph.exprs()[producer], entry.input);
+        else
+          waits |= llvm::any_of(cluster, [&](unsigned member) { return graph.dependsOn(entry.producer, member); });
+      }
+      if (onlyHere && readsCluster && !waits)
+        cluster.push_back(producer);
+    }
+  }
+
+  /// Whether IREE fuses the expression into the cluster.
+  bool joins(unsigned expr, const Cluster &cluster) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (!tensorExpr.oneReliesOnOne() || (addsTensor(expr, cluster) && feedsReduction(expr)))
+      return false;
+    bool first = false;
+    for (unsigned edge : graph.inEdges(expr)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      if (llvm::is_contained(cluster, entry.producer)) {
+        if (!isView(tensorExpr) && !isa<tensor::PadOp>(tensorExpr.op) && !readsByPermutation(tensorExpr, entry.input))
+          return false;
+        first |= firstReader(entry.producer) == expr;
+      } else if (llvm::any_of(cluster, [&](unsigned member) { return graph.dependsOn(entry.producer, member); })) {
+        return false;
+      }
+    }
+    return first;
+  }
+
+  /// Whether the expression reads a computed tensor of its own size besides the cluster, as a residual connection does.
+  /// Measured with data tiling: to fold it, IREE first packs that tensor into the contraction's layout, in a dispatch
+  /// of its own. A norm that reads the sum can as well read both terms.
+  bool addsTensor(unsigned expr, const Cluster &cluster) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    return llvm::any_of(tensorExpr.inputs, [&](const TensorAccess &access) {
+      Operation *definition = access.tensor.getDefiningOp();
+      int64_t producer = definition ? graph.indexOf(definition) : -1;
+      bool inside = producer >= 0 && llvm::is_contained(cluster, static_cast<unsigned>(producer));
+      bool constant = definition && definition->hasTrait<OpTrait::ConstantLike>();
+      auto type = cast<RankedTensorType>(access.tensor.getType());
+      return !inside && !constant && type.getNumElements() > 1 && type.getNumElements() == tensorExpr.domainSize();
+    });
+  }
+
+  bool feedsReduction(unsigned expr) const {
+    return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      const TensorExpr &reader = graph.exprs()[consumer];
+      return reader.kind == ExprKind::reduction || (isView(reader) && feedsReduction(consumer));
+    });
+  }
+
+  bool readsByPermutation(const TensorExpr &expr, unsigned input) const {
+    const TensorAccess &access = expr.inputs[input];
+    return access.guard == IntegerSet() && access.map.isProjectedPermutation(/*allowZeroInResults=*/true);
+  }
+
+  unsigned firstReader(unsigned expr) const {
+    unsigned first = graph.exprs().size();
+    for (unsigned edge : graph.outEdges(expr))
+      first = std::min(first, graph.edges()[edge].consumer);
+    return first;
+  }
+
+  /// An expanding reshape that splits a dim into several of more than one point.
+  static bool splitsDims(const TensorExpr &expr) {
+    auto expand = dyn_cast<tensor::ExpandShapeOp>(expr.op);
+    if (!expand)
+      return false;
+    return llvm::any_of(expand.getReassociationIndices(), [&](const ReassociationIndices &dims) {
+      return llvm::count_if(dims, [&](int64_t dim) { return expand.getResultType().getDimSize(dim) > 1; }) > 1;
+    });
+  }
+
+  /// Whether the op is the same on flattened tensors.
+  static bool collapses(const TensorExpr &expr) {
+    if (isView(expr))
+      return true;
+    return llvm::all_of(expr.results, [](AffineMap map) { return map.isIdentity(); }) &&
+           llvm::all_of(expr.inputs, [](const TensorAccess &access) {
+             return access.guard == IntegerSet() && (access.map.isIdentity() || access.map.getNumResults() == 0);
+           });
+  }
+
+  /// Elementwise producers that only folded ops read fold as well.
+  void foldProducers(const Cluster &cluster) {
+    for (unsigned expr = cluster.back(); expr-- > 0;) {
+      const TensorExpr &tensorExpr = graph.exprs()[expr];
+      if (folded[expr] >= 0 || !tensorExpr.oneReliesOnOne() || graph.escapes(expr) || graph.outEdges(expr).empty())
+        continue;
+      bool onlyHere = llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+        return folded[graph.edges()[edge].consumer] == static_cast<int64_t>(cluster.front());
+      });
+      if (onlyHere)
+        folded[expr] = cluster.front();
+    }
+  }
+
+  /// Reads its input's dims in order, and repeats the elements along others.
+  static bool isBroadcast(const TensorExpr &expr) {
+    AffineMap map = expr.inputs[0].map;
+    if (expr.inputs[0].guard != IntegerSet() || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
+      return false;
+    int64_t last = -1;
+    for (AffineExpr result : map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(result)) {
+        if (static_cast<int64_t>(dim.getPosition()) < last)
+          return false;
+        last = dim.getPosition();
+      }
+    return llvm::all_of(expr.results, [](AffineMap result) { return result.isIdentity(); });
+  }
+
+  static bool isInnermostTranspose(const TensorExpr &expr) {
+    unsigned rank = expr.domain.size();
+    if (rank < 2 || expr.inputs[0].guard != IntegerSet() || !expr.results[0].isIdentity())
+      return false;
+    SmallVector<unsigned> swapped = llvm::to_vector(llvm::seq(0u, rank));
+    std::swap(swapped[rank - 2], swapped[rank - 1]);
+    return expr.inputs[0].map == AffineMap::getPermutationMap(swapped, expr.op->getContext());
+  }
+
+  /// Movement without arithmetic that only contractions read becomes part of how they read.
+  void foldOperandMovement(unsigned expr) {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (folded[expr] >= 0 || tensorExpr.kind != ExprKind::movement || tensorExpr.inputs.size() != 1 ||
+        graph.escapes(expr) || graph.outEdges(expr).empty())
+      return;
+    bool transposes = isInnermostTranspose(tensorExpr);
+    if (!isView(tensorExpr) && !isBroadcast(tensorExpr) && !transposes)
+      return;
+    int64_t into = -1;
+    for (unsigned edge : graph.outEdges(expr)) {
+      unsigned consumer = graph.edges()[edge].consumer;
+      if (!isContraction(consumer) && (transposes || !operandMovement.contains(consumer)))
+        return;
+      into = isContraction(consumer) ? consumer : folded[consumer];
+    }
+    operandMovement.insert(expr);
+    folded[expr] = into;
+  }
+
+  llvm::DenseSet<unsigned> operandMovement;
+};
+} // namespace
+
+std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph, const std::vector<bool> &isIrees) {
+  return ContractionFolder(graph, isIrees).folded;
+}
+
+//===----------------------------------------------------------------------===//
+// What IREE computes at load
+//===----------------------------------------------------------------------===//
+
+/// Attributes of unregistered ops may stand among their properties.
+static Attribute attributeOf(Operation *op, StringRef name) {
+  if (Attribute attribute = op->getAttr(name))
+    return attribute;
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  return properties ? properties.get(name) : Attribute();
+}
+
+Operation *tilewright::globalOf(Operation *load) {
+  auto name = dyn_cast_or_null<FlatSymbolRefAttr>(attributeOf(load, "global"));
+  auto module = load->getParentOfType<ModuleOp>();
+  if (!name || !module)
+    return nullptr;
+  auto found = llvm::find_if(module.getOps(),
+                             [&](Operation &global) { return attributeOf(&global, "sym_name") == name.getAttr(); });
+  return found == module.getOps().end() ? nullptr : &*found;
+}
+
+bool tilewright::isMutableGlobal(Operation *global) { return static_cast<bool>(attributeOf(global, "is_mutable")); }
+
+/// A constant, or a load of a global that nothing changes.
+static bool isLoadTimeValue(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op))
+    return true;
+  Operation *global = op->getName().getStringRef() == "util.global.load" ? globalOf(op) : nullptr;
+  return global && !isMutableGlobal(global);
+}
+
+bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, Value tensor) {
+  Operation *definition = tensor.getDefiningOp();
+  if (!definition)
+    return false;
+  int64_t producer = graph.indexOf(definition);
+  return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
+}
+
+/// Whether only what is computed at load reads it.
+static bool isReadAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr) {
+  ArrayRef<unsigned> readers = graph.outEdges(expr);
+  return !readers.empty() && !graph.escapes(expr) &&
+         llvm::all_of(readers, [&](unsigned edge) { return atLoad[graph.edges()[edge].consumer]; });
+}
+
+std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
+  std::vector<bool> atLoad(graph.exprs().size());
+  for (auto [index, expr] : llvm::enumerate(graph.exprs()))
+    atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
+      return isKnownAtLoad(graph, atLoad, access.tensor);
+    });
+  // Tensors made of nothing are cheaper made again where they are read.
+  for (auto [index, expr] : llvm::enumerate(graph.exprs()))
+    if (expr.inputs.empty())
+      atLoad[index] = isReadAtLoad(graph, atLoad, index);
+  return atLoad;
+}

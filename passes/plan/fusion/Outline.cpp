@@ -1,0 +1,94 @@
+#include "passes/plan/fusion/Outline.h"
+
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/space/IndexSpace.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class Outliner {
+public:
+  Outliner(const TensorGraph &graph, const PartPlan &part) : graph(graph) {
+    for (const OpPlan &op : part.ops) {
+      choice.exprs.push_back(op.id);
+      members.insert(graph.exprs()[op.id].op);
+    }
+    for (Value input : partInputs(graph, choice))
+      arguments.insert(input);
+  }
+
+  OwningOpRef<ModuleOp> outline() {
+    for (Operation *op : members)
+      collectArguments(op);
+    std::vector<Value> outputs = partOutputs(graph, choice);
+    MLIRContext *context = members.front()->getContext();
+    Location loc = UnknownLoc::get(context);
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    auto type = builder.getFunctionType(TypeRange(arguments.getArrayRef()), TypeRange(ValueRange(outputs)));
+    auto function = func::FuncOp::create(builder, loc, "subprogram", type);
+    markWeights(builder, function);
+    Block *body = function.addEntryBlock();
+    for (auto [outer, inner] : llvm::zip(arguments, body->getArguments()))
+      values.map(outer, inner);
+    builder.setInsertionPointToEnd(body);
+    for (Operation *op : members)
+      clone(builder, op);
+    func::ReturnOp::create(builder, loc, llvm::map_to_vector(outputs, [&](Value v) { return values.lookup(v); }));
+    return module;
+  }
+
+private:
+  /// What an op uses, in its regions as well.
+  static llvm::SetVector<Value> usesOf(Operation *op) {
+    llvm::SetVector<Value> uses(llvm::from_range, op->getOperands());
+    getUsedValuesDefinedAbove(op->getRegions(), uses);
+    return uses;
+  }
+
+  /// Constants, and the tensors that accumulators start from, are no inputs: they come along.
+  bool comesAlong(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return op && !arguments.contains(value) && graph.indexOf(op) < 0 && isMemoryEffectFree(op);
+  }
+
+  void collectArguments(Operation *op) {
+    for (Value value : usesOf(op))
+      if (comesAlong(value))
+        collectArguments(value.getDefiningOp());
+      else if (!members.contains(value.getDefiningOp()))
+        arguments.insert(value);
+  }
+
+  /// Whoever measures the function must know which arguments come from memory each time a large model runs.
+  void markWeights(OpBuilder &builder, func::FuncOp function) const {
+    std::vector<bool> atLoad = computedAtLoad(graph);
+    for (auto [index, argument] : llvm::enumerate(arguments))
+      if (isKnownAtLoad(graph, atLoad, argument))
+        function.setArgAttr(index, kWeightAttr, builder.getUnitAttr());
+  }
+
+  void clone(OpBuilder &builder, Operation *op) {
+    for (Value value : usesOf(op))
+      if (!values.contains(value))
+        clone(builder, value.getDefiningOp());
+    builder.clone(*op, values);
+  }
+
+  const TensorGraph &graph;
+  PartChoice choice;
+  llvm::SetVector<Operation *> members;
+  llvm::SetVector<Value> arguments;
+  IRMapping values;
+};
+} // namespace
+
+OwningOpRef<ModuleOp> tilewright::outlinePart(const TensorGraph &graph, const PartPlan &part) {
+  return Outliner(graph, part).outline();
+}

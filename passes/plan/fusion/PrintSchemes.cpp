@@ -1,0 +1,77 @@
+// The composition schemes of each part as remarks, for tests and for people.
+#include "passes/Passes.h"
+#include "passes/graph/GraphPass.h"
+#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/tiling/TileSizes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_PRINTSCHEMES
+#include "passes/Passes.h.inc"
+
+namespace {
+class PrintSchemes : public GraphPass<impl::PrintSchemesBase<PrintSchemes>> {
+public:
+  using GraphPass::GraphPass;
+
+private:
+  void printPart(const TensorGraph &graph, const PartPlan &part, const Target &machine) {
+    SmallVector<unsigned> exprs;
+    for (const OpPlan &op : part.ops)
+      exprs.push_back(op.id);
+    std::optional<PlannedPart> planned = planPart(graph, exprs, machine);
+    if (!planned)
+      return;
+    Operation *last = graph.exprs()[exprs.back()].op;
+    std::vector<BlockCandidate> candidates = blockCandidates(graph, planned->choice, machine, planned->space);
+    int64_t best = bestBlock(candidates, machine);
+    if (best >= 0)
+      remark(last, "chosen: ", candidates[best]);
+    for (auto &[composition, members] : byComposition(candidates)) {
+      int64_t own = bestBlock(members, machine);
+      if (!all && !(best >= 0 && candidates[best].composition == composition))
+        remark(last, "", members[own >= 0 ? own : 0]);
+      if (all)
+        for (const BlockCandidate &candidate : members)
+          remark(last, "", candidate);
+    }
+  }
+
+  static llvm::MapVector<Composition, std::vector<BlockCandidate>> byComposition(ArrayRef<BlockCandidate> candidates) {
+    llvm::MapVector<Composition, std::vector<BlockCandidate>> sorted;
+    for (const BlockCandidate &candidate : candidates)
+      sorted[candidate.composition].push_back(candidate);
+    return sorted;
+  }
+
+  static void remark(Operation *op, StringRef prefix, const BlockCandidate &candidate) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << prefix;
+    candidate.print(os);
+    op->emitRemark() << text;
+  }
+
+  void run(const TensorGraph &graph, const Target &target) override {
+    markAllAnalysesPreserved();
+    if (target.backend != Backend::cuda) {
+      getOperation().emitError("target '") << target.name << "' is no GPU: it has no blocks of threads";
+      return signalPassFailure();
+    }
+    Plan plan = makePlan(graph, target);
+    for (const KernelPlan &kernel : plan.kernels) {
+      if (kernel.parts.size() > 1)
+        getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.parts.size()
+                                    << " parts";
+      for (const PartPlan &part : kernel.parts)
+        printPart(graph, part, target);
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,90 @@
+#include "passes/plan/grid/GridReasons.h"
+
+#include "passes/plan/grid/GridStages.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Why the two are not one part, without what was said of kernels before.
+static std::string whyNotOnePart(const Declined &declined) {
+  StringRef reason = declined.reason;
+  return reason.take_front(reason.find("scope launch")).rtrim("; ").str();
+}
+
+/// Producing and reading parts.
+static SmallVector<std::pair<unsigned, unsigned>> edgesBetween(const GridContext &context, const KernelPair &pair) {
+  SmallVector<std::pair<unsigned, unsigned>> edges;
+  for (unsigned producer : pair.producers)
+    for (unsigned reader : pair.readers)
+      if (readsResultsOf(context.graph, context.part(reader).choice, context.part(producer).choice))
+        edges.push_back({producer, reader});
+  return edges;
+}
+
+SmallVector<unsigned> KernelPair::parts() const {
+  SmallVector<unsigned> both(producers);
+  llvm::append_range(both, readers);
+  return both;
+}
+
+Declined tilewright::tooManyBindings(int64_t bindings, const Target &target) {
+  return {llvm::formatv("one kernel at scope grid has {0} bindings; the target has {1}", bindings, target.maxBindings),
+          "a target with more bindings"};
+}
+
+static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut) {
+  if (!cut.empty())
+    return cut;
+  double apart = pair.seconds * 1e6;
+  if (pair.repeats)
+    return llvm::formatv(
+        "one kernel would have the same code twice, and is not predicted to take {0:f0}% less than the "
+        "{1:f2} us of two",
+        100 * (1 - kWorthTheCode), apart);
+  return llvm::formatv("in blocks of one size, as one kernel has, they are predicted slower than the {0:f2} us of two "
+                       "kernels",
+                       apart);
+}
+
+Declined tilewright::notQuicker(const GridContext &context, const KernelPair &pair, const std::string &cut) {
+  std::string wouldChange = !context.allowed                  ? "scope grid allowed"
+                            : stagesOf(context, pair.parts()) ? "a launch that costs more, or blocks that take less"
+                                                              : "blocks of one size";
+  return {"scope launch and not grid: " + whyNotQuicker(pair, cut), wouldChange};
+}
+
+void tilewright::sayApart(const GridContext &context, const KernelPair &pair, const Declined &why,
+                          Decisions &decisions) {
+  for (std::pair<unsigned, unsigned> edge : edgesBetween(context, pair)) {
+    Declined &declined = decisions.declined[edge];
+    // What stands between contractions at block scope is said as well.
+    bool keepsReason = context.contracts(edge.first) || context.contracts(edge.second);
+    std::string inBlock = keepsReason ? whyNotOnePart(declined) : "";
+    if (inBlock.empty())
+      declined = why;
+    else
+      declined.reason = inBlock + "; " + why.reason;
+  }
+}
+
+void tilewright::sayJoined(const GridContext &context, const KernelPair &pair, double seconds, Decisions &decisions) {
+  for (std::pair<unsigned, unsigned> edge : edgesBetween(context, pair)) {
+    std::string &reason = decisions.barriers[edge];
+    reason = llvm::formatv(
+        "one kernel with a barrier of the grid here is predicted to take {0:f2} us, two kernels {1:f2} us",
+        seconds * 1e6, pair.seconds * 1e6);
+    auto known = decisions.declined.find(edge);
+    if (std::string inBlock = known == decisions.declined.end() ? "" : whyNotOnePart(known->second); !inBlock.empty())
+      reason += "; in one block for both: " + inBlock;
+  }
+}
+
+void tilewright::sayCut(ArrayRef<unsigned> pieces, double seconds, double whole, Decisions &decisions) {
+  for (unsigned piece : pieces)
+    decisions.barriers[{piece, pieces.back()}] =
+        llvm::formatv("with a barrier of the grid here the kernel is predicted to take {0:f2} us, with one block for "
+                      "both ends {1:f2} us",
+                      seconds * 1e6, whole * 1e6);
+}

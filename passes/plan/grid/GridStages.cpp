@@ -1,0 +1,88 @@
+#include "passes/plan/grid/GridStages.h"
+
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
+static constexpr int64_t kBesideSums = 56;
+
+/// Of a thread that adds up over a loop: its own sums, and those of others that they are combined with behind it.
+static int64_t registersOfSums(const IndexSpace &space) {
+  const BlockWork &work = space.blockWork;
+  int64_t narrowest = work.accessBytes, sums = 0;
+  for (Value input : space.inputs)
+    narrowest = std::min(narrowest, tile::elementBytes(cast<RankedTensorType>(input.getType()).getElementType()));
+  for (const NestWork &nest : work.nests)
+    sums = std::max(sums, nest.accumulators * work.accessBytes / narrowest);
+  return sums > 0 ? kBesideSums + 2 * sums : 0;
+}
+
+/// What the proof counts on (countedRegisters), and launch bounds hold the assembler to: fewer blocks where it would
+/// have to spill.
+static int64_t registersOf(const IndexSpace &space, const Target &target) {
+  return std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfSums(space)));
+}
+
+/// False if blocks of so many threads cannot compute its tile.
+static bool describeContraction(const GridContext &context, const IndexSpace &space, int64_t threads,
+                                GridStage &stage) {
+  const TensorGraph &graph = context.graph;
+  const Target &target = context.target;
+  std::optional<BlockWork> work = contractionBlockWork(graph, target, space, threads);
+  if (!work)
+    return false;
+  stage.work = *work;
+  stage.work.registers = std::max(stage.work.registers, kUnknownRegisters);
+  stage.seconds = [&graph, &target, &space, threads](double blocks, double together) {
+    return contractionSeconds(graph, target, space, threads, blocks, together);
+  };
+  stage.steps = sharedTiles(graph, target, space, threads).steps;
+  stage.sharedSeconds = [&graph, &target, &space, threads](double blocks, double together) {
+    return sharedSeconds(graph, target, space, threads, blocks, together);
+  };
+  return true;
+}
+
+std::optional<GridStage> tilewright::stageOf(const GridContext &context, unsigned own, ArrayRef<unsigned> parts,
+                                             const IndexSpace &space, int64_t threads) {
+  const PartChoice &choice = context.part(own).choice;
+  GridStage stage;
+  stage.name =
+      llvm::formatv("op {0} ({1})", choice.exprs.back(), context.graph.exprs()[choice.exprs.back()].op->getName());
+  stage.work = space.blockWork;
+  stage.work.registers = registersOf(space, context.target);
+  for (auto [i, other] : llvm::enumerate(parts))
+    if (other != own && readsResultsOf(context.graph, choice, context.part(other).choice))
+      stage.producers.push_back(i);
+  if (context.contracts(own) && !describeContraction(context, space, threads, stage))
+    return std::nullopt;
+  return stage;
+}
+
+std::optional<std::vector<GridStage>> tilewright::stagesOf(const GridContext &context, ArrayRef<unsigned> parts) {
+  int64_t threads = 0;
+  for (unsigned own : parts)
+    threads = std::max(threads, context.part(own).space.threads);
+  std::vector<GridStage> stages;
+  for (unsigned own : parts) {
+    std::optional<GridStage> stage = stageOf(context, own, parts, context.part(own).space, threads);
+    if (!stage)
+      return std::nullopt;
+    stages.push_back(std::move(*stage));
+  }
+  return stages;
+}
+
+double tilewright::predictedSeconds(const GridContext &context, ArrayRef<unsigned> parts) {
+  std::optional<std::vector<GridStage>> stages = stagesOf(context, parts);
+  return stages ? partitionAtGridSync(*stages, context.target, {context.allowed, /*byCost=*/false}).seconds() : 0;
+}
+
+std::optional<GridKernel> tilewright::joinStages(const GridContext &context, ArrayRef<GridStage> stages) {
+  GridPartition made = partitionAtGridSync(stages, context.target, {context.allowed, /*byCost=*/false});
+  return made.kernels.size() > 1 ? std::nullopt : std::optional(std::move(made.kernels.front()));
+}

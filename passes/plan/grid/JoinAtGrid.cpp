@@ -1,0 +1,179 @@
+#include "passes/plan/grid/JoinAtGrid.h"
+
+#include "passes/plan/grid/CutAtGrid.h"
+#include "passes/plan/grid/GridReasons.h"
+#include "passes/plan/grid/KeepAtGrid.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/grid/StreamK.h"
+#include "passes/plan/grid/TrialParts.h"
+#include "passes/plan/grid/ViewsBetween.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Takes the steps one after another. Most are decided in files of their own; here is which kernels become one.
+class GridJoiner {
+public:
+  GridJoiner(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions, bool allowed)
+      : partition(partition), decisions(decisions), context{graph, target, decisions, allowed, resized} {}
+
+  void run() {
+    llvm::sort(decisions.kernels, [&](ArrayRef<unsigned> a, ArrayRef<unsigned> b) { return first(a) < first(b); });
+    if (context.allowed)
+      cutKernels();
+    joinKernels();
+    if (context.allowed)
+      keepTilesOfKernels();
+    shareTilesOfLone();
+    countPartials(context, decisions);
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Steps
+  //===--------------------------------------------------------------------===//
+
+  void cutKernels() {
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      while (cutOnePart(context, kernel, decisions))
+        ;
+  }
+
+  void joinKernels() {
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      while (joinOneTo(kernel))
+        ;
+  }
+
+  void keepTilesOfKernels() {
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      if (std::optional<PlannedKernel> keeping = keepTiles(context, decisions.kernels[kernel]))
+        carryOut(context, *keeping, kernel, decisions);
+  }
+
+  /// Of kernels that have been joined with nothing: whether a phase shares tiles was decided with its kernel.
+  void shareTilesOfLone() {
+    for (ArrayRef<unsigned> parts : decisions.kernels)
+      if (std::optional<PlannedPart> shared = parts.size() == 1 ? inSharedTiles(context, parts.front()) : std::nullopt)
+        decisions.parts[parts.front()] = std::move(*shared);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Two kernels in one
+  //===--------------------------------------------------------------------===//
+
+  bool joinOneTo(size_t kernel) {
+    for (size_t reader = kernel + 1; reader < decisions.kernels.size(); ++reader)
+      if (tryJoinThroughViews(kernel, reader))
+        return true;
+    return false;
+  }
+
+  /// Two kernels with the reshapes between them taken into the parts that read these. Apart, they are the border.
+  bool tryJoinThroughViews(size_t kernel, size_t reader) {
+    std::map<unsigned, SmallVector<unsigned>> views; // by part
+    for (unsigned own : decisions.kernels[reader])
+      if (SmallVector<unsigned> between = viewsBetween(context, decisions.kernels[kernel], own); !between.empty())
+        views[own] = between;
+    if (views.empty() && !reads(decisions.kernels[reader], decisions.kernels[kernel]))
+      return false;
+    double apart =
+        predictedSeconds(context, decisions.kernels[kernel]) + predictedSeconds(context, decisions.kernels[reader]);
+    if (views.empty())
+      return tryJoin(kernel, reader, apart);
+    Partition before = partition;
+    TrialParts trial(context, decisions);
+    if (llvm::all_of(views, [&](auto &own) { return takeViews(own.first, own.second, trial); }) &&
+        tryJoin(kernel, reader, apart)) {
+      trial.keep();
+      return true;
+    }
+    partition = std::move(before);
+    return false;
+  }
+
+  /// False if there is no part with them.
+  bool takeViews(unsigned own, ArrayRef<unsigned> views, TrialParts &trial) {
+    SmallVector<unsigned> exprs(context.part(own).choice.exprs);
+    llvm::append_range(exprs, views);
+    llvm::sort(exprs);
+    std::optional<PlannedPart> with = planPart(context.graph, exprs, context.target);
+    if (!with)
+      return false;
+    with->apartSeconds = context.part(own).apartSeconds;
+    for (unsigned view : views)
+      partition.merge(groupOf({own}), partition.groupOf(view));
+    trial.place(own, std::move(*with));
+    return true;
+  }
+
+  /// Apart, the two take so many seconds.
+  bool tryJoin(size_t kernel, size_t reader, double apart) {
+    KernelPair pair{decisions.kernels[kernel], decisions.kernels[reader], apart};
+    if (!partition.canMerge(groupOf(pair.producers), groupOf(pair.readers)))
+      return false; // the reason that stands there already says more
+    SmallVector<unsigned> both = pair.parts();
+    if (int64_t bindings = countBindings(context.graph, decisions, both, context.target);
+        bindings > context.target.maxBindings) {
+      sayApart(context, pair, tooManyBindings(bindings, context.target), decisions);
+      return false;
+    }
+    pair.repeats = repeats(pair.readers, pair.producers);
+    std::string cut;
+    std::optional<PlannedKernel> joined = planKernel(context, both, pair.repeats ? kWorthTheCode * apart : apart, &cut);
+    if (!joined) {
+      sayApart(context, pair, notQuicker(context, pair, cut), decisions);
+      return false;
+    }
+    sayJoined(context, pair, joined->seconds(), decisions);
+    partition.merge(groupOf(pair.producers), groupOf(pair.readers));
+    decisions.kernels.erase(decisions.kernels.begin() + reader);
+    carryOut(context, *joined, kernel, decisions);
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Questions
+  //===--------------------------------------------------------------------===//
+
+  unsigned first(ArrayRef<unsigned> kernel) const { return context.part(kernel.front()).choice.exprs.front(); }
+  unsigned groupOf(ArrayRef<unsigned> kernel) const { return partition.groupOf(first(kernel)); }
+
+  bool reads(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
+    return llvm::any_of(reader, [&](unsigned a) {
+      return llvm::any_of(producer, [&](unsigned b) {
+        return readsResultsOf(context.graph, context.part(a).choice, context.part(b).choice);
+      });
+    });
+  }
+
+  /// Whether each part of the one kernel has its like in the other.
+  bool repeats(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
+    return llvm::all_of(reader, [&](unsigned a) {
+      return llvm::any_of(producer,
+                          [&](unsigned b) { return areAlike(context.part(a).choice, context.part(b).choice); });
+    });
+  }
+
+  /// The same ops, but for what they read.
+  bool areAlike(const PartChoice &a, const PartChoice &b) const {
+    auto opOf = [&](unsigned expr) { return context.graph.exprs()[expr].op; };
+    return llvm::equal(a.exprs, b.exprs, [&](unsigned own, unsigned other) {
+      return OperationEquivalence::isEquivalentTo(opOf(own), opOf(other), OperationEquivalence::ignoreValueEquivalence,
+                                                  nullptr, OperationEquivalence::IgnoreLocations);
+    });
+  }
+
+  Partition &partition;
+  Decisions &decisions;
+  ResizedParts resized;
+  GridContext context;
+};
+} // namespace
+
+void tilewright::joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
+                            bool allowed) {
+  if (target.gpu.guaranteedSms > 0)
+    GridJoiner(graph, target, partition, decisions, allowed).run();
+}

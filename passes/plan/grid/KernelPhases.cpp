@@ -1,0 +1,74 @@
+#include "passes/plan/grid/KernelPhases.h"
+
+#include "passes/cost/GridPartition.h"
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+Phases tilewright::splitIntoPhases(unsigned count, llvm::function_ref<bool(unsigned, unsigned)> reads) {
+  Phases phases(1);
+  for (unsigned part = 0; part < count; ++part) {
+    if (llvm::any_of(phases.back(), [&](unsigned before) { return reads(part, before); }))
+      phases.emplace_back();
+    phases.back().push_back(part);
+  }
+  return phases;
+}
+
+Phases tilewright::phasesOf(const Plan &plan, const KernelPlan &kernel) {
+  auto holds = [&](unsigned part, unsigned op) {
+    return llvm::any_of(kernel.parts[part].ops, [&](const OpPlan &entry) { return entry.id == op; });
+  };
+  return splitIntoPhases(kernel.parts.size(), [&](unsigned reader, unsigned producer) {
+    return llvm::any_of(plan.edges, [&](const EdgePlan &edge) {
+      return edge.scope == tile::Scope::grid && holds(producer, edge.producer) && holds(reader, edge.consumer);
+    });
+  });
+}
+
+int64_t tilewright::workgroupsOf(const Plan &plan, const KernelPlan &kernel) {
+  int64_t most = 0;
+  for (ArrayRef<unsigned> phase : phasesOf(plan, kernel)) {
+    int64_t workgroups = 0;
+    for (unsigned part : phase)
+      workgroups += kernel.parts[part].workgroups;
+    most = std::max(most, workgroups);
+  }
+  return most;
+}
+
+bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer) {
+  return llvm::any_of(reader.exprs, [&](unsigned expr) {
+    return llvm::any_of(graph.inEdges(expr),
+                        [&](unsigned edge) { return producer.contains(graph.edges()[edge].producer); });
+  });
+}
+
+std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
+                                         bool allowed) {
+  for (const KernelPlan &kernel : plan.kernels) {
+    bool shares = llvm::any_of(kernel.parts, [](const PartPlan &part) { return part.steps > 0; });
+    if (phasesOf(plan, kernel).size() == 1 && !shares)
+      continue;
+    std::string meets = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
+    if (!allowed)
+      return meets + ", which " + (shares ? "takes a barrier of the grid: that " : "") + "is forbidden";
+    if (target.gpu.guaranteedSms == 0)
+      return meets + ", which target '" + target.name +
+             (shares ? "' cannot: it has no barrier of the grid" : "' does not have");
+    int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
+    for (const PartPlan &part : kernel.parts)
+      threads = std::max(threads, part.threads);
+    int64_t registers = 0;
+    for (const PartPlan &part : kernel.parts)
+      registers = std::max(registers, countedRegisters(part, graph, threads, target));
+    int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
+    if (blocks > most)
+      return llvm::formatv("kernel '{0}' has {1} workgroups of {2} threads, {3} registers a thread, that wait for each "
+                           "other at scope grid; target '{4}' is sure to have {5} resident",
+                           kernel.name, blocks, threads, registers, target.name, most);
+  }
+  return "";
+}

@@ -1,0 +1,39 @@
+#include "passes/plan/grid/StreamK.h"
+
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
+#include "passes/plan/grid/PlannedKernel.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// What workgroups leave to each other is written and read once.
+static PartWork withPartials(const GridContext &context, const PlannedPart &planned) {
+  const IndexSpace &space = planned.space;
+  int64_t units = space.numTiles() * space.steps, left = 0;
+  for (int64_t workgroup = 0; workgroup < space.workgroups; ++workgroup)
+    left += workgroup * units / space.workgroups % space.steps != 0;
+  int64_t rowBytes = sharedTiles(context.graph, context.target, space, space.threads).rowBytes;
+  double bytes = static_cast<double>(left * rowBytes);
+  PartWork work = planned.work;
+  work.inputBytes += bytes;
+  work.outputBytes += bytes;
+  return work;
+}
+
+std::optional<PlannedPart> tilewright::inSharedTiles(const GridContext &context, unsigned part) {
+  std::optional<std::vector<GridStage>> stages = stagesOf(context, part);
+  std::optional<GridKernel> grid = stages ? joinStages(context, *stages) : std::nullopt;
+  if (!grid || !grid->phases.front().front().sharesTiles)
+    return std::nullopt;
+  PlannedPart shared = context.part(part);
+  giveBlocks(context, {{part}, {}, std::move(*stages), std::move(*grid)}, /*stage=*/0, shared);
+  double seconds = predictKernel(withPartials(context, shared), context.target).seconds;
+  return seconds > kWorthOtherBlocks * context.part(part).predicted.seconds ? std::nullopt
+                                                                            : std::optional(std::move(shared));
+}
+
+void tilewright::countPartials(const GridContext &context, Decisions &decisions) {
+  for (std::optional<PlannedPart> &planned : decisions.parts)
+    if (planned && planned->space.steps > 0)
+      planned->work = withPartials(context, *planned);
+}

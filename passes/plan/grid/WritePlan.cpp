@@ -1,0 +1,385 @@
+// The decisions of a planner, written down as a Plan.
+#include "passes/graph/Form.h"
+#include "passes/plan/grid/WritePlan.h"
+
+#include "passes/graph/ReducedWalk.h"
+#include "passes/cost/SumTiling.h"
+#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/tiling/cpu/ChainMovement.h"
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/tiling/gpu/CopyWidths.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/tiling/gpu/TileImages.h"
+#include "passes/target/BlockedTerms.h"
+#include "passes/target/Warpgroups.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <numeric>
+#include <tuple>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class PlanWriter {
+public:
+  PlanWriter(const TensorGraph &graph, const Target &target, NumericsMode numerics, const Decisions &decisions)
+      : graph(graph), target(target), numerics(numerics), decisions(decisions), least(target) {}
+
+  Plan write(StringRef policy) {
+    Plan plan;
+    plan.target = target.name;
+    plan.policy = policy.str();
+    plan.numerics = numerics;
+    llvm::StringMap<unsigned> names;
+    for (const SmallVector<unsigned> &members : decisions.kernels) {
+      KernelPlan &entry = plan.kernels.emplace_back(emitKernel(members));
+      entry.name += "_" + std::to_string(names[entry.name]++);
+    }
+    if (!plan.kernels.empty())
+      std::iota(plan.streams.emplace_back(plan.kernels.size()).begin(), plan.streams.back().end(), 0);
+    for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
+      plan.edges.push_back(emitEdge(edge));
+    for (auto [id, part] : llvm::enumerate(decisions.partOf))
+      if (part < 0)
+        plan.left.push_back({static_cast<unsigned>(id), opName(id), decisions.reasons[id]});
+    return plan;
+  }
+
+private:
+  std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
+
+  std::vector<CostTerm> predict(ArrayRef<unsigned> members) const {
+    Phases phases = splitIntoPhases(members.size(), [&](unsigned reader, unsigned producer) {
+      return readsResultsOf(graph, decisions.parts[members[reader]]->choice,
+                            decisions.parts[members[producer]]->choice);
+    });
+    std::vector<std::vector<PartWork>> works;
+    for (ArrayRef<unsigned> phase : phases) {
+      std::vector<PartWork> &own = works.emplace_back();
+      for (unsigned part : phase)
+        own.push_back(decisions.parts[members[part]]->work);
+    }
+    return predictPhases(works, target).terms;
+  }
+
+  /// On a GPU, in whole sectors; 0: not known of a part.
+  double askedBytes(ArrayRef<unsigned> members) const {
+    double asked = 0;
+    for (unsigned part : members) {
+      const IndexSpace &space = decisions.parts[part]->space;
+      if (space.blockWork.movedBytes <= 0)
+        return 0;
+      asked += space.blockWork.movedBytes;
+      if (space.steps > 0) // workgroups leave sums to each other
+        asked += 2.0 * static_cast<double>(sharedTiles(graph, target, space, space.threads).rowBytes *
+                                           (space.workgroups - 1));
+    }
+    return asked;
+  }
+
+  KernelPlan emitKernel(ArrayRef<unsigned> members) {
+    KernelPlan kernel;
+    kernel.name = nameOf(members);
+    kernel.predicted = predict(members);
+    unsigned firstInput = 0;
+    for (unsigned part : members) {
+      kernel.parts.push_back(emitPart(*decisions.parts[part], firstInput));
+      firstInput += decisions.parts[part]->space.inputs.size();
+    }
+    auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
+    for (const KeptInput &kept : decisions.kept)
+      if (llvm::is_contained(members, kept.writer))
+        kernel.kept.push_back(
+            {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
+    kernel.bound = boundOf(boundingTerms(kernel), target);
+    if (double asked = askedBytes(members); asked > 0)
+      kernel.predicted.push_back({"asked of L2", "B", asked});
+    if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
+      kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
+    return kernel;
+  }
+
+  /// Of a chain, the movement that its order makes takes the place of what its tensors alone would take.
+  std::vector<CostTerm> boundingTerms(const KernelPlan &kernel) const {
+    if (kernel.parts.size() != 1 || kernel.parts[0].movement.empty())
+      return kernel.predicted;
+    std::vector<CostTerm> terms;
+    for (const CostTerm &term : kernel.predicted)
+      if (term.name == "arithmetic")
+        terms.push_back(term);
+    for (auto [level, below] : llvm::zip(kernel.parts[0].movement, llvm::drop_begin(target.levels)))
+      terms.push_back({below.name + " traffic", "s", level.seconds});
+    return terms;
+  }
+
+  /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
+  std::string nameOf(ArrayRef<unsigned> members) const {
+    llvm::SetVector<StringRef> reduced, special, plain;
+    bool contracts = false;
+    for (unsigned part : members)
+      for (unsigned id : decisions.parts[part]->choice.exprs) {
+        const TensorExpr &expr = graph.exprs()[id];
+        contracts |= expr.kind == ExprKind::contraction;
+        if (expr.kind == ExprKind::contraction)
+          continue;
+        expr.op->walk([&](Operation *op) {
+          StringRef name = op->getName().getStringRef(), dialect = op->getName().getDialectNamespace();
+          if ((dialect != "arith" && dialect != "math") || op->hasTrait<OpTrait::ConstantLike>())
+            return;
+          name.consume_front("arith.");
+          name.consume_front("math.");
+          (!expr.oneReliesOnOne() ? reduced : dialect == "math" ? special : plain).insert(name);
+        });
+      }
+    llvm::SmallVector<StringRef> words;
+    if (contracts)
+      words.push_back("contract");
+    if (!reduced.empty())
+      words.push_back("reduce");
+    for (StringRef word : llvm::concat<const StringRef>(reduced, special, plain))
+      if (words.size() < 4 && !llvm::is_contained(words, word))
+        words.push_back(word);
+    return words.empty() ? "move" : llvm::join(words, "_");
+  }
+
+  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) {
+    PartPlan plan;
+    plan.extents = part.space.extents;
+    plan.tiles = part.space.tiles;
+    plan.grid = part.space.grid;
+    plan.vector = part.space.vector;
+    plan.workgroups = part.space.workgroups;
+    plan.threads = part.space.threads;
+    plan.group = part.space.group;
+    plan.steps = part.space.steps;
+    for (unsigned id : part.choice.exprs)
+      plan.ops.push_back(emitOp(part, id));
+    emitTensors(part, firstInput, plan);
+    if (part.space.threads == 0) // blocks on a GPU meet in L2: what they ask of it is predicted
+      plan.movement = movementOfPart(graph, part, target, least);
+    return plan;
+  }
+
+  OpPlan emitOp(const PlannedPart &part, unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    OpPlan plan;
+    plan.id = id;
+    plan.op = opName(id);
+    plan.form = formOf(expr);
+    if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const PartRoot &root) {
+          return root.reference == static_cast<int64_t>(id);
+        }))
+      plan.form = "as-is";
+    if (isMaximumOfBlocks(plan.form))
+      plan.form = formOfBlocks(part.space);
+    auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
+    plan.root = root != part.space.roots.end();
+    std::optional<MicroKernel> kernel = plan.root ? kernelOf(part, *root) : std::nullopt;
+    bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
+    plan.numerics =
+        decideNumerics(expr, numerics, regrouped || (kernel && (part.space.termUnits > 1 || part.space.steps > 0)));
+    if (!plan.root)
+      return plan;
+    plan.dims.assign(root->dims.begin(), root->dims.end());
+    if (kernel && target.backend == Backend::cuda)
+      plan.copies = narrowCopies(graph, *root, canShift(*kernel));
+    if (kernel)
+      plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), part.space.termUnits),
+                                          termsPerBlock(graph, *root, part.space, target));
+    plan.tilings.push_back(tilingOf(part, root->dims));
+    if (kernel)
+      plan.tilings.push_back(registerTiling(part, *root));
+    return plan;
+  }
+
+  std::optional<MicroKernel> kernelOf(const PlannedPart &part, const PartRoot &root) const {
+    if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda)
+      return warpgroupKernelFor(graph, root, target);
+    return microKernelFor(graph, root, target);
+  }
+
+  static std::string formOfBlocks(const IndexSpace &space) {
+    if (space.blocksPerTile() == 1)
+      return "as-is";
+    return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
+  }
+
+  /// The grid's loops are outermost.
+  static LevelTiling tilingOf(const PlannedPart &part, ArrayRef<int64_t> dims) {
+    LevelTiling tiling{tile::Scope::block, {}, {}};
+    for (auto [dim, place] : llvm::enumerate(dims)) {
+      tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
+      tiling.order.push_back(dim);
+    }
+    llvm::sort(tiling.order, [&](int64_t a, int64_t b) {
+      auto outer = [&](int64_t dim) { return llvm::find(part.space.grid, dims[dim]) - part.space.grid.begin(); };
+      return std::tuple(outer(a), dims[a], a) < std::tuple(outer(b), dims[b], b);
+    });
+    return tiling;
+  }
+
+  /// What a micro kernel takes at once, and the loops around it inside a tile.
+  LevelTiling registerTiling(const PlannedPart &part, const PartRoot &root) const {
+    LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
+    for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
+      if (llvm::is_contained(tiling.order, loop.dim))
+        continue; // inside a block of terms, which the micro kernel takes at once
+      int64_t place = root.dims[loop.dim];
+      tiling.sizes[loop.dim] = place < 0 ? 1 : std::min(loop.step, part.space.tiles[place]);
+      tiling.order.push_back(loop.dim);
+    }
+    return tiling;
+  }
+
+  /// Whether terms of a root's sums are added in another order than the domain's: threads of a block or lanes share
+  /// them, or what the innermost of several loops adds is kept apart.
+  bool regroups(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) const {
+    if (expr.kind == ExprKind::contraction)
+      return false;
+    auto loops = llvm::count_if(expr.reductions, [&](int64_t dim) { return expr.domain[dim] > 1; });
+    return loops > 1 || (loops == 1 && isOfThreads(part)) || reducesLanes(part, expr, dims);
+  }
+
+  /// Threads help each other along whatever is reduced: the few columns of a tile would leave most of them idle.
+  static bool isOfThreads(const PlannedPart &part) { return part.space.threads > 0; }
+
+  /// Whether the dim that fills the lanes of a root's nest is reduced: the space's, or without it the nest's innermost.
+  static bool reducesLanes(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
+    int64_t lanes = part.space.vector;
+    if (!llvm::is_contained(dims, lanes)) {
+      lanes = -1;
+      for (int64_t place : dims)
+        if (place >= 0 && part.space.tiles[place] > 1)
+          lanes = std::max(lanes, place);
+    }
+    return lanes >= 0 && llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == lanes; });
+  }
+
+  void emitTensors(const PlannedPart &part, unsigned firstInput, PartPlan &plan) const {
+    const IndexSpace &space = part.space;
+    for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
+      std::string name = "in" + std::to_string(firstInput + i);
+      if (llvm::is_contained(space.workgroupStaged, tensor))
+        plan.tensors.push_back({name, tile::Space::block, "workgroup", {}});
+      else if (llvm::is_contained(space.tileStaged, tensor))
+        plan.tensors.push_back({name, tile::Space::block, "tile", {}});
+      else
+        plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
+    }
+    auto nameOfResult = [&](Value result) { return resultName(graph, cast<OpResult>(result)); };
+    for (const PartRoot &root : space.roots)
+      for (Value result : graph.exprs()[root.expr].op->getResults())
+        if (!space.readingNests(result).empty())
+          plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
+    for (Value tensor : space.outputs) {
+      bool streamed = llvm::is_contained(space.streamed, tensor);
+      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, streamed ? "stream" : "kernel", {}});
+    }
+  }
+
+  EdgePlan emitEdge(unsigned index) const {
+    const TensorEdge &edge = graph.edges()[index];
+    EdgePlan plan;
+    std::tie(plan.producer, plan.result, plan.consumer, plan.input) =
+        std::tie(edge.producer, edge.result, edge.consumer, edge.input);
+    int64_t bytes = tensorBytes(graph.exprs()[edge.producer].op->getResult(edge.result));
+    int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
+    if (from >= 0 && from == to) {
+      const EdgeChoice &choice = decisions.parts[from]->edges.find(index)->second;
+      plan.scope = choice.scope;
+      plan.recompute = choice.recompute;
+      plan.unrounded = numerics != NumericsMode::strict && choice.scope == tile::Scope::thread &&
+                       mayStayUnrounded(graph, edge) && isRounded(graph, edge);
+      plan.reason = choice.reason;
+      plan.bytes = choice.scope == tile::Scope::block ? 2 * bytes : 0;
+      plan.seconds = plan.bytes / target.level(tile::Space::block).bandwidth;
+      plan.wouldChange = choice.scope == tile::Scope::thread ? "" : wouldChangeBlock(edge.producer);
+      return plan;
+    }
+    plan.bytes = 2 * bytes;
+    plan.seconds = plan.bytes / target.level(tile::Space::global).bandwidth;
+    if (from >= 0 && to >= 0 && kernelOf(from) == kernelOf(to)) {
+      plan.scope = tile::Scope::grid;
+      plan.seconds = target.gpu.gridBarrierSeconds;
+      auto why = decisions.barriers.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+      plan.reason = why != decisions.barriers.end()
+                        ? why->second
+                        : "a barrier between other phases of the kernel lies between the two";
+      plan.wouldChange = "tiles of the two that agree";
+      return plan;
+    }
+    Declined why = whyLaunch(edge, from, to);
+    plan.reason = why.reason;
+    plan.wouldChange = why.wouldChange;
+    return plan;
+  }
+
+  unsigned kernelOf(unsigned part) const {
+    auto holds = [&](ArrayRef<unsigned> members) { return llvm::is_contained(members, part); };
+    return llvm::find_if(decisions.kernels, holds) - decisions.kernels.begin();
+  }
+
+  std::string wouldChangeBlock(unsigned producer) const {
+    return graph.exprs()[producer].oneReliesOnOne() ? "fewer nests that read it, or a cheaper expression"
+                                                    : "scope warp, which this target does not have";
+  }
+
+  /// The part that alone reads what reshapes from here on hand it; -1 if there is none.
+  int64_t partBehind(unsigned expr) const {
+    while (decisions.partOf[expr] < 0 && decisions.reasons[expr] == kBorderView && graph.outEdges(expr).size() == 1)
+      expr = graph.edges()[graph.outEdges(expr).front()].consumer;
+    return decisions.partOf[expr];
+  }
+
+  Declined whyLaunch(const TensorEdge &edge, int64_t from, int64_t to) const {
+    int64_t reader = to < 0 ? partBehind(edge.consumer) : to;
+    auto known = decisions.declined.find({static_cast<unsigned>(from), static_cast<unsigned>(reader)});
+    if (from >= 0 && reader >= 0 && known != decisions.declined.end())
+      return known->second;
+    if (to < 0)
+      return {"op " + std::to_string(edge.consumer) + " stays with IREE: " + decisions.reasons[edge.consumer],
+              "op " + std::to_string(edge.consumer) + " in a kernel of ours"};
+    if (from < 0)
+      return {"op " + std::to_string(edge.producer) + " stays with IREE: " + decisions.reasons[edge.producer],
+              "op " + std::to_string(edge.producer) + " in a kernel of ours"};
+    return {"the two kernels were planned apart", "another order of merging"};
+  }
+
+  const TensorGraph &graph;
+  const Target &target;
+  NumericsMode numerics;
+  const Decisions &decisions;
+  LeastMovement least;
+};
+} // namespace
+
+int64_t tilewright::countBindings(const TensorGraph &graph, const Decisions &decisions, ArrayRef<unsigned> parts,
+                                  const Target &target) {
+  llvm::SetVector<Value> outputs, inputs;
+  for (unsigned part : parts)
+    outputs.insert_range(decisions.parts[part]->space.outputs);
+  for (unsigned part : parts)
+    for (Value input : decisions.parts[part]->space.inputs)
+      if (!outputs.contains(input))
+        inputs.insert(input);
+  auto isPrivate = [&](Value output) {
+    unsigned made = graph.indexOf(output.getDefiningOp());
+    return !graph.escapes(made) && llvm::all_of(graph.outEdges(made), [&](unsigned edge) {
+      int64_t reader = decisions.partOf[graph.edges()[edge].consumer];
+      return reader >= 0 && llvm::is_contained(parts, static_cast<unsigned>(reader));
+    });
+  };
+  return countBindings(inputs.getArrayRef(), outputs.getArrayRef(), isPrivate, target);
+}
+
+Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
+                           const Decisions &decisions) {
+  Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
+  if (target.backend == Backend::cuda)
+    chooseImages(plan, graph, target);
+  return plan;
+}

@@ -1,0 +1,90 @@
+#include "passes/plan/ir/Plan.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tilewright;
+
+const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
+  for (const EdgePlan &edge : edges)
+    if (edge.consumer == consumer && edge.input == input)
+      return &edge;
+  return nullptr;
+}
+
+std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult result) {
+  return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
+}
+
+llvm::StringRef tilewright::stringify(NumericsMode mode) {
+  return mode == NumericsMode::strict ? "strict" : mode == NumericsMode::tf32 ? "tf32" : "default";
+}
+
+std::optional<NumericsMode> tilewright::symbolizeNumericsMode(StringRef name) {
+  for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict, NumericsMode::tf32})
+    if (name == stringify(mode))
+      return mode;
+  return std::nullopt;
+}
+
+static std::string list(const std::vector<int64_t> &values) {
+  return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
+}
+
+static void printPart(const PartPlan &part, raw_ostream &os) {
+  os << "  part extents " << list(part.extents) << " tiles " << list(part.tiles) << " grid " << list(part.grid)
+     << " vector " << part.vector << " workgroups " << part.workgroups;
+  if (part.threads > 0)
+    os << " threads " << part.threads << " group " << part.group;
+  if (part.steps > 0)
+    os << " share tiles of " << part.steps << " steps";
+  os << "\n";
+  for (const OpPlan &op : part.ops) {
+    os << "    op" << op.id << " " << op.op << " " << op.form;
+    if (op.root)
+      os << " root dims " << list(op.dims);
+    if (!op.numerics.accumulation.empty())
+      os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", regrouped" : "");
+    if (op.numerics.roundingsRemoved > 0)
+      os << " without " << op.numerics.roundingsRemoved << " roundings";
+    os << "\n";
+  }
+  for (const TensorPlan &tensor : part.tensors) {
+    os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
+       << tensor.lifetime;
+    for (const LayoutStep &step : tensor.layout)
+      os << ", " << step.kind << " " << list(step.arguments);
+    os << "\n";
+  }
+  for (const LevelMovement &level : part.movement)
+    os << "    moves " << format("%.6g", level.bytes) << "B past " << level.level << ", least "
+       << format("%.6g", level.leastBytes) << "B\n";
+}
+
+void Plan::print(raw_ostream &os) const {
+  os << "plan target " << target << " policy " << policy << " numerics " << stringify(numerics) << "\n";
+  for (const KernelPlan &kernel : kernels) {
+    os << "kernel " << kernel.name;
+    for (const CostTerm &term : kernel.predicted)
+      os << " " << term.name << "=" << format("%.6g", term.value) << (term.unit == "1" ? "" : term.unit);
+    if (!kernel.bound.empty())
+      os << " bound by " << kernel.bound;
+    os << "\n";
+    for (const PartPlan &part : kernel.parts)
+      printPart(part, os);
+    for (const KeptTile &kept : kernel.kept)
+      os << "  blocks keep input " << kept.writerInput << " of part " << kept.writer << ", " << kept.bytes
+         << " bytes each, as input " << kept.readerInput << " of part " << kept.reader << "\n";
+  }
+  for (const EdgePlan &edge : edges) {
+    os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "
+       << tile::stringifyScope(edge.scope) << (edge.recompute ? " recompute" : "")
+       << (edge.unrounded ? " unrounded" : "") << ": " << edge.reason;
+    if (!edge.wouldChange.empty())
+      os << "; would change: " << edge.wouldChange;
+    os << "\n";
+  }
+  for (const LeftOp &op : left)
+    os << "left op" << op.id << " " << op.op << ": " << op.reason << "\n";
+}

@@ -1,0 +1,251 @@
+#include "passes/plan/space/LiveBuffers.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/support/BestFit.h"
+#include "passes/graph/Rounding.h"
+#include "passes/cost/BufferLines.h"
+#include "passes/plan/space/WalkedDim.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static bool contracts(const TensorGraph &graph, const PartRoot &root) {
+  return graph.exprs()[root.expr].kind == ExprKind::contraction;
+}
+
+static bool readsResults(const PartRoot &root) {
+  return llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
+}
+
+static bool grows(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root) {
+  int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
+  return walked >= 0 && llvm::any_of(graph.exprs()[root.expr].reductions,
+                                     [&](int64_t reduced) { return root.dims[reduced] == walked; });
+}
+
+/// Whether what the expression accumulates may be regrouped over lanes.
+static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
+  return llvm::all_of(llvm::zip(combiningKinds(expr), expr.op->getResultTypes()), [&](auto result) {
+    auto [kind, type] = result;
+    return kind && !(space.inOrder && isSumOrProduct(kind) && isNarrowFloat(getElementTypeOrSelf(type)));
+  });
+}
+
+/// Whether the root reads each sum at its own point, once, and not a slice of the lanes or another order of them.
+static bool readsAtTheirPoints(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
+                               const PartRoot &reader) {
+  AffineMap written = graph.exprs()[contraction.expr].results[0];
+  bool repeats = llvm::any_of(reader.dims, [&](int64_t place) {
+    return place >= 0 && space.tiles[place] > 1 && !llvm::is_contained(contraction.dims, place);
+  });
+  auto placeOf = [](const PartRoot &root, AffineExpr index) {
+    int64_t dim = pureDim(index);
+    return dim < 0 ? -1 : root.dims[dim];
+  };
+  return !repeats && llvm::all_of(reader.accesses, [&](const RootAccess &access) {
+    return access.producer != static_cast<int64_t>(contraction.expr) ||
+           llvm::all_of(llvm::zip(written.getResults(), access.map.getResults()), [&](auto index) {
+             int64_t place = placeOf(contraction, std::get<0>(index));
+             return place < 0 || place == placeOf(reader, std::get<1>(index));
+           });
+  });
+}
+
+/// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
+static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
+                      const PartRoot &reader) {
+  const TensorExpr &expr = graph.exprs()[reader.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  auto isTaken = [&](size_t dim) {
+    bool isLane = reader.dims[dim] >= 0 && reader.dims[dim] == contraction.dims[roles->lane];
+    bool isReduced = llvm::is_contained(expr.reductions, dim);
+    return isLane ? isReduced : !isReduced || expr.domain[dim] == 1;
+  };
+  bool alongLanes = roles && (expr.oneReliesOnOne() ||
+                              (llvm::all_of(llvm::seq(expr.domain.size()), isTaken) && regroups(expr, space)));
+  return expr.kind != ExprKind::contraction && alongLanes && readsAtTheirPoints(graph, space, contraction, reader) &&
+         llvm::all_of(reader.accesses,
+                      [&](const RootAccess &access) {
+                        bool takesOthers = access.producer >= 0 &&
+                                           static_cast<unsigned>(access.producer) != contraction.expr &&
+                                           contracts(graph, space.root(access.producer));
+                        return !takesOthers && access.guard == IntegerSet() &&
+                               !getElementTypeOrSelf(access.tensor.getType()).isInteger(1);
+                      }) &&
+         llvm::none_of(expr.op->getResultTypes(), [](Type type) { return getElementTypeOrSelf(type).isInteger(1); });
+}
+
+/// Whether a thread has all sums of a tile at once: those of one matrix.
+static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  const TensorExpr &expr = graph.exprs()[contraction.expr];
+  for (auto [dim, place] : llvm::enumerate(contraction.dims)) {
+    int64_t own = dim;
+    bool isBatch = own != roles->row && own != roles->lane && !llvm::is_contained(expr.reductions, own);
+    if (isBatch && place >= 0 && space.tiles[place] > 1)
+      return false;
+  }
+  return true;
+}
+
+/// Whether all that the contraction reads of buffers has been read when the nest takes the first of its sums.
+static bool hasReadAll(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction, unsigned nest) {
+  return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
+}
+
+bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  if (!contracts(graph, contraction))
+    return false;
+  Value sums = graph.exprs()[contraction.expr].op->getResult(0);
+  SmallVector<unsigned> nests = space.readingNests(sums);
+  llvm::sort(nests);
+  if (nests.empty())
+    return false;
+  if (!hasReadAll(graph, space, contraction, nests.front()))
+    return false;
+  bool leaves = llvm::is_contained(space.outputs, sums); // copied to memory behind all nests
+  bool keeps = nests.size() > 1 || leaves;
+  for (const PartRoot &root : space.roots) {
+    // Until the last nest has read the sums, registers are theirs.
+    if (contracts(graph, root) && nests.front() < root.nest && (leaves || root.nest < nests.back()))
+      return false;
+    if (!llvm::is_contained(nests, root.nest))
+      continue;
+    if (!takesSums(graph, space, contraction, root))
+      return false;
+    keeps |= !graph.exprs()[root.expr].oneReliesOnOne();
+  }
+  return !keeps || isOneTile(graph, space, contraction);
+}
+
+bool tilewright::growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+  if (!contracts(graph, contraction) || !grows(graph, space, contraction) || !isOneTile(graph, space, contraction))
+    return false;
+  SmallVector<unsigned> nests = space.readingNests(graph.exprs()[contraction.expr].op->getResult(0));
+  return llvm::all_of(space.roots, [&](const PartRoot &root) {
+    return !llvm::is_contained(nests, root.nest) ||
+           (graph.exprs()[root.expr].oneReliesOnOne() && takesSums(graph, space, contraction, root));
+  });
+}
+
+/// The elements that a tile has along the innermost index.
+static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap map) {
+  int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
+  return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]];
+}
+
+/// Whether what the nest computes is kept for the tiles along the last dim of the grid (tile.keep).
+static bool isKept(const IndexSpace &space, unsigned nest) {
+  return !space.grid.empty() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+    return root.nest == nest && llvm::is_contained(root.dims, space.grid.back());
+  });
+}
+
+namespace {
+/// The order in which roots run: those before the loop over blocks of a walked dim, nest by nest; where what grows
+/// begins; the loop, which is one op; and those behind it. A nest that has roots of several phases is one in each.
+class RunOrder {
+public:
+  RunOrder(const IndexSpace &space, ArrayRef<WalkPhase> phases) : space(space), phases(phases) {
+    for (const PartRoot &root : space.roots)
+      nests = std::max(nests, root.nest + 1);
+    for (auto [root, phase] : llvm::zip(space.roots, phases)) {
+      if (phase == WalkPhase::before)
+        lastBefore = std::max(lastBefore, root.nest);
+      if (phase == WalkPhase::after)
+        firstBehind = std::min(firstBehind, loop() + root.nest);
+    }
+  }
+
+  unsigned start() const { return nests; }
+  unsigned last() const { return loop() + nests; }
+
+  /// Roots by number.
+  unsigned firstAt(unsigned root) const {
+    unsigned nest = space.roots[root].nest;
+    switch (phaseOf(root)) {
+    case WalkPhase::before:
+      return nest;
+    case WalkPhase::inside:
+      return loop();
+    case WalkPhase::after:
+      return loop() + nest;
+    }
+    llvm_unreachable("a phase");
+  }
+
+  /// Where all threads are done with what the root reads: they need not meet before what grows begins, and the last
+  /// nest of the loop may be merged with the first behind it.
+  unsigned lastAt(unsigned root) const {
+    if (phaseOf(root) == WalkPhase::inside)
+      return std::min(firstBehind, last());
+    return phaseOf(root) == WalkPhase::before && space.roots[root].nest == lastBefore ? start() : firstAt(root);
+  }
+
+  /// The roots that read it in another nest than `own`, by number.
+  SmallVector<unsigned> readersOf(Value result, unsigned own) const {
+    SmallVector<unsigned> readers;
+    for (auto [number, reader] : llvm::enumerate(space.roots)) {
+      bool isOther = reader.nest != space.roots[own].nest || phaseOf(number) != phaseOf(own);
+      if (isOther && llvm::any_of(reader.accesses, [&](const RootAccess &access) { return access.tensor == result; }))
+        readers.push_back(number);
+    }
+    return readers;
+  }
+
+  bool sharesPhase(unsigned root, ArrayRef<unsigned> others) const {
+    return llvm::all_of(others, [&](unsigned other) { return phaseOf(other) == phaseOf(root); });
+  }
+
+private:
+  WalkPhase phaseOf(unsigned root) const { return phases.empty() ? WalkPhase::before : phases[root]; }
+  unsigned loop() const { return nests + 1; }
+
+  const IndexSpace &space;
+  ArrayRef<WalkPhase> phases;
+  unsigned nests = 0, lastBefore = 0, firstBehind = ~0u;
+};
+} // namespace
+
+int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, ArrayRef<WalkPhase> phases) {
+  SmallVector<LiveBuffer> buffers;
+  RunOrder order(space, phases);
+  for (auto [number, root] : llvm::enumerate(space.roots)) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    bool grown = grows(graph, space, root);
+    for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
+      SmallVector<unsigned> readers = order.readersOf(result, number);
+      bool handedOver = !grown && order.sharesPhase(number, readers) && isHandedOver(graph, space, root);
+      if ((readers.empty() && !grown) || handedOver || growsInRegisters(graph, space, root))
+        continue;
+      int64_t elements = 1;
+      for (AffineExpr index : map.getResults())
+        if (int64_t dim = pureDim(index); dim >= 0 && root.dims[dim] >= 0)
+          elements *= space.tiles[root.dims[dim]];
+      Type element = cast<RankedTensorType>(result.getType()).getElementType();
+      int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
+      int64_t padded = operandLine(line, elementBytes, /*ofLanes=*/false);
+      int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
+      // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
+      // are added from registers, if those of one matrix.
+      if (grown && !contracts(graph, root))
+        bytes *= 4;
+      else if (grown && !hasReadAll(graph, space, root, root.nest + 1))
+        bytes *= 2;
+      // What is reduced is copied out behind all nests.
+      bool isCopied = !expr.oneReliesOnOne() && llvm::is_contained(space.outputs, result);
+      LiveBuffer &buffer = buffers.emplace_back(LiveBuffer{bytes, 0, order.last()});
+      if (isKept(space, root.nest))
+        continue;
+      buffer.first = grown ? order.start() : order.firstAt(number);
+      if (readers.empty() || isCopied)
+        continue;
+      buffer.last = buffer.first;
+      for (unsigned reader : readers)
+        buffer.last = std::max(buffer.last, order.lastAt(reader));
+    }
+  }
+  return placeByBestFit(buffers).end;
+}

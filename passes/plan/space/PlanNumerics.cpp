@@ -1,0 +1,168 @@
+#include "passes/graph/Form.h"
+#include "passes/plan/space/PlanNumerics.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/graph/OwnMaximum.h"
+#include "passes/graph/ReducedWalk.h"
+#include "passes/graph/Rounding.h"
+#include "passes/target/AllowedProducts.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+SmallVector<StringRef> tilewright::accumulationTypes(const Numerics &numerics) {
+  SmallVector<StringRef> types;
+  StringRef(numerics.accumulation).split(types, ", ", -1, /*KeepEmpty=*/false);
+  return types;
+}
+
+/// Sums of narrow floats would lose most of their terms in a narrow accumulator; strict ones sum as the graph says.
+/// An extremum is one of its terms in any type, and f32 is the one that can be compared.
+static std::string accumulationOf(Type element, std::optional<vector::CombiningKind> kind, NumericsMode mode) {
+  bool widens = isNarrowFloat(element) && kind && !(isSumOrProduct(kind) && mode == NumericsMode::strict);
+  return widens ? "f32" : print(element);
+}
+
+static int64_t pointsPerResult(const TensorExpr &expr) {
+  int64_t points = 1;
+  for (int64_t dim : expr.reductions)
+    points *= expr.domain[dim];
+  return points;
+}
+
+/// Roundings left out per element of the result: inside the body, and of the partial sums.
+static int64_t roundingsRemoved(const TensorExpr &expr, const Numerics &numerics, NumericsMode mode) {
+  if (mode == NumericsMode::strict || expr.kind == ExprKind::movement || expr.op->getNumRegions() == 0)
+    return 0;
+  int64_t points = pointsPerResult(expr);
+  int64_t removed = points * countAvoidableRoundings(expr.op->getRegion(0).front());
+  if (expr.oneReliesOnOne())
+    return removed;
+  for (auto [type, kind, result] :
+       llvm::zip(accumulationTypes(numerics), combiningKinds(expr), expr.op->getResultTypes()))
+    if (isSumOrProduct(kind) && type != print(getElementTypeOrSelf(result)))
+      removed += points - 1;
+  return removed;
+}
+
+Target tilewright::forNumerics(const Target &target, NumericsMode mode) {
+  if (mode == NumericsMode::standard)
+    return target;
+  return mode == NumericsMode::strict ? demandingStrict(target) : allowingTf32(target);
+}
+
+Numerics tilewright::decideNumerics(const TensorExpr &expr, NumericsMode mode, bool regroups) {
+  Numerics numerics;
+  if (!expr.oneReliesOnOne()) {
+    SmallVector<std::string> types;
+    for (auto [result, kind] : llvm::zip(expr.op->getResultTypes(), combiningKinds(expr))) {
+      Type element = getElementTypeOrSelf(result);
+      types.push_back(accumulationOf(element, kind, mode));
+      bool inOrder = mode == NumericsMode::strict && isNarrowFloat(element);
+      numerics.reassociates |= regroups && isa<FloatType>(element) && isSumOrProduct(kind) && !inOrder;
+    }
+    numerics.accumulation = llvm::join(types, ", ");
+  }
+  numerics.roundingsRemoved = roundingsRemoved(expr, numerics, mode);
+  return numerics;
+}
+
+static std::string checkReduction(const TensorExpr &expr, const Numerics &numerics, NumericsMode mode) {
+  SmallVector<StringRef> types = accumulationTypes(numerics);
+  if (types.size() != expr.op->getNumResults())
+    return llvm::formatv("accumulates in '{0}', which is not one type for each of its {1} results",
+                         numerics.accumulation, expr.op->getNumResults());
+  for (auto [type, result, kind] : llvm::zip(types, expr.op->getResultTypes(), combiningKinds(expr))) {
+    Type element = getElementTypeOrSelf(result);
+    if (type != print(element) && type != accumulationOf(element, kind, NumericsMode::standard))
+      return llvm::formatv("cannot accumulate {0} in {1}", print(element), type);
+    if (mode == NumericsMode::strict && isSumOrProduct(kind) && isNarrowFloat(element)) {
+      if (type != print(element))
+        return llvm::formatv("strict numerics accumulate {0} as the graph does, not in {1}", print(element), type);
+      if (numerics.reassociates)
+        return llvm::formatv("strict numerics add {0} in the order of the graph", print(element));
+    }
+  }
+  return "";
+}
+
+std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode) {
+  // A maximum may always be complete before it is used.
+  std::string form = formOf(expr);
+  bool waits = (form == kRunningMaximum || isMaximumOfBlocks(form)) && op.form == "as-is";
+  bool countsAll = form == kMaximumOfCounted && op.form == kMaximumOfBlocks;
+  if (op.form != form && !waits && !countsAll)
+    return "has the form '" + form + "', not '" + op.form + "'";
+  if (mode == NumericsMode::strict && op.form != "as-is")
+    return "strict numerics keep the graph's algebra, so its form must be 'as-is'";
+  if (expr.oneReliesOnOne() && (!op.numerics.accumulation.empty() || op.numerics.reassociates))
+    return "accumulates nothing";
+  if (!expr.oneReliesOnOne())
+    if (std::string why = checkReduction(expr, op.numerics, mode); !why.empty())
+      return why;
+  int64_t removed = roundingsRemoved(expr, op.numerics, mode);
+  if (op.numerics.roundingsRemoved != removed)
+    return llvm::formatv("leaves out {0} roundings per element, not {1}", removed, op.numerics.roundingsRemoved);
+  return "";
+}
+
+/// Whether the op takes a maximum off the element that is rounded as the element's terms were: a closer value may be
+/// far above it, and its exponential infinite.
+static bool isBelowNarrowMaximum(linalg::LinalgOp op, BlockArgument element) {
+  return llvm::any_of(element.getUsers(), [&](Operation *user) {
+    auto difference = dyn_cast<arith::SubFOp>(user);
+    return difference && isNarrowFloat(difference.getType()) && difference.getLhs() == element &&
+           isBelowOwnMaximum(op, difference);
+  });
+}
+
+/// Whether the consumer may be given a closer value. A maximum in f32 may, if what reads it is given that, too.
+static bool readerTolerates(const TensorGraph &graph, const TensorEdge &edge) {
+  const TensorExpr &consumer = graph.exprs()[edge.consumer];
+  BlockArgument element = elementOf(consumer, edge.input);
+  auto structured = dyn_cast<linalg::LinalgOp>(consumer.op);
+  if (!element || !structured)
+    return element && toleratesUnrounded(element);
+  if (!isNarrowFloat(element.getType()) && isOnlyTakenOffItsOwn(structured))
+    return true;
+  return toleratesUnrounded(element) && !isBelowNarrowMaximum(structured, element);
+}
+
+/// Whether an op does nothing but widen narrow floats to f32, for readers that may all be given closer values.
+static bool widensForTolerant(const TensorGraph &graph, unsigned id) {
+  const TensorExpr &expr = graph.exprs()[id];
+  if (expr.op->getNumRegions() == 0 || !expr.oneReliesOnOne() || graph.escapes(id))
+    return false;
+  Block &body = expr.op->getRegion(0).front();
+  return llvm::hasNItems(body, 2) && isa<arith::ExtFOp>(body.front()) &&
+         llvm::all_of(graph.outEdges(id), [&](unsigned edge) { return readerTolerates(graph, graph.edges()[edge]); });
+}
+
+bool tilewright::mayStayUnrounded(const TensorGraph &graph, const TensorEdge &edge) {
+  const TensorExpr &producer = graph.exprs()[edge.producer];
+  return isNarrowFloat(getElementTypeOrSelf(producer.op->getResult(edge.result).getType())) &&
+         (readerTolerates(graph, edge) || widensForTolerant(graph, edge.consumer));
+}
+
+bool tilewright::isRounded(const TensorGraph &graph, const TensorEdge &edge) {
+  return graph.exprs()[edge.producer].kind != ExprKind::movement ||
+         llvm::any_of(graph.inEdges(edge.producer),
+                      [&](unsigned before) { return isRounded(graph, graph.edges()[before]); });
+}
+
+bool tilewright::mayUseReciprocals(const TensorExpr &expr, NumericsMode mode) {
+  return mode != NumericsMode::strict && isa<linalg::LinalgOp, tile::ExprOp>(expr.op) &&
+         llvm::any_of(expr.op->getRegion(0).getOps<arith::DivFOp>(),
+                      [](arith::DivFOp division) { return !isRoundedToInteger(division); });
+}

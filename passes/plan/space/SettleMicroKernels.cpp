@@ -1,0 +1,119 @@
+#include "passes/plan/space/SettleMicroKernels.h"
+
+#include "passes/graph/Contraction.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/cost/SumTiling.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static std::optional<ContractionRoles> ownRolesOf(const TensorExpr &expr) {
+  if (expr.kind != ExprKind::contraction || expr.inputs.size() != 2)
+    return std::nullopt;
+  return contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
+}
+
+static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op);
+
+/// Whether what comes along the edge does through a buffer of the block; what is computed in registers on the way reads
+/// its own inputs.
+static bool isInBuffer(const Plan &plan, const TensorGraph &graph, const TensorEdge &edge) {
+  const EdgePlan *planned = plan.edge(edge.consumer, edge.input);
+  if (!planned || planned->scope > tile::Scope::block)
+    return false;
+  return planned->scope == tile::Scope::block || readsBuffers(plan, graph, edge.producer);
+}
+
+static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op) {
+  return llvm::any_of(graph.inEdges(op), [&](unsigned edge) { return isInBuffer(plan, graph, graph.edges()[edge]); });
+}
+
+static bool isInBuffer(const Plan &plan, const TensorGraph &graph, unsigned op, unsigned input) {
+  return llvm::any_of(graph.inEdges(op), [&](unsigned edge) {
+    const TensorEdge &entry = graph.edges()[edge];
+    return entry.input == input && isInBuffer(plan, graph, entry);
+  });
+}
+
+PartChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part) {
+  PartChoice choice;
+  for (const OpPlan &op : part.ops)
+    choice.exprs.push_back(op.id);
+  for (unsigned op : choice.exprs)
+    for (unsigned edge : graph.inEdges(op)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      const EdgePlan *planned = plan.edge(entry.consumer, entry.input);
+      if (planned && planned->scope <= tile::Scope::block && choice.contains(entry.producer))
+        choice.scopes[edge] = planned->scope;
+    }
+  return choice;
+}
+
+/// Whether the same terms lie innermost in what the contraction multiplies, a transpose on the way counted in.
+static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const PartPlan &part, unsigned op) {
+  for (const PartRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
+    if (root.expr == op && root.accesses.size() == 2)
+      return lieAlongTerms(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
+  return true;
+}
+
+std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
+  std::vector<SettledKernel> settled;
+  for (KernelPlan &kernel : plan.kernels)
+    for (PartPlan &part : kernel.parts)
+      for (OpPlan &op : part.ops) {
+        const TensorExpr &expr = graph.exprs()[op.id];
+        std::optional<ContractionRoles> roles = ownRolesOf(expr);
+        if (op.microKernel.empty() || !roles)
+          continue;
+        std::string reason;
+        OperandPlaces places{isInBuffer(plan, graph, op.id, roles->rowInput),
+                             isInBuffer(plan, graph, op.id, roles->laneInput),
+                             hasTermsInnermost(plan, graph, part, op.id)};
+        std::optional<MicroKernel> taken =
+            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
+        if (!taken)
+          continue;
+        std::string label = labelWithTermUnits(taken->label(target), termUnitsOf(op.microKernel));
+        if (label == op.microKernel)
+          continue;
+        if (reason.empty())
+          reason = "no micro kernel of the target for what is multiplied is called so";
+        settled.push_back({op.id, op.microKernel, label, reason});
+        op.microKernel = label;
+      }
+  return settled;
+}
+
+/// Nothing of a contraction whose plan does not say enough.
+static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &expr, int64_t threads,
+                                          const Target &target) {
+  std::optional<ContractionRoles> roles = ownRolesOf(expr);
+  auto block = llvm::find_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::block; });
+  if (!roles || op.microKernel.empty() || block == op.tilings.end() || block->sizes.size() != expr.domain.size())
+    return std::nullopt;
+  std::optional<MicroKernel> kernel =
+      blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
+  auto bytes = [&](unsigned input) {
+    return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
+  };
+  SumTile sums{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
+               bytes(roles->laneInput)};
+  for (int64_t dim : expr.reductions)
+    sums.terms = std::max(sums.terms, expr.domain[dim]);
+  std::optional<SumTiling> tiling;
+  if (kernel)
+    tiling = tileSums(sums, threads, *kernel, nullptr, termUnitsOf(op.microKernel));
+  return tiling ? std::optional(tiling->registers()) : std::nullopt;
+}
+
+int64_t tilewright::countedRegisters(const PartPlan &part, const TensorGraph &graph, int64_t threads,
+                                     const Target &target) {
+  int64_t registers = kUnknownRegisters;
+  for (const OpPlan &op : part.ops)
+    registers = std::max(registers, registersOf(op, graph.exprs()[op.id], threads, target).value_or(0));
+  return std::min(registers, target.gpu.registersPerThread);
+}

@@ -1,0 +1,346 @@
+#include "passes/plan/space/Work.h"
+
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/space/LiveBuffers.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static int64_t elementBytesOf(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+/// Bytes of a tensor that are read at `points` points of a domain at most.
+static double touchedBytes(Value tensor, double points) {
+  return std::min(static_cast<double>(tensorBytes(tensor)), points * elementBytesOf(tensor));
+}
+
+//===----------------------------------------------------------------------===//
+// Our parts
+//===----------------------------------------------------------------------===//
+
+/// What goes through buffers: a result is written once if later nests read it, and read by each; an input that several
+/// nests read is kept by the first.
+static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
+  double bytes = 0;
+  for (const PartRoot &root : space.roots) {
+    if (space.threads > 0 && (isHandedOver(graph, space, root) || growsInRegisters(graph, space, root)))
+      continue;
+    for (Value result : graph.exprs()[root.expr].op->getResults())
+      if (size_t readers = space.readingNests(result).size())
+        bytes +=
+            static_cast<double>(tensorBytes(result)) * (readers + space.timesComputed(root)) * space.visitedShare(root);
+  }
+  for (Value input : space.inputs)
+    if (size_t readers = space.readingNests(input).size(); readers > 1)
+      bytes += static_cast<double>(tensorBytes(input)) * readers;
+  return bytes;
+}
+
+namespace {
+// Lane operations in the time of one element, measured on Zen 5 beside the same nest over contiguous elements.
+constexpr double kGatherOperations = 32;    ///< gathered or scattered: 36
+constexpr double kTransposeOperations = 12; ///< moved across registers with its neighbours, by a buffer: 11
+constexpr double kStridedOperations =
+    4; ///< of whole vectors and shuffled, for each vector read: 5, 11 and 16 for 2, 3 and 4
+constexpr double kReduceLanes = 64;                        ///< the lanes of a vector to one: some 20 cycles
+constexpr int64_t kMostStrided = 4;                        ///< elements apart; what lies further apart is gathered
+constexpr int64_t kLeastTurned = 8, kLeastTurnedBytes = 2; ///< lanes and elements of a tile that is turned in registers
+constexpr int64_t kLineBytes = 64;
+
+/// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
+class AccessPenalty {
+public:
+  AccessPenalty(const TensorGraph &graph, const IndexSpace &space, PartWork &work)
+      : graph(graph), space(space), work(work) {
+    laidForLanes = isCpu() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+                     return graph.exprs()[root.expr].kind == ExprKind::contraction;
+                   });
+  }
+
+  void add() {
+    for (const PartRoot &root : space.roots) {
+      if (graph.exprs()[root.expr].kind == ExprKind::contraction)
+        continue;
+      for (const RootAccess &access : root.accesses)
+        if (!isInBuffer(root, access))
+          add(root, access.map, access.tensor, /*isRead=*/true);
+      const TensorExpr &expr = graph.exprs()[root.expr];
+      for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
+        if (!laidForLanes || llvm::is_contained(space.outputs, result))
+          add(root, map, result, /*isRead=*/false);
+    }
+  }
+
+private:
+  /// Whether what it reads is in a buffer in which lanes are neighbours: a tile of a result, or of an input that a nest
+  /// before has read.
+  bool isInBuffer(const PartRoot &root, const RootAccess &access) const {
+    auto reads = [&](const PartRoot &other) {
+      return other.nest < root.nest &&
+             llvm::any_of(other.accesses, [&](const RootAccess &each) { return each.tensor == access.tensor; });
+    };
+    bool isKept = llvm::is_contained(space.tileStaged, access.tensor) && llvm::any_of(space.roots, reads);
+    return laidForLanes && (access.producer >= 0 || isKept);
+  }
+
+  void add(const PartRoot &root, AffineMap map, Value tensor, bool isRead) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    int64_t lane = space.laneDim(root), innermost = type.getRank() - 1;
+    while (innermost >= 0 && type.getDimSize(innermost) == 1)
+      --innermost;
+    if (innermost < 0 || lane < 0 || !map.isFunctionOfDim(lane))
+      return;
+    double points = graph.exprs()[root.expr].domainSize(),
+           computed = points * space.timesComputed(root) * space.visitedShare(root);
+    if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= kMostStrided) {
+      work.arithmetic += kStridedOperations * apart * computed;
+      work.blockBytes += touchedBytes(tensor, points) * (apart - 1);
+      return;
+    }
+    int64_t contiguous = unitStrideDim(map.getResult(innermost));
+    if (contiguous != lane) {
+      bool turned = isCopy(root) || (isCpu() && isTurned(root, contiguous, lane, elementBytesOf(tensor)));
+      work.arithmetic += (turned ? kTransposeOperations : kGatherOperations) * computed;
+    }
+    int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
+    int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
+    if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
+      work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kLineBytes) / run - 1);
+  }
+
+  bool isCpu() const { return space.threads == 0; }
+
+  /// Elements from lane to lane; 0: not the same everywhere, or not within the innermost dim.
+  static int64_t strideOf(AffineMap map, int64_t innermost, int64_t lane) {
+    AffineExpr index = map.getResult(innermost), along = getAffineDimExpr(lane, map.getContext());
+    for (auto [position, other] : llvm::enumerate(map.getResults()))
+      if (static_cast<int64_t>(position) != innermost && other.isFunctionOfDim(lane))
+        return 0;
+    auto step = dyn_cast<AffineConstantExpr>(
+        simplifyAffineExpr(index.replace(along, along + 1) - index, map.getNumDims(), map.getNumSymbols()));
+    return step ? step.getValue() : 0;
+  }
+
+  /// Whether code generation turns tiles of it (tile-stage-transposes).
+  bool isTurned(const PartRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
+    auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
+    return elementBytes >= kLeastTurnedBytes && sizeOf(lane) >= kLeastTurned && sizeOf(contiguous) > 1;
+  }
+
+  bool isCopy(const PartRoot &root) const {
+    return root.accesses.size() == 1 &&
+           llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
+  }
+
+  const TensorGraph &graph;
+  const IndexSpace &space;
+  PartWork &work;
+  bool laidForLanes; ///< buffers are (see PartSlices)
+};
+} // namespace
+
+/// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes
+/// anew: one with few rows takes as long as that.
+static void addMultiplications(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root,
+                               PartWork &work) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  int64_t place = roles && roles->row >= 0 ? root.dims[roles->row] : -1;
+  int64_t extent = place < 0 ? 1 : space.extents[place], tile = place < 0 ? 1 : space.tiles[place];
+  double perRow = static_cast<double>(graph.exprs()[root.expr].domainSize()) / extent;
+  auto blocksOf = [&](int64_t rows) {
+    int64_t rest = rows % space.block.rows;
+    return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
+  };
+  work.arithmetic +=
+      perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
+}
+
+/// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
+/// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
+/// beside the buffers, they are of block space. Lanes only, which are read a panel after the other: each tile begins
+/// its rows anew.
+static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, bool isLanes,
+                             PartWork &work) {
+  double inside = tensorBytes(access.tensor), all = inside;
+  double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
+  for (int64_t place : space.grid) {
+    double count = llvm::divideCeil(space.extents[place], space.tiles[place]);
+    auto dim = llvm::find(root.dims, place);
+    if (dim != root.dims.end() && access.map.isFunctionOfDim(dim - root.dims.begin())) {
+      inside /= count;
+      continue;
+    }
+    reads *= count;
+    if (!isLanes || inside + space.footprintBytes > space.cacheBytes)
+      distant *= count;
+  }
+  work.repeatedBytes += (distant - 1) * all;
+  work.blockBytes += (reads - distant) * all;
+}
+
+/// The points of the grid among those of its tiles if none of them were cut at the border.
+static double filledShare(const IndexSpace &space) {
+  double share = 1;
+  for (int64_t place : space.grid)
+    share *= static_cast<double>(space.extents[place]) /
+             (llvm::divideCeil(space.extents[place], space.tiles[place]) * space.tiles[place]);
+  return share;
+}
+
+static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  for (const PartRoot &root : space.roots) {
+    if (graph.exprs()[root.expr].kind != ExprKind::contraction)
+      continue;
+    work.tiles = space.numTiles();
+    work.filled = filledShare(space);
+    addMultiplications(graph, space, root, work);
+    if (space.threads > 0)
+      continue; // on a GPU all blocks are at it together, and L2 serves them: that is in their latency
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    for (auto [input, access] : llvm::enumerate(root.accesses))
+      if (access.producer < 0)
+        addRepeatedReads(space, root, access, roles && roles->laneInput == input, work);
+  }
+}
+
+/// What grows along a walked dim is read and written for each block, twice where it is rescaled.
+static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  int64_t dim = walkedDim(space.extents, space.tiles, space.grid);
+  double blocks = space.blocksPerTile() * space.countedShare();
+  for (const PartRoot &root : space.roots)
+    if (space.blocksPerTile() > 1 && !(space.threads > 0 && growsInRegisters(graph, space, root)) &&
+        llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
+      Value result = graph.exprs()[root.expr].op->getResult(0);
+      work.blockBytes += 4.0 * tensorBytes(result) * blocks;
+      work.arithmetic += static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) * blocks;
+    }
+}
+
+/// A sum along the lanes ends with one over the lanes themselves, step after step.
+static void addLaneReductions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    if (space.threads > 0 || expr.kind == ExprKind::contraction ||
+        !llvm::is_contained(expr.reductions, space.laneDim(root)))
+      continue;
+    for (Value result : expr.op->getResults())
+      work.arithmetic += kReduceLanes * static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) *
+                         space.timesComputed(root);
+  }
+}
+
+/// Polynomials wait for themselves where a row is one register: 1.4 (erf) to 2 times (tanh) what they take on four.
+static double waitingFor(const IndexSpace &space, const PartRoot &root) {
+  constexpr double kOneRegister = 1.7;
+  int64_t lane = space.threads > 0 ? -1 : space.laneDim(root), place = lane < 0 ? -1 : root.dims[lane];
+  return place >= 0 && space.tiles[place] <= space.lanes ? kOneRegister : 1;
+}
+
+/// Multiplications and additions of erf and its like.
+static constexpr double kPolynomialOps = 35;
+
+PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
+  PartWork work;
+  work.workgroups = space.workgroups;
+  work.footprintBytes = space.footprintBytes;
+  work.latencySeconds = space.latencySeconds;
+  llvm::MapVector<Value, double> touched;
+  for (const PartRoot &root : space.roots) {
+    double points = graph.exprs()[root.expr].domainSize();
+    work.barriers = std::max<double>(work.barriers, root.nest);
+    for (const RootAccess &access : root.accesses)
+      if (access.producer < 0)
+        touched[access.tensor] += touchedBytes(access.tensor, points);
+    for (unsigned evaluated : root.evaluated) {
+      const TensorExpr &expr = graph.exprs()[evaluated];
+      // A value that varies slower than the nest is computed outside its inner loops.
+      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root) *
+                     space.lanesPerPoint(root);
+      if (expr.kind != ExprKind::contraction) {
+        work.arithmetic += times * expr.arithmetic();
+        work.elementwise += times * (expr.arithmetic() + kPolynomialOps * polynomials(expr) * expr.domainSize());
+      }
+      work.special += times * waitingFor(space, root) * specialOps(expr) * expr.domainSize();
+    }
+  }
+  for (auto &[tensor, bytes] : touched)
+    work.inputBytes += std::min(bytes, static_cast<double>(tensorBytes(tensor)));
+  for (Value tensor : space.outputs)
+    work.outputBytes += tensorBytes(tensor);
+  work.blockBytes = bufferTraffic(graph, space);
+  addContractions(graph, space, work);
+  addWalk(graph, space, work);
+  addLaneReductions(graph, space, work);
+  AccessPenalty(graph, space, work).add();
+  return work;
+}
+
+//===----------------------------------------------------------------------===//
+// IREE alone
+//===----------------------------------------------------------------------===//
+
+namespace {
+class IreeModel {
+public:
+  IreeModel(const TensorGraph &graph, ArrayRef<unsigned> exprs) : graph(graph) {
+    for (unsigned expr : exprs)
+      assign(expr);
+    llvm::erase_if(clusters, [&](ArrayRef<unsigned> cluster) {
+      return llvm::all_of(cluster, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
+    });
+  }
+  std::vector<SmallVector<unsigned>> clusters;
+
+private:
+  void assign(unsigned expr) {
+    int64_t joined = -1;
+    for (unsigned edge : graph.inEdges(expr)) {
+      unsigned producer = graph.edges()[edge].producer;
+      auto known = clusterOf.find(producer);
+      if (known != clusterOf.end() && mayJoin(expr, producer, known->second))
+        joined = known->second;
+    }
+    if (joined < 0) {
+      joined = clusters.size();
+      clusters.emplace_back();
+    }
+    clusterOf[expr] = joined;
+    clusters[joined].push_back(expr);
+  }
+
+  bool mayJoin(unsigned expr, unsigned producer, unsigned cluster) const {
+    const TensorExpr &tensorExpr = graph.exprs()[expr];
+    if (firstReader(producer) != expr)
+      return false;
+    if (!tensorExpr.oneReliesOnOne() && (hasReduction(cluster) || graph.outEdges(producer).size() > 1))
+      return false;
+    // Nothing may leave the dispatch and come back.
+    return llvm::none_of(graph.inEdges(expr), [&](unsigned edge) {
+      unsigned other = graph.edges()[edge].producer;
+      return !llvm::is_contained(clusters[cluster], other) &&
+             llvm::any_of(clusters[cluster], [&](unsigned member) { return graph.dependsOn(other, member); });
+    });
+  }
+
+  bool hasReduction(unsigned cluster) const {
+    return llvm::any_of(clusters[cluster], [&](unsigned expr) { return !graph.exprs()[expr].oneReliesOnOne(); });
+  }
+
+  unsigned firstReader(unsigned expr) const {
+    unsigned first = graph.exprs().size();
+    for (unsigned edge : graph.outEdges(expr))
+      first = std::min(first, graph.edges()[edge].consumer);
+    return first;
+  }
+
+  const TensorGraph &graph;
+  llvm::DenseMap<unsigned, unsigned> clusterOf;
+};
+} // namespace
+
+std::vector<SmallVector<unsigned>> tilewright::dispatchesOfIree(const TensorGraph &graph, ArrayRef<unsigned> exprs) {
+  return IreeModel(graph, exprs).clusters;
+}

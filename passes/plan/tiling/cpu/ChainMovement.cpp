@@ -1,0 +1,341 @@
+// A level finds again what the blocks keep that fit it. The largest are the tiles of the grid, in which the chain's
+// operators take turns; where those do not fit, each operator is by itself, and its block is what one iteration of the
+// outermost of its own loops takes whose block fits.
+#include "passes/plan/tiling/cpu/ChainMovement.h"
+
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/target/BlockedTerms.h"
+#include "passes/target/LaneBytes.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
+constexpr double kShareOfCache = 0.75;
+constexpr int64_t kLeastTerms = 32;   ///< of a block: sums that come and go take a tenth of its multiplications
+constexpr int64_t kTermsTogether = 4; ///< blocks are whole steps of every micro kernel
+/// Rows of a matrix that are read side by side. Of 4096 x 4096 in f32 a Zen 4 core reads so many GB/s with a vector of
+/// terms 1, 4, 8, 16 and 32 at a time: 15, 21, 25, 20, 11; column by column of blocks, each line a page behind the
+/// last, 8.
+constexpr int64_t kStreams = 8;
+
+int64_t sizeIn(const IndexSpace &space, const PartRoot &root, const TensorExpr &expr, int64_t dim) {
+  int64_t place = root.dims[dim];
+  return place < 0 ? expr.domain[dim] : space.tiles[place];
+}
+
+int64_t bytesOfElement(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+/// Whether steps of the operand lie one after another as a register block of `lanes` reads them.
+bool liesInPanels(const RootAccess &access, int64_t lanes) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
+  bool isCut = llvm::any_of(access.map.getResults(), [](AffineExpr index) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+    return binary && index.getKind() == AffineExprKind::Mod;
+  });
+  return isCut || access.producer >= 0 || shape.back() <= lanes;
+}
+
+int64_t rowsIn(const IndexSpace &space, const PartRoot &root, const TensorExpr &expr, const ContractionRoles &roles) {
+  return roles.row < 0 ? 1 : sizeIn(space, root, expr, roles.row);
+}
+
+int64_t lanesOfBlock(const IndexSpace &space, const Target &target) {
+  return space.block.vectors * target.vectorBytes / kLaneBytes;
+}
+
+bool isBeyondOuterCache(Value tensor, double elements, const Target &target) {
+  return elements * bytesOfElement(tensor) > target.level(tile::Space::block).capacityBytes;
+}
+
+/// Whether the lane operand is a matrix as its rows lie, which one block of rows reads once.
+bool readsRowsOnce(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
+                   const IndexSpace &space, const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
+  return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 && liesAlongLanes(graph, root, roles) &&
+         rowsIn(space, root, expr, roles) <= space.block.rows &&
+         !liesInPanels(root.accesses[roles.laneInput], lanesOfBlock(space, target));
+}
+
+/// Whether what a tile reads of such a matrix comes from memory.
+bool streamsTerms(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
+                  const IndexSpace &space, const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  int64_t terms = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
+  return readsRowsOnce(graph, root, roles, space, target) && terms > kStreams && lanes > lanesOfBlock(space, target) &&
+         isBeyondOuterCache(root.accesses[roles.laneInput].tensor, static_cast<double>(terms) * lanes, target);
+}
+} // namespace
+
+double tilewright::runsOfStreams(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
+  double runs = 0;
+  for (const PartRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (!roles || expr.reductions.size() != 1 || !readsRowsOnce(graph, root, *roles, space, target))
+      continue;
+    Value matrix = root.accesses[roles->laneInput].tensor;
+    if (!isBeyondOuterCache(matrix, cast<RankedTensorType>(matrix.getType()).getNumElements(), target))
+      continue;
+    bool streams = streamsTerms(graph, root, *roles, space, target);
+    int64_t lanes = sizeIn(space, root, expr, roles->lane);
+    int64_t ofTerm = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
+    runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * ofTerm * space.numTiles());
+  }
+  return runs;
+}
+
+int64_t tilewright::termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space,
+                                  const Target &target) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  // Sums that stop between blocks are kept where the result is: in its type.
+  if (!roles || expr.reductions.size() != 1 || space.threads > 0 || bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
+    return 0;
+  if (streamsTerms(graph, root, *roles, space, target))
+    return kStreams;
+  if (roles->row < 0)
+    return 0;
+  const RootAccess &laneAccess = root.accesses[roles->laneInput];
+  int64_t rows = rowsIn(space, root, expr, *roles), terms = sizeIn(space, root, expr, expr.reductions[0]);
+  int64_t lanes = lanesOfBlock(space, target), height = space.block.rows;
+  int64_t laneBytes = bytesOfElement(laneAccess.tensor);
+  int64_t rowBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
+  double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
+  auto most = static_cast<int64_t>(room / (lanes * laneBytes + height * rowBytes));
+  if (most < kLeastTerms || terms <= most)
+    return 0;
+  if (!liesInPanels(laneAccess, lanes))
+    most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
+  int64_t blocks = llvm::divideCeil(terms, most), passes = llvm::divideCeil(rows, height);
+  // Bytes for each lane: the operand once for every block of rows, or the sums in and out for every block of terms.
+  if ((passes - 1) * terms * laneBytes <= 2 * blocks * rows * kLaneBytes)
+    return 0;
+  return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(terms, blocks), kTermsTogether));
+}
+
+ChainMachine tilewright::chainMachine(const Target &target) {
+  ChainMachine machine{{}, target.cores, target.flopsPerSecond / 2};
+  for (auto [level, below] : llvm::zip(target.levels, llvm::drop_begin(target.levels))) {
+    double cores = level.units == 1 ? target.cores : 1;
+    machine.caches.push_back({level.name, level.capacityBytes / cores, below.bandwidth});
+  }
+  return machine;
+}
+
+std::vector<int64_t> tilewright::leastTiles(const OperatorChain &chain, const Target &target) {
+  RegisterBlock block = registerBlock(target.vectorRegisters);
+  std::vector<int64_t> least(chain.loops.size(), 1);
+  for (const ChainOp &op : chain.ops) {
+    const std::vector<ChainIndex> &dims = chain.tensors[op.tensors.back()].dims;
+    auto atLeast = [&](size_t fromLast, int64_t size) {
+      if (dims.size() >= fromLast && dims[dims.size() - fromLast].size() == 1)
+        least[dims[dims.size() - fromLast][0].loop] = size;
+    };
+    atLeast(2, block.rows);
+    atLeast(1, block.vectors * target.vectorBytes / kLaneBytes);
+  }
+  return least;
+}
+
+std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, const PartRoot &root,
+                                                   const IndexSpace &space, const Target &target) {
+  std::optional<ContractionRoles> roles = rolesOf(graph, root);
+  if (!roles)
+    return {};
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  std::vector<NestLoop> loops;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(expr.domain.size()); ++dim)
+    if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
+      loops.push_back({dim, 1});
+  loops.push_back({roles->lane, lanesOfBlock(space, target)});
+  if (int64_t terms = termsPerBlock(graph, root, space, target)) {
+    bool isOutside = streamsTerms(graph, root, *roles, space, target);
+    loops.insert(isOutside ? loops.end() - 1 : loops.end(), {expr.reductions[0], terms, /*blocks=*/true});
+  }
+  if (roles->row >= 0)
+    loops.push_back({roles->row, space.block.rows});
+  for (int64_t dim : expr.reductions)
+    loops.push_back({dim, 1});
+  return loops;
+}
+
+namespace {
+class PartMovement {
+public:
+  PartMovement(const TensorGraph &graph, const IndexSpace &space, const OperatorChain &chain, const Target &target)
+      : graph(graph), space(space), chain(chain), target(target) {}
+
+  std::vector<LevelMovement> levels() const {
+    std::vector<LevelMovement> found;
+    for (const CacheLevel &cache : chainMachine(target).caches) {
+      double bytes = bytesInto(kShareOfCache * cache.capacityBytes);
+      found.push_back({cache.name, bytes, 0, bytes / cache.bytesPerSecond * idle()});
+    }
+    return found;
+  }
+
+private:
+  /// Time of the core with most tiles over the mean.
+  double idle() const {
+    double tiles = space.numTiles(), cores = std::min<double>(target.cores, space.workgroups);
+    return std::ceil(tiles / cores) * target.cores / tiles;
+  }
+
+  double bytesInto(double capacity) const {
+    Movement together = movementOf(chain, tilesOfGrid());
+    if (together.memoryBytes <= capacity)
+      return together.bytes;
+    double bytes = 0;
+    for (auto [op, alone] : llvm::zip(chain.ops, separately(chain)))
+      bytes += bytesOfOperator(op, alone, capacity);
+    return bytes;
+  }
+
+  int64_t placeOf(unsigned loop) const {
+    const ChainLoop &from = chain.loops[loop];
+    return space.root(from.expr).dims[from.dim];
+  }
+
+  /// Loops that the grid walks, outermost first: those of `among`.
+  std::vector<unsigned> gridLoops(ArrayRef<unsigned> among) const {
+    std::vector<unsigned> loops;
+    for (int64_t place : space.grid)
+      for (unsigned loop : among)
+        if (placeOf(loop) == place)
+          loops.push_back(loop);
+    return loops;
+  }
+
+  BlockOrder tilesOfGrid() const {
+    std::vector<unsigned> all(chain.loops.size());
+    std::iota(all.begin(), all.end(), 0);
+    BlockOrder block{gridLoops(all), {}};
+    for (unsigned loop : all) {
+      if (!llvm::is_contained(block.order, loop))
+        block.order.push_back(loop);
+      block.tiles.push_back(space.tiles[placeOf(loop)]);
+    }
+    return block;
+  }
+
+  /// The loops of the operator's code as a chain: what the grid cuts is two loops there, one over tiles and one inside.
+  double bytesOfOperator(const ChainOp &op, OperatorChain alone, double capacity) const {
+    const PartRoot &root = space.root(op.expr);
+    // Loops of `alone` are numbered as they stand in op.loops.
+    std::vector<unsigned> outer, inner;
+    BlockOrder block;
+    for (unsigned loop : gridLoops(op.loops))
+      outer.push_back(cut(alone, llvm::find(op.loops, loop) - op.loops.begin(), space.tiles[placeOf(loop)]));
+    for (const ChainLoop &loop : alone.loops)
+      block.tiles.push_back(loop.extent);
+    block.order = outer;
+    std::vector<int64_t> steps;
+    for (const NestLoop &loop : contractionLoops(graph, root, space, target))
+      for (auto [number, own] : llvm::enumerate(op.loops))
+        if (placeOf(own) == root.dims[loop.dim]) {
+          unsigned walked = loop.blocks ? cut(alone, number, loop.step) : number;
+          if (loop.blocks) {
+            block.tiles[number] = alone.loops[number].extent;
+            block.tiles.push_back(alone.loops[walked].extent);
+          }
+          block.order.push_back(walked);
+          inner.push_back(walked);
+          steps.push_back(loop.blocks ? 1 : loop.step);
+        }
+    for (unsigned loop : outer)
+      block.tiles[loop] = 1;
+    Movement movement = movementOf(alone, block);
+    for (auto [loop, step] : llvm::zip(inner, steps)) {
+      if (movement.memoryBytes <= capacity)
+        break;
+      block.tiles[loop] = std::min(step, alone.loops[loop].extent);
+      movement = movementOf(alone, block);
+    }
+    return movement.bytes;
+  }
+
+  /// Cuts a loop into one over tiles, which is returned, and itself inside one.
+  static unsigned cut(OperatorChain &chain, unsigned loop, int64_t tile) {
+    unsigned outer = chain.loops.size();
+    int64_t tiles = llvm::divideCeil(chain.loops[loop].extent, tile);
+    chain.loops.push_back({chain.loops[loop].name, tiles});
+    chain.loops[loop].extent = tile;
+    for (ChainTensor &tensor : chain.tensors)
+      for (ChainIndex &index : tensor.dims)
+        for (size_t term = 0, count = index.size(); term < count; ++term)
+          if (index[term].loop == loop)
+            index.push_back({outer, index[term].stride * tile});
+    for (ChainOp &op : chain.ops)
+      op.loops.push_back(outer);
+    return outer;
+  }
+
+  const TensorGraph &graph;
+  const IndexSpace &space;
+  const OperatorChain &chain;
+  const Target &target;
+};
+
+bool hasRoot(const IndexSpace &space, const ChainLoop &loop) {
+  return llvm::any_of(space.roots, [&](const PartRoot &root) { return root.expr == loop.expr; });
+}
+} // namespace
+
+std::vector<OperatorChain> tilewright::chainsOf(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                const IndexSpace &space) {
+  std::vector<OperatorChain> chains;
+  auto add = [&](ArrayRef<unsigned> among) {
+    std::string reason;
+    std::optional<OperatorChain> chain = chainAmong(graph, among, reason);
+    if (!chain || !llvm::all_of(chain->loops, [&](const ChainLoop &loop) { return hasRoot(space, loop); }))
+      return false;
+    chains.push_back(std::move(*chain));
+    return true;
+  };
+  if (!add(exprs))
+    for (const PartRoot &root : space.roots)
+      if (graph.exprs()[root.expr].kind == ExprKind::contraction)
+        add({root.expr});
+  return chains;
+}
+
+std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, const IndexSpace &space,
+                                                  ArrayRef<OperatorChain> chains, const Target &target) {
+  std::vector<LevelMovement> all;
+  for (const OperatorChain &chain : chains) {
+    std::vector<LevelMovement> own = PartMovement(graph, space, chain, target).levels();
+    if (all.empty())
+      all = std::move(own);
+    else
+      for (auto [level, more] : llvm::zip(all, own)) {
+        level.bytes += more.bytes;
+        level.seconds += more.seconds;
+      }
+  }
+  return all;
+}
+
+const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
+  auto [entry, isNew] = known.try_emplace(chain.form());
+  if (isNew)
+    if (std::optional<BlockSchedule> best = scheduleChain(chain, chainMachine(target), leastTiles(chain, target)))
+      for (const LevelChoice &level : best->levels)
+        entry->second.push_back(level.choice.movement.bytes);
+  return entry->second;
+}
+
+std::vector<LevelMovement> tilewright::movementOfPart(const TensorGraph &graph, const PlannedPart &part,
+                                                      const Target &target, LeastMovement &least) {
+  std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
+  std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);
+  for (const OperatorChain &chain : chains)
+    for (auto [level, bytes] : llvm::zip(all, least.of(chain)))
+      level.leastBytes += bytes;
+  return all;
+}

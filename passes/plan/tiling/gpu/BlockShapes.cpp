@@ -1,0 +1,148 @@
+#include "passes/plan/tiling/gpu/BlockShapes.h"
+#include "passes/cost/Clusters.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr double kClearly = 0.97;      ///< of the time before, for another shape to be taken
+constexpr double kRoughness = 1.25;    ///< predictions are no closer than this: within it fewer bytes decide
+constexpr double kHardlyLonger = 1.03; ///< of that time, to move fewer bytes but some more than once
+constexpr double kFewer = 0.99;        ///< of the bytes before, for another shape to be taken
+constexpr double kSmoother = 1.05;     ///< of its time, for rows that do not meet in banks of shared memory
+} // namespace
+
+StringRef tilewright::stringify(Composition composition) {
+  switch (composition) {
+  case Composition::thread:
+    return "thread composition";
+  case Composition::warp:
+    return "warp composition";
+  case Composition::block:
+    return "block composition";
+  case Composition::columns:
+    return "columns";
+  case Composition::points:
+    return "points";
+  case Composition::sums:
+    return "sums";
+  }
+  llvm_unreachable("a composition");
+}
+
+void BlockCandidate::print(llvm::raw_ostream &os) const {
+  os << stringify(composition) << ", " << work.blocks << " blocks of " << threads << " threads";
+  if (group > 0)
+    os << ", " << group << " a row";
+  if (cluster > 1)
+    os << ", " << cluster << " a cluster";
+  if (termUnits > 1)
+    os << ", " << termUnits << " share the terms";
+  os << ", tiles [";
+  llvm::interleaveComma(tiles, os);
+  os << "]: ";
+  if (!discarded.empty()) {
+    os << "discarded, " << discarded;
+    return;
+  }
+  auto resident = [&] {
+    os << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
+       << " bytes of shared memory, ";
+  };
+  if (composition == Composition::sums) {
+    os << llvm::format("%.2f us, %.0f waves, ", latency.seconds * 1e6, latency.waves);
+    resident();
+    os << llvm::format("%.3g MB asked of L2", work.movedBytes / 1e6);
+    return;
+  }
+  os << llvm::format("%.2f us, %.0f waves x %.0f cycles a warp, ", latency.seconds * 1e6, latency.waves,
+                     latency.warpCycles);
+  resident();
+  os << llvm::format("%.0f%% of the bandwidth, ", 100 * latency.inFlight)
+     << llvm::format("%.3g MB moved", work.movedBytes / 1e6);
+}
+
+void BlockCandidate::applyTo(IndexSpace &space) const {
+  space.tiles = tiles;
+  space.threads = threads;
+  space.group = group;
+  space.termUnits = termUnits;
+  if (block)
+    space.block = *block;
+  if (!discarded.empty())
+    return;
+  space.latencySeconds = latency.seconds;
+  space.blockWork = work;
+}
+
+static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
+  int64_t best = -1;
+  for (auto [i, candidate] : llvm::enumerate(candidates))
+    if (candidate.discarded.empty() &&
+        (best < 0 || candidate.latency.seconds <= kClearly * candidates[best].latency.seconds))
+      best = i;
+  return best;
+}
+
+/// Whether rows of a warp meet in banks of shared memory.
+static bool conflicts(const BlockCandidate &candidate) {
+  return llvm::any_of(candidate.work.nests, [](const NestWork &nest) { return nest.sharedPasses > 1; });
+}
+
+static double kernelSeconds(const BlockCandidate &candidate, const Target &target) {
+  return target.launchSeconds + candidate.latency.seconds;
+}
+
+/// The quickest without conflicts that moves no more than `chosen`, if it is hardly slower; else that one.
+static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t chosen, const Target &target) {
+  if (!conflicts(candidates[chosen]))
+    return chosen;
+  const BlockCandidate &before = candidates[chosen];
+  double bytes = std::max(before.work.movedBytes, kHardlyRepeated * before.work.bytes);
+  double most = kSmoother * kernelSeconds(before, target);
+  int64_t best = chosen;
+  for (auto [i, candidate] : llvm::enumerate(candidates)) {
+    double seconds = kernelSeconds(candidate, target);
+    if (!candidate.discarded.empty() || conflicts(candidate) || candidate.work.movedBytes > bytes || seconds >= most)
+      continue;
+    best = i;
+    most = seconds;
+  }
+  return best;
+}
+
+int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
+  if (!candidates.empty() && candidates.front().composition == Composition::sums)
+    return 0;
+  int64_t best = quickestBlock(candidates);
+  if (best < 0)
+    return best;
+  double least = kernelSeconds(candidates[best], target);
+  for (auto [i, candidate] : llvm::enumerate(candidates)) {
+    const BlockWork &work = candidate.work, &before = candidates[best].work;
+    if (!candidate.discarded.empty())
+      continue;
+    // A few bytes more than once are none: of those that move no more the quickest is taken.
+    bool once = work.movedBytes <= kHardlyRepeated * work.bytes;
+    bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
+    bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
+    bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
+    if (better && kernelSeconds(candidate, target) <= (once ? kRoughness : kHardlyLonger) * least)
+      best = i;
+  }
+  return withoutConflicts(candidates, best, target);
+}
+
+void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                                  llvm::function_ref<int64_t()> footprint) {
+  std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
+  int64_t best = bestBlock(candidates, target);
+  // Where none fits, the part is refused later, with the bytes of the smallest.
+  const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
+    return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);
+  });
+  chosen.applyTo(space);
+}

@@ -1,0 +1,73 @@
+#include "passes/plan/tiling/gpu/CopyWidths.h"
+
+#include "passes/support/AffineAlgebra.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kWidestBytes = 16; ///< of an asynchronous copy
+
+int64_t elementBytesOf(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+/// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart. An index
+/// may cut a dim into rows.
+int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_t bytes) {
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  if (type.getRank() == 0)
+    return 1;
+  AffineExpr index = access.map.getResult(type.getRank() - 1);
+  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+  auto piece = cut ? dyn_cast<AffineConstantExpr>(cut.getRHS()) : AffineConstantExpr();
+  bool isCut = piece && index.getKind() == AffineExprKind::Mod;
+  int64_t inner = isCut ? pureDim(cut.getLHS()) : unitStrideDim(index);
+  if (inner < 0)
+    return 1;
+  int64_t most = kWidestBytes / bytes, row = type.getShape().back();
+  while (row % most != 0 || expr.domain[inner] % most != 0 || (isCut && piece.getValue() % most != 0))
+    most /= 2;
+  return most;
+}
+} // namespace
+
+int64_t tilewright::copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  const RootAccess &access = contraction.accesses[operand];
+  int64_t bytes = elementBytesOf(access.tensor);
+  return bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
+}
+
+bool tilewright::beginsInsideWords(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  const RootAccess &access = contraction.accesses[operand];
+  int64_t inner = dimOfLines(access.map), bytes = elementBytesOf(access.tensor);
+  return access.producer < 0 && 2 * bytes == kLeastCopyBytes && inner >= 0 &&
+         graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
+}
+
+int64_t tilewright::pieceBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+  bool alongTerms =
+      llvm::is_contained(graph.exprs()[contraction.expr].reductions, dimOfLines(contraction.accesses[operand].map));
+  return alongTerms ? kLeastCopyBytes : kWidestBytes;
+}
+
+std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, bool shifts, int64_t but) {
+  std::string text;
+  for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    int64_t width = copyBytes(graph, contraction, number);
+    if (shifts && beginsInsideWords(graph, contraction, number))
+      width = pieceBytes(graph, contraction, number);
+    if (width >= kWidestBytes || static_cast<int64_t>(number) == but)
+      continue;
+    if (!text.empty())
+      text += ", ";
+    int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
+    text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
+                          width < kLeastCopyBytes ? "element by element" : std::to_string(width) + " bytes at a time",
+                          row, type.getElementType(), kWidestBytes);
+  }
+  return text;
+}

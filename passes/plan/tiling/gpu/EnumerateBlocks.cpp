@@ -1,0 +1,374 @@
+// All launch dimensions of each composition, and what a thread, a block and the memory do in them.
+#include "passes/cost/BlockLatency.h"
+#include "passes/cost/Clusters.h"
+#include "passes/cost/WarpPasses.h"
+#include "passes/plan/tiling/gpu/BlockReads.h"
+#include "passes/plan/tiling/gpu/BlockShapes.h"
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/space/Work.h"
+
+#include "llvm/ADT/SmallSet.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kWarpLanes = 32;
+constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
+constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
+constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
+constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
+
+/// What a nest does at each of its points.
+struct NestPoints {
+  SmallVector<int64_t> dims; ///< of the space
+  double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
+  int64_t accumulators = 0;
+  llvm::SmallSet<int64_t, 4> elements; ///< bytes of one, of all that varies along the vector dim
+  llvm::SmallSet<int64_t, 4> kept;     ///< of those in shared memory
+};
+
+class BlockEnumerator {
+public:
+  BlockEnumerator(const TensorGraph &graph, const Target &target, IndexSpace &space,
+                  llvm::function_ref<int64_t()> footprint)
+      : graph(graph), target(target), space(space), footprint(footprint), reads(graph, space) {
+    collect();
+    lanes = chooseLanes();
+  }
+
+  std::vector<BlockCandidate> enumerate() {
+    bool rows = space.vector < 0 || !isGrid(space.vector);
+    // Blocks of the usual size first.
+    for (int64_t threads : {128, 256, 64, 512, 32, 1024}) {
+      if (threads > target.gpu.threadsPerBlock)
+        continue;
+      if (rows)
+        tryRows(threads);
+      else if (reduces())
+        tryColumns(threads);
+      else
+        tryElements(threads);
+    }
+    return std::move(candidates);
+  }
+
+  std::optional<BlockCandidate> ofTiles(int64_t threads) {
+    if (space.vector < 0 || !isGrid(space.vector) || reduces() || threads > target.gpu.threadsPerBlock)
+      return std::nullopt;
+    space.threads = threads;
+    space.group = 0;
+    considerElements();
+    return candidates.back();
+  }
+
+private:
+  bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
+  bool reduces() const {
+    return llvm::any_of(nests, [](const NestPoints &nest) { return nest.accumulators > 0; });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The part
+  //===--------------------------------------------------------------------===//
+
+  void collect() {
+    for (const PartRoot &root : space.roots) {
+      nests.resize(std::max<size_t>(nests.size(), root.nest + 1));
+      NestPoints &nest = nests[root.nest];
+      nest.dims = llvm::to_vector(llvm::make_filter_range(root.dims, [](int64_t dim) { return dim >= 0; }));
+      for (const RootAccess &access : root.accesses) {
+        bool first = space.readingNests(access.tensor).empty() || space.readingNests(access.tensor)[0] == root.nest;
+        (access.producer < 0 && first ? nest.globalLoads : nest.sharedLoads) += 1;
+        see(root, access.map, access.tensor, access.producer < 0, space.readingNests(access.tensor).size() > 1);
+      }
+      const TensorExpr &own = graph.exprs()[root.expr];
+      for (auto [result, map] : llvm::zip(own.op->getResults(), own.results))
+        see(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
+      double points = std::max<double>(1, own.domainSize());
+      for (unsigned id : root.evaluated) {
+        const TensorExpr &expr = graph.exprs()[id];
+        double special = specialOps(expr) * std::min(1.0, expr.domainSize() / points);
+        nest.instructions += expr.arithmetic() / points + kSpecialInstructions * special;
+        nest.special += special;
+      }
+      if (!own.oneReliesOnOne())
+        nest.accumulators += own.op->getNumResults();
+    }
+  }
+
+  /// Notes how wide an access along the vector dim may be.
+  void see(const PartRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    int64_t dim = llvm::find(root.dims, space.vector) - root.dims.begin();
+    if (space.vector < 0 || dim == static_cast<int64_t>(root.dims.size()) || !map.isFunctionOfDim(dim))
+      return;
+    contiguous &= type.getRank() > 0 && unitStrideDim(map.getResult(type.getRank() - 1)) == dim;
+    int64_t bytes = tile::elementBytes(type.getElementType());
+    if (isGlobal)
+      widest = std::max(widest, bytes);
+    nests[root.nest].elements.insert(bytes);
+    if (!isGlobal || isReadAgain)
+      nests[root.nest].kept.insert(bytes);
+  }
+
+  /// In whole sectors.
+  double movedBytes(int64_t cluster) const { return reads.movedBytes(cluster) * partSectors; }
+
+  bool repeats() const { return movedBytes(1) > kHardlyRepeated * reads.globalBytes(); }
+
+  /// To combine what several warps have of a row or a column.
+  int64_t scratchBytes() const {
+    if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
+      return 0;
+    return space.threads * kScratchBytes * (space.group > 0 ? 1 : lanes);
+  }
+
+  int64_t chooseLanes() const { return lanesOf(widest); }
+
+  /// The elements that a thread takes at once, where the widest has so many bytes.
+  int64_t lanesOf(int64_t bytes) const {
+    if (space.vector < 0 || !contiguous)
+      return 1;
+    int64_t count = std::min(kMostLanes, kAccessBytes / std::min(bytes, kAccessBytes));
+    while (space.extents[space.vector] % count != 0)
+      count /= 2;
+    return count;
+  }
+
+  double pointsOf(const NestPoints &nest, bool inGrid) const {
+    double points = 1;
+    for (int64_t dim : nest.dims)
+      if (isGrid(dim) == inGrid)
+        points *= space.tiles[dim];
+    return points;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Candidates
+  //===--------------------------------------------------------------------===//
+
+  /// Cuts the grid dims, in the order, into tiles of so many points.
+  void cutGrid(ArrayRef<int64_t> order, int64_t points, int64_t except = -1) {
+    for (int64_t dim : order) {
+      if (dim == except)
+        continue;
+      int64_t most = llvm::PowerOf2Ceil(space.extents[dim]), own = std::min(points, most);
+      space.tiles[dim] = std::min(space.extents[dim], own);
+      points /= own;
+    }
+  }
+
+  /// Calls `tryTile` with each order of the grid dims and more and more turns, as long as blocks read the same.
+  void forEachTile(llvm::function_ref<void(ArrayRef<int64_t> order, int64_t turns)> tryTile) {
+    for (ArrayRef<int64_t> order : reads.orders())
+      for (int64_t turns : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32}) {
+        tryTile(order, turns);
+        if (!repeats())
+          break;
+      }
+  }
+
+  /// Groups of a thread, of lanes of a warp, of a warp, of several warps: thread, warp and block composition.
+  void tryRows(int64_t threads) {
+    double longest = 1;
+    for (const NestPoints &nest : nests)
+      longest = std::max(longest, pointsOf(nest, /*inGrid=*/false) / lanes);
+    int64_t most = llvm::PowerOf2Ceil(static_cast<uint64_t>(std::ceil(longest)));
+    for (int64_t group = 1; group <= std::min(threads, most); group *= 2) {
+      space.threads = threads;
+      space.group = group;
+      forEachTile([&](ArrayRef<int64_t> order, int64_t turns) {
+        cutGrid(order, turns * threads / group);
+        partSectors = sectorsOfRows();
+        considerRows();
+      });
+    }
+    partSectors = 1;
+  }
+
+  /// How much more than its bytes a tile of rows is in sectors, on average over the tiles.
+  double sectorsOfRows() const {
+    int64_t stride = widest, grain = 0;
+    for (auto [dim, extent] : llvm::enumerate(space.extents))
+      stride *= isGrid(dim) ? 1 : extent;
+    for (int64_t dim : llvm::reverse(space.grid)) {
+      if (space.tiles[dim] < space.extents[dim])
+        grain = std::gcd(grain, space.tiles[dim] * stride);
+      stride *= space.extents[dim];
+    }
+    double bytes = static_cast<double>(stride) / space.numTiles();
+    return (bytes + kSectorBytes - std::gcd(grain, kSectorBytes)) / bytes;
+  }
+
+  void considerRows() {
+    int64_t group = space.group;
+    consider(group == 1            ? Composition::thread
+             : group <= kWarpLanes ? Composition::warp
+                                   : Composition::block,
+             [&](const NestPoints &nest) {
+               int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
+               double rows = std::ceil(pointsOf(nest, /*inGrid=*/true) * group / space.threads);
+               Share share{rows * std::ceil(static_cast<double>(vectors) / group),
+                           std::min<int64_t>(group, llvm::PowerOf2Ceil(vectors)), /*distance=*/1, rows};
+               int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
+               share.passes = warpPasses(group, rowBytes, lanes * widest);
+               share.passes.shared = sharedPasses(nest, share.passes.wholeSectors);
+               // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+               if (!share.passes.wholeSectors)
+                 share.passes.global = 1;
+               return share;
+             });
+  }
+
+  /// Of the worst access of a nest to what lies in shared memory: to all where tiles are copied there.
+  double sharedPasses(const NestPoints &nest, bool keptAlone) const {
+    int64_t most = 0;
+    for (int64_t bytes : nest.elements)
+      most = std::max(most, bytes);
+    double passes = 1;
+    int64_t length = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false));
+    for (int64_t bytes : keptAlone ? nest.kept : nest.elements)
+      passes = std::max(passes, warpPasses(space.group, length * bytes, lanesOf(most) * bytes).shared);
+    return passes;
+  }
+
+  /// Neighbouring threads take neighbouring columns; those that are left share the column.
+  void tryColumns(int64_t threads) {
+    for (int64_t columns = 1; columns <= threads; columns *= 2) {
+      int64_t tile = std::min(space.extents[space.vector], columns * lanes);
+      bool whole = tile == space.extents[space.vector];
+      space.threads = threads;
+      space.group = 0;
+      cutGrid(reads.orders().front(), 1);
+      space.tiles[space.vector] = tile;
+      int64_t run = columns * lanes * widest;
+      if (!whole && run < kLineBytes) {
+        discard(Composition::columns,
+                "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
+        continue;
+      }
+      partSectors = whole ? 1 : sectorsOfRun(run);
+      consider(Composition::columns, [&](const NestPoints &nest) {
+        double points = pointsOf(nest, /*inGrid=*/false);
+        int64_t sharing = std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points));
+        return Share{std::ceil(points / sharing), sharing, columns, 1, {}};
+      });
+      if (whole)
+        break;
+    }
+    partSectors = 1;
+  }
+
+  /// How much more than its bytes a run of a row is in sectors, on average over the rows.
+  double sectorsOfRun(int64_t run) const {
+    int64_t start = std::gcd(space.extents[space.vector] * widest, kSectorBytes);
+    return static_cast<double>(run + kSectorBytes - start) / run;
+  }
+
+  /// Each thread takes some vectors of a tile.
+  void tryElements(int64_t threads) {
+    for (ArrayRef<int64_t> order : reads.orders())
+      for (int64_t turns = 1; turns <= 8 || (turns <= kMostTurns && repeats()); turns *= 2) {
+        int64_t vectors = threads * turns, extent = space.extents[space.vector];
+        space.threads = threads;
+        space.group = 0;
+        space.tiles[space.vector] = std::min(extent, vectors * lanes);
+        int64_t along = llvm::PowerOf2Ceil(llvm::divideCeil(space.tiles[space.vector], lanes));
+        cutGrid(order, std::max<int64_t>(1, vectors / along), space.vector);
+        considerElements();
+      }
+  }
+
+  void considerElements() {
+    consider(Composition::points, [&](const NestPoints &nest) {
+      double points = pointsOf(nest, true) * pointsOf(nest, false);
+      return Share{std::ceil(points / lanes / space.threads), 1, 1, 1, {}};
+    });
+  }
+
+  /// What falls to a thread: turns, the threads that share a point with it, and how far apart those are.
+  struct Share {
+    double turns;
+    int64_t sharing, distance = 1;
+    double combined = 1; ///< accumulators of its own, one for each of its rows
+    WarpPasses passes = {};
+  };
+
+  BlockCandidate candidate(Composition composition) const {
+    BlockCandidate now;
+    now.composition = composition;
+    now.threads = space.threads;
+    now.group = space.group;
+    now.tiles = space.tiles;
+    now.work.blocks = space.numTiles();
+    now.work.threads = space.threads;
+    return now;
+  }
+
+  void discard(Composition composition, std::string why) {
+    candidates.push_back(candidate(composition));
+    candidates.back().discarded = std::move(why);
+  }
+
+  void consider(Composition composition, llvm::function_ref<Share(const NestPoints &)> shareOf) {
+    BlockCandidate now = candidate(composition);
+    BlockWork &work = now.work;
+    now.cluster = reads.cluster(target);
+    work.sharedBytes = footprint() + reads.stagedBytes(now.cluster) + scratchBytes();
+    if (work.sharedBytes > target.blockBytes)
+      return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
+                                      " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
+    work.registers = kBaseRegisters + 2 * lanes * static_cast<int64_t>(space.inputs.size() + space.outputs.size());
+    work.registers = std::min<int64_t>(work.registers, target.gpu.registersPerThread);
+    work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
+    work.accessBytes = lanes * widest;
+    work.bytes = reads.globalBytes();
+    work.movedBytes = movedBytes(now.cluster);
+    for (const NestPoints &nest : nests) {
+      Share share = shareOf(nest);
+      NestWork own{share.turns, nest.globalLoads, nest.sharedLoads};
+      own.instructions = nest.instructions * lanes;
+      own.special = nest.special * lanes;
+      own.globalPasses = share.passes.global;
+      own.sharedPasses = share.passes.shared;
+      own.accumulators = nest.accumulators * static_cast<int64_t>(share.combined);
+      if (nest.accumulators > 0) {
+        own.combinedLanes = std::clamp<int64_t>(kWarpLanes / share.distance, 1, share.sharing);
+        own.combinedWarps = share.sharing / own.combinedLanes;
+      }
+      work.nests.push_back(own);
+    }
+    now.latency = blockLatency(work, target);
+    now.latency.seconds += clusterSeconds(target, now.cluster);
+    if (now.latency.residentBlocks == 0)
+      now.discarded = "no block of it is resident on an SM";
+    candidates.push_back(std::move(now));
+  }
+
+  static constexpr int64_t kBaseRegisters = 32, kSectorBytes = BlockReads::kSectorBytes;
+
+  const TensorGraph &graph;
+  const Target &target;
+  IndexSpace &space;
+  llvm::function_ref<int64_t()> footprint;
+  BlockReads reads;
+  std::vector<NestPoints> nests;
+  int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
+  bool contiguous = true;
+  double partSectors = 1; ///< of what a tile reads, over its bytes
+  std::vector<BlockCandidate> candidates;
+};
+} // namespace
+
+std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const Target &target,
+                                                       IndexSpace &space, int64_t threads,
+                                                       llvm::function_ref<int64_t()> footprint) {
+  return BlockEnumerator(graph, target, space, footprint).ofTiles(threads);
+}
+
+std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
+                                                        IndexSpace &space, llvm::function_ref<int64_t()> footprint) {
+  return BlockEnumerator(graph, target, space, footprint).enumerate();
+}

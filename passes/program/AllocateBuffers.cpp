@@ -1,0 +1,50 @@
+// Places buffers by best fit over their live ranges (support/BestFit.h).
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/Passes.h"
+#include "passes/program/PartBuffers.h"
+
+#include <map>
+
+namespace tilewright {
+#define GEN_PASS_DEF_ALLOCATEBUFFERS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// What is kept from phase to phase lies in front of all else. Returns where that ends.
+int64_t placeKept(ProgramOp program) {
+  std::map<int64_t, SmallVector<AllocOp>> kept;
+  program.walk([&](AllocOp alloc) {
+    if (keptNumber(alloc) >= 0)
+      kept[keptNumber(alloc)].push_back(alloc);
+  });
+  int64_t end = 0;
+  for (auto &[number, buffers] : kept) {
+    for (AllocOp buffer : buffers)
+      buffer.setOffset(end);
+    end += llvm::alignTo(bufferBytes(buffers.front()), kBufferAlignment);
+  }
+  return end;
+}
+
+struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> {
+  void runOnOperation() override {
+    int64_t first = placeKept(getOperation());
+    for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
+      PartBuffers buffers = buffersOf(part);
+      BestFit fit = placeByBestFit(buffers.ranges);
+      int64_t total = 0;
+      for (auto [op, range, offset] : llvm::zip(buffers.ops, buffers.ranges, fit.offsets)) {
+        op.setOffset(first + offset);
+        total += range.bytes;
+      }
+      bytes += fit.end;
+      shared += total - fit.end;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,349 @@
+#include "passes/program/Movement.h"
+
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/Passes.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/cost/KeptSlice.h"
+#include "passes/plan/space/WalkedDim.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static Value lookThroughConnects(Value value) {
+  while (auto connect = value.getDefiningOp<ConnectOp>())
+    value = connect.getValue();
+  return value;
+}
+
+static int64_t spaceRank(ExprOp root) { return cast<SubprogramOp>(root->getParentOp()).getExtents().size(); }
+
+int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
+  ArrayRef<int64_t> grid = subprogram.getGrid();
+  if (nest.phase == WalkPhase::inside)
+    return 0; // only a block of it is there at a time
+  int64_t along = 0;
+  while (along < static_cast<int64_t>(grid.size()) && !llvm::is_contained(nest.dims, grid[grid.size() - 1 - along]))
+    ++along;
+  return along;
+}
+
+ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
+  std::optional<ArrayRef<int64_t>> dims = root.getDims();
+  assert(dims && "a root without a place in the index space");
+  return *dims;
+}
+
+SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
+  MLIRContext *context = root.getContext();
+  SmallVector<AffineExpr> place;
+  for (int64_t dim : placeOf(root))
+    place.push_back(dim < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(dim, context));
+  int64_t rank = spaceRank(root);
+  SpaceAccess access;
+  access.tensor = lookThroughConnects(root.getInputs()[i]);
+  access.map = root.getInputMap(i).replaceDimsAndSymbols(place, {}, rank, 0);
+  if (IntegerSet guard = root.getGuard(i))
+    access.guard = guard.replaceDimsAndSymbols(place, {}, rank, 0);
+  return access;
+}
+
+/// Whether, at every point of the consumer's tile, the element it reads is the one that the producer computes for that
+/// place of the index space.
+static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
+  if (consumer.getGuard(input))
+    return false;
+  SpaceAccess access = accessInSpace(consumer, input);
+  AffineMap written = producer.getResultMap(result);
+  for (auto [read, write] : llvm::zip(access.map.getResults(), written.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(write);
+    int64_t place = dim ? placeOf(producer)[dim.getPosition()] : -1;
+    AffineExpr expected =
+        place < 0 ? getAffineConstantExpr(0, consumer.getContext()) : getAffineDimExpr(place, consumer.getContext());
+    if (read != expected)
+      return false;
+  }
+  return true;
+}
+
+/// Then, if nothing is reduced, the value can be handed over in a register of one nest.
+static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
+  return !producer.isReduction() && readsOwnPlace(consumer, input, producer, result);
+}
+
+namespace {
+/// Which roots may use a maximum while it is accumulated, and which did.
+class RunningMaxima {
+public:
+  RunningMaxima(SubprogramOp subprogram, int64_t block) {
+    std::optional<NumericsAttr> numerics = subprogram.getNumerics();
+    allowed = numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kRunningMaximum; });
+    least = kLeastReferences * block;
+    for (auto root : subprogram.getBody().getOps<ExprOp>()) {
+      FailureOr<TensorExpr> expr = describe(root);
+      allowed &= succeeded(expr);
+      if (!allowed)
+        return;
+      indices[root] = exprs.size();
+      exprs.push_back(*expr);
+    }
+    yields = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+    vector = subprogram.getVector();
+  }
+
+  /// Whether `root`, in the nest of `maximum`, may read it as it is so far.
+  bool mayUse(ExprOp root, ExprOp maximum) {
+    if (!allowed || !isRunnable(maximum))
+      return false;
+    auto [known, isNew] = relations.try_emplace(maximum);
+    if (isNew)
+      known->second = relateTo(exprs, indices.lookup(maximum), [&](unsigned expr, unsigned input) -> int64_t {
+        auto producer = lookThroughConnects(exprs[expr].inputs[input].tensor).getDefiningOp<ExprOp>();
+        return producer ? static_cast<int64_t>(indices.lookup(producer)) : -1;
+      });
+    Relation relation = known->second[indices.lookup(root)];
+    return relation == Relation::sum ||
+           (relation == Relation::proportional && !llvm::is_contained(yields.getValues(), root.getResult(0)));
+  }
+
+  llvm::DenseMap<Operation *, ExprOp> references; ///< by the root that is relative: the maximum
+
+private:
+  bool isRunnable(ExprOp maximum) {
+    const TensorExpr &expr = exprs[indices.lookup(maximum)];
+    return isRowMaximum(expr, least) && placeOf(maximum)[expr.reductions.front()] == vector;
+  }
+
+  bool allowed;
+  int64_t least, vector;
+  YieldOp yields;
+  SmallVector<TensorExpr, 0> exprs;
+  llvm::DenseMap<Operation *, unsigned> indices;
+  llvm::DenseMap<Operation *, SmallVector<Relation>> relations;
+};
+
+class Decider {
+public:
+  Decider(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock)
+      : subprogram(subprogram), workgroupStaging(workgroupStaging), maxima(subprogram, referenceBlock) {}
+
+  Movement decide() {
+    decideWalk();
+    for (auto root : subprogram.getBody().getOps<ExprOp>())
+      place(root);
+    orderByPhase();
+    collectBuffered();
+    stageInputs();
+    return std::move(movement);
+  }
+
+private:
+  static SmallVector<int64_t> sortedDims(ExprOp root) {
+    SmallVector<int64_t> dims(llvm::make_filter_range(placeOf(root), [](int64_t dim) { return dim >= 0; }));
+    llvm::sort(dims);
+    return dims;
+  }
+
+  void decideWalk() {
+    movement.walked = walkedDim(subprogram.getExtents(), subprogram.getTiles(), subprogram.getGrid());
+    if (movement.walked < 0)
+      return;
+    Walk walk = walkAlong(subprogram, movement.walked);
+    assert(walk.refused.empty() && "tile-verify-planned refuses it");
+    SmallVector<ExprOp> roots(subprogram.getBody().getOps<ExprOp>());
+    for (auto [root, phase] : llvm::zip(roots, walk.phases))
+      phases[root] = phase;
+    for (unsigned root : walk.grown)
+      movement.grown.push_back(roots[root]);
+    for (unsigned root : walk.rescaled)
+      movement.rescaled.push_back(roots[root]);
+    if (walk.maximum >= 0)
+      movement.maximum = roots[walk.maximum];
+  }
+
+  void orderByPhase() {
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, movement.nests.size()));
+    llvm::stable_sort(order, [&](unsigned a, unsigned b) { return movement.nests[a].phase < movement.nests[b].phase; });
+    SmallVector<Nest> nests;
+    for (unsigned n : order)
+      nests.push_back(movement.nests[n]);
+    movement.nests = std::move(nests);
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        movement.nestOf[root] = n;
+  }
+
+  static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
+
+  /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
+  void place(ExprOp root) {
+    SmallVector<int64_t> dims = sortedDims(root), reductions;
+    for (int64_t dim : root.getReductions())
+      if (placeOf(root)[dim] >= 0)
+        reductions.push_back(placeOf(root)[dim]);
+    llvm::sort(reductions);
+    unsigned earliest = 0;
+    ExprOp reference;
+    for (unsigned i = 0; i < root.getInputs().size(); ++i)
+      if (auto producer = lookThroughConnects(root.getInputs()[i]).getDefiningOp<ExprOp>()) {
+        unsigned result = cast<OpResult>(lookThroughConnects(root.getInputs()[i])).getResultNumber();
+        bool shared = dims == sortedDims(producer) &&
+                      (readsSamePoint(root, i, producer, result) ? sharesReference(root, producer, reference)
+                                                                 : takesReference(root, i, producer, reference));
+        earliest = std::max(earliest, movement.nestOf.lookup(producer) + (shared ? 0 : 1));
+      }
+    for (unsigned n = earliest; n < movement.nests.size(); ++n) {
+      Nest &nest = movement.nests[n];
+      // A contraction's loops are those of its register block, for it alone.
+      if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims || nest.phase != phases.lookup(root) ||
+          (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
+        continue;
+      add(nest, n, root, reductions);
+      if (reference && movement.nestOf.lookup(reference) == n) {
+        nest.running = reference;
+        maxima.references[root] = reference;
+      }
+      return;
+    }
+    movement.nests.push_back({dims, {}, {}, {}, phases.lookup(root)});
+    add(movement.nests.back(), movement.nests.size() - 1, root, reductions);
+  }
+
+  /// What is relative to a reference is handed over in a register to what uses it as well.
+  bool sharesReference(ExprOp root, ExprOp producer, ExprOp &reference) {
+    ExprOp own = maxima.references.lookup(producer);
+    if (own && maxima.mayUse(root, own))
+      reference = own;
+    return !own || reference == own;
+  }
+
+  /// Whether the root may read the producer's maximum while it is accumulated.
+  bool takesReference(ExprOp root, unsigned input, ExprOp producer, ExprOp &reference) {
+    ExprOp running = movement.nests[movement.nestOf.lookup(producer)].running;
+    if ((running && running != producer) || !maxima.mayUse(root, producer) || !readsOwnPlace(root, input, producer, 0))
+      return false;
+    reference = producer;
+    return true;
+  }
+
+  void add(Nest &nest, unsigned n, ExprOp root, ArrayRef<int64_t> reductions) {
+    nest.roots.push_back(root);
+    if (!reductions.empty())
+      nest.reductions.assign(reductions.begin(), reductions.end());
+    movement.nestOf[root] = n;
+  }
+
+  void collectBuffered() {
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        for (Value input : root.getInputs()) {
+          Value tensor = lookThroughConnects(input);
+          auto producer = tensor.getDefiningOp<ExprOp>();
+          if (producer && movement.nestOf.lookup(producer) != n)
+            buffer(tensor, producer);
+        }
+    // A maximum that its own nest alone reads, from a register, is accumulated somewhere, too.
+    auto yield = cast<YieldOp>(subprogram.getBody().front().getTerminator());
+    for (Nest &nest : movement.nests)
+      if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
+        movement.buffered.insert(nest.running.getResult(0));
+    // Sums that grow have a buffer: one that takes no memory where threads keep them in registers (GrownSums).
+    for (ExprOp root : movement.grown)
+      if (subprogram->hasAttr(kThreadsAttr) && root.getMicroKernel())
+        movement.buffered.insert(root.getResult(0));
+  }
+
+  /// What is stored relative to a reference is corrected when the maximum is known, which is kept for that.
+  void buffer(Value tensor, ExprOp producer) {
+    movement.buffered.insert(tensor);
+    ExprOp maximum = maxima.references.lookup(producer);
+    if (!maximum || producer.isReduction())
+      return;
+    movement.buffered.insert(maximum.getResult(0));
+    movement.relative[tensor] = maximum.getResult(0);
+  }
+
+  bool usesGrid(AffineMap map) {
+    return llvm::any_of(subprogram.getGrid(), [&](int64_t dim) {
+      return subprogram.getTiles()[dim] < subprogram.getExtents()[dim] && map.isFunctionOfDim(dim);
+    });
+  }
+
+  bool repeatsInTile(AffineMap map, const Nest &nest) {
+    return isReadAgain(map,
+                       llvm::filter_to_vector(nest.dims, [&](int64_t dim) { return subprogram.getTiles()[dim] > 1; }));
+  }
+
+  int64_t tilesPerWorkgroup() {
+    int64_t tiles = 1;
+    for (int64_t dim : subprogram.getGrid())
+      tiles *= llvm::divideCeil(subprogram.getExtents()[dim], subprogram.getTiles()[dim]);
+    return llvm::divideCeil(tiles, static_cast<int64_t>(subprogram.getWorkgroups()));
+  }
+
+  /// An input that several nests read is staged by the first; one that every tile reads, by the workgroup.
+  void stageInputs() {
+    struct Reader {
+      unsigned first, last;
+    };
+    SmallVector<std::pair<SpaceAccess, Reader>> accesses;
+    for (auto [n, nest] : llvm::enumerate(movement.nests))
+      for (ExprOp root : nest.roots)
+        for (unsigned i = 0; i < root.getInputs().size(); ++i) {
+          SpaceAccess access = accessInSpace(root, i);
+          // Register blocks read what a cache holds as it lies, and what is kept is computed before other tiles.
+          if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
+            continue;
+          auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
+          if (known == accesses.end())
+            accesses.push_back({access, {static_cast<unsigned>(n), static_cast<unsigned>(n)}});
+          else
+            known->second.last = n;
+        }
+    int64_t staged = 0;
+    for (auto &[access, reader] : accesses) {
+      auto type = cast<RankedTensorType>(access.tensor.getType());
+      int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
+      // A scalar is loaded once per tile at most; staging it would cost as much as reading it.
+      bool repeats = repeatsInTile(access.map, movement.nests[reader.first]);
+      bool repeated = !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
+      if (movement.workgroupStaged.contains(access.tensor))
+        continue;
+      if (repeated && staged + bytes <= workgroupStaging) {
+        movement.workgroupStaged.insert(access.tensor);
+        staged += bytes;
+      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() &&
+                 isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
+        bool inNest = coversNest(access, movement.nests[reader.first]);
+        movement.tileStaged.push_back({access, inNest ? reader.first : beforeSums(reader.first), inNest});
+      }
+    }
+  }
+
+  /// The nest before which a copy for this one is made: on a GPU not between a contraction and the nest that takes its
+  /// sums, which stay in registers only if that follows at once.
+  unsigned beforeSums(unsigned nest) const {
+    if (nest == 0 || !subprogram->hasAttr(kThreadsAttr))
+      return nest;
+    const Nest &before = movement.nests[nest - 1];
+    bool isSummed = contracts(before.roots.front()) && keptAlong(subprogram, before) == 0;
+    return isSummed && before.phase == movement.nests[nest].phase ? nest - 1 : nest;
+  }
+
+  /// Whether the nest visits each element of the slice once.
+  bool coversNest(const SpaceAccess &access, const Nest &nest) {
+    return llvm::all_of(
+        nest.dims, [&](int64_t dim) { return subprogram.getExtents()[dim] == 1 || access.map.isFunctionOfDim(dim); });
+  }
+
+  SubprogramOp subprogram;
+  int64_t workgroupStaging;
+  RunningMaxima maxima;
+  llvm::DenseMap<Operation *, WalkPhase> phases; ///< of roots, where a dim is walked
+  Movement movement;
+};
+} // namespace
+
+Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock) {
+  return Decider(subprogram, workgroupStaging, referenceBlock).decide();
+}

@@ -1,0 +1,231 @@
+// Ends level 3: what the code generator takes for granted of a tile program is checked here, where the ops still say
+// what they mean.
+#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/Phases.h"
+#include "passes/Passes.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/program/RegisterHandover.h"
+
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_VERIFYPROGRAMS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// What an op of a part reads and writes, as whole slices.
+struct Touched {
+  SmallVector<Value> reads, writes;
+};
+
+Touched touchedBy(Operation &op) {
+  Touched touched;
+  if (auto move = dyn_cast<MoveOp>(op)) {
+    touched.reads.push_back(move.getSource());
+    touched.writes.push_back(move.getTarget());
+  } else if (auto compute = dyn_cast<ComputeOp>(op)) {
+    for (Operation &inner : compute.getBodyBlock()) {
+      if (auto load = dyn_cast<LoadOp>(inner))
+        touched.reads.push_back(load.getSlice());
+      if (auto store = dyn_cast<StoreOp>(inner))
+        touched.writes.push_back(store.getSlice());
+    }
+    llvm::append_range(touched.writes, compute.getAccs());
+    for (auto [acc, init] : llvm::zip(compute.getAccs(), compute.getInits()))
+      if (isa<UnitAttr>(init))
+        touched.reads.push_back(acc);
+  }
+  return touched;
+}
+
+bool isBlockSlice(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
+
+class PartVerifier {
+public:
+  PartVerifier(ProgramOp program, ParallelOp part) : program(program), part(part) {}
+
+  LogicalResult verify() {
+    if (failed(verifyOps(part.getBody().front())) || failed(verifyOps(part.getWalk().getBody().front())))
+      return failure();
+    return verifyPlaces();
+  }
+
+private:
+  LogicalResult verifyOps(Block &block) {
+    if (failed(verifyInOrder(block)))
+      return failure();
+    // The preamble is complete before the first tile.
+    visible.insert(pending.begin(), pending.end());
+    pending.clear();
+    return success();
+  }
+
+  LogicalResult verifyInOrder(Block &block) {
+    for (Operation &op : block) {
+      if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+        if (failed(verifyInOrder(loop.getLoopRegions().front()->front())))
+          return failure();
+        continue;
+      }
+      if (auto keep = dyn_cast<KeepOp>(op)) {
+        if (failed(verifyInOrder(keep.getBody().front())))
+          return failure();
+        continue;
+      }
+      if (isa<SyncOp>(op)) {
+        visible.insert(pending.begin(), pending.end());
+        pending.clear();
+        continue;
+      }
+      Touched touched = touchedBy(op);
+      for (Value slice : touched.writes)
+        if (isInput(slice))
+          return op.emitError("R1: writes an input of the program");
+      for (Value slice : touched.reads)
+        if (isBlockSlice(slice) && !visible.contains(slice) && !isKept(slice))
+          return op.emitError("R2: reads a buffer that nothing wrote before")
+                 << (pending.contains(slice) ? "; a tile.sync is missing between" : "");
+      if (auto compute = dyn_cast<ComputeOp>(op))
+        if (failed(verifyBounds(compute)))
+          return failure();
+      pending.insert(touched.writes.begin(), touched.writes.end());
+    }
+    return success();
+  }
+
+  /// Whether an earlier phase left it.
+  bool isKept(Value slice) {
+    int64_t number = keptNumber(slice.getDefiningOp<AllocOp>());
+    return number >= 0 && program
+                              .walk([&](AllocOp alloc) {
+                                bool isEarlier = alloc->getParentOfType<ParallelOp>()->isBeforeInBlock(part);
+                                return isEarlier && keptNumber(alloc) == number ? WalkResult::interrupt()
+                                                                                : WalkResult::advance();
+                              })
+                              .wasInterrupted();
+  }
+
+  bool isInput(Value slice) {
+    auto argument = dyn_cast<BlockArgument>(slice);
+    return argument && argument.getArgNumber() < program.getBody().getNumArguments() - program.getOutputs();
+  }
+
+  /// Unguarded accesses to bindings stay inside wherever the dims stay inside their extents.
+  static LogicalResult verifyBounds(ComputeOp compute) {
+    SmallVector<Interval> ranges = domainRanges(compute.getExtents());
+    auto check = [&](Operation *op, Value slice, AffineMap map) -> LogicalResult {
+      auto type = cast<SliceType>(slice.getType());
+      if (type.getSpace() != Space::global)
+        return success();
+      for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+        Interval range = boundExpr(expr, ranges);
+        if (range.low < 0 || range.high >= type.getShape()[dim])
+          return op->emitError("R3: reaches [")
+                 << range.low << ", " << range.high << "] along dim " << dim << " of size " << type.getShape()[dim];
+      }
+      return success();
+    };
+    for (Operation &op : compute.getBodyBlock()) {
+      if (auto load = dyn_cast<LoadOp>(op); load && !load.getGuard())
+        if (failed(check(load, load.getSlice(), load.getMap())))
+          return failure();
+      if (auto store = dyn_cast<StoreOp>(op))
+        if (failed(check(store, store.getSlice(), store.getMap())))
+          return failure();
+    }
+    return success();
+  }
+
+  /// Buffers that overlap in memory are never live together.
+  LogicalResult verifyPlaces() {
+    SmallVector<AllocOp> allocs(part.getBody().getOps<AllocOp>());
+    llvm::append_range(allocs, part.getWalk().getBody().getOps<AllocOp>());
+    llvm::erase_if(allocs, staysInRegisters);
+    program.walk([&](AllocOp alloc) {
+      if (keptNumber(alloc) >= 0 && !part->isAncestor(alloc) && !sharesNumber(alloc, allocs))
+        allocs.push_back(alloc);
+    });
+    for (auto [i, a] : llvm::enumerate(allocs)) {
+      if (!a.getOffset())
+        return a.emitError("R4: a buffer without a place; run tile-allocate-buffers");
+      for (AllocOp b : ArrayRef(allocs).take_front(i))
+        if (overlapInMemory(a, b) && overlapInTime(a, b))
+          return a.emitError("R4: overlaps a buffer that is live at the same time").attachNote(b.getLoc())
+                 << "the other buffer";
+    }
+    return success();
+  }
+
+  static bool sharesNumber(AllocOp kept, ArrayRef<AllocOp> allocs) {
+    return llvm::any_of(allocs, [&](AllocOp other) { return keptNumber(other) == keptNumber(kept); });
+  }
+
+  static bool overlapInMemory(AllocOp a, AllocOp b) {
+    int64_t first = *a.getOffset(), second = *b.getOffset();
+    return first < second + bufferBytes(b) && second < first + bufferBytes(a);
+  }
+
+  bool overlapInTime(AllocOp a, AllocOp b) {
+    auto [firstA, lastA] = life(a);
+    auto [firstB, lastB] = life(b);
+    return firstA <= lastB && firstB <= lastA;
+  }
+
+  std::pair<int64_t, int64_t> life(AllocOp alloc) {
+    Block &tile = part.getWalk().getBody().front();
+    if (alloc->getBlock() != &tile || keptNumber(alloc) >= 0)
+      return {0, std::numeric_limits<int64_t>::max()};
+    int64_t first = std::numeric_limits<int64_t>::max(), last = -1, position = 0;
+    for (Operation &op : tile) {
+      ++position;
+      bool used = llvm::any_of(alloc->getUsers(), [&](Operation *user) { return op.isAncestor(user); });
+      if (used) {
+        first = std::min(first, position);
+        last = position;
+      }
+    }
+    return {first, last};
+  }
+
+  ProgramOp program;
+  ParallelOp part;
+  llvm::DenseSet<Value> visible, pending; ///< block slices written before the last sync, and since
+};
+
+/// Parts of a phase do not wait for each other, so none reads what another writes.
+LogicalResult verifyPhase(ArrayRef<ParallelOp> phase) {
+  llvm::DenseMap<Value, ParallelOp> writers;
+  auto each = [](ParallelOp part, llvm::function_ref<void(Operation &, const Touched &)> see) {
+    part.walk([&](Operation *op) { see(*op, touchedBy(*op)); });
+  };
+  for (ParallelOp part : phase)
+    each(part, [&](Operation &, const Touched &touched) {
+      for (Value slice : touched.writes)
+        writers[slice] = part;
+    });
+  LogicalResult result = success();
+  for (ParallelOp part : phase)
+    each(part, [&](Operation &op, const Touched &touched) {
+      for (Value slice : touched.reads)
+        if (ParallelOp writer = writers.lookup(slice); writer && writer != part && succeeded(result))
+          result = op.emitError("R5: reads a binding that another part writes; a tile.sync <grid> is missing between");
+    });
+  return result;
+}
+
+struct VerifyPrograms : tilewright::impl::VerifyProgramsBase<VerifyPrograms> {
+  void runOnOperation() override {
+    for (auto part : getOperation().getBody().getOps<ParallelOp>())
+      if (failed(PartVerifier(getOperation(), part).verify()))
+        return signalPassFailure();
+    for (ArrayRef<ParallelOp> phase : phasesOf(getOperation()))
+      if (failed(verifyPhase(phase)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,21 @@
+// How a tile program says which blocks form a cluster.
+#ifndef TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
+#define TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
+
+#include "dialects/tile/TileDialect.h"
+
+namespace tilewright {
+
+/// Of a part and of its kernel function: how many neighbouring blocks write each other's shared memory; of a copy, that
+/// they share it.
+inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
+
+/// The attribute's blocks; 1 without it.
+inline int64_t clusterOf(mlir::Operation *op) {
+  auto blocks = op->getAttrOfType<mlir::IntegerAttr>(kClusterAttr);
+  return blocks ? blocks.getInt() : 1;
+}
+
+} // namespace tilewright
+
+#endif

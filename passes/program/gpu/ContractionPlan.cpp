@@ -1,0 +1,158 @@
+#include "passes/program/gpu/ContractionPlan.h"
+
+#include "passes/cost/BlockLatency.h"
+#include "passes/graph/TileImage.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
+
+/// The reduced dim along which an operand lies, else the longest.
+static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
+  for (LoadOp load : {contraction.rows, contraction.lanes})
+    for (int64_t dim : contraction.reduced)
+      if (compute.getSizes()[dim] > 1 && liesAlong(load, dim))
+        return dim;
+  return *llvm::max_element(contraction.reduced,
+                            [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
+}
+
+static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; }
+
+OperandShape tilewright::rowShape(const ContractionPlan &plan) {
+  int64_t held = plan.tiling.heldRows, atom = kAtomBytes / bytesOf(plan.contraction.rows);
+  return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom), plan.tiling.rowsShifted};
+}
+OperandShape tilewright::laneShape(const ContractionPlan &plan) {
+  const SumTiling &tiling = plan.tiling;
+  return {plan.contraction.lane, plan.terms, tiling.lanes, tiling.step, tiling.laneLine, tiling.lanesShifted};
+}
+
+int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {
+  return llvm::divideCeil(compute.getSizes()[plan.terms], plan.tiling.step);
+}
+
+bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
+  auto isLoop = [&](int64_t dim) { return dim != plan.terms && compute.getSizes()[dim] > 1; };
+  return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
+}
+
+/// Why bulk copies cannot bring what the contraction says lies in images: nobody else could read that. Empty: they can,
+/// or it says nothing.
+static std::string whyNoImage(ComputeOp compute, const ContractionPlan &plan) {
+  if (!compute->hasAttr(kImageAttr))
+    return "";
+  const SumTiling &tiling = plan.tiling;
+  LoadOp lanes = plan.contraction.lanes;
+  SliceType type = lanes.getSlice().getType();
+  std::optional<ImageShape> image = imageShapeOf(compute);
+  if (!image || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != image->lines ||
+      type.getShape()[2] != image->step)
+    return "its operand along the lanes is none of the images that '" + kImageAttr.str() + "' says";
+  if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
+    return "images of tiles are of warpgroups that round nothing, and '" + plan.kernel.name + "' computes it";
+  int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
+  int64_t needed = (llvm::divideCeil(compute.getExtents()[lane], size) - 1) * size + tiling.lanes;
+  bool isCut = size < compute.getExtents()[lane] && size % kSwizzleLines != 0;
+  if (image->step != tiling.step || image->lines < needed || isCut || !hasOneLoop(compute, plan))
+    return "tiles of " + std::to_string(size) + " lanes in steps of " + std::to_string(tiling.step) +
+           " terms are no images of " + std::to_string(image->lines) + " lines of " + std::to_string(image->step);
+  return "";
+}
+
+/// Whether the operand, of one matrix, is the same in all iterations of a loop around, and lies in global memory:
+/// others write it in another phase.
+static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadOp load) {
+  auto loop = dyn_cast<scf::ForOp>(compute->getParentOp());
+  auto part = compute->getParentOfType<ParallelOp>();
+  if (!loop || load.getSlice().getType().getSpace() != Space::global ||
+      part->getParentOfType<ProgramOp>().getInPlace() ||
+      llvm::any_of(contraction.batch, [&](int64_t dim) { return compute.getSizes()[dim] > 1; }))
+    return false;
+  for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    if (offset == loop.getInductionVar() && load.getMap().isFunctionOfDim(dim))
+      return false;
+  bool isWritten = false;
+  part.walk([&](ComputeOp nest) {
+    isWritten |= llvm::is_contained(nest.getAccs(), load.getSlice());
+    for (StoreOp store : nest.getBodyBlock().getOps<StoreOp>())
+      isWritten |= store.getSlice() == load.getSlice();
+  });
+  return !isWritten;
+}
+
+/// Whether no SM has more than one of the part's blocks, and that no nest that sums but this one.
+static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
+  auto part = compute->getParentOfType<ParallelOp>();
+  if (isInBuffer(contraction.rows) || isInBuffer(contraction.lanes) || isa<scf::ForOp>(compute->getParentOp()) ||
+      part.getNumTiles() > static_cast<int64_t>(target.cores))
+    return false;
+  auto sums = part.walk([&](ComputeOp other) {
+    return other == compute || other.getAccs().empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !sums.wasInterrupted();
+}
+
+std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
+                                                           std::string *reason) {
+  auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  std::optional<Contraction> contraction = matchContraction(compute);
+  if (!contraction)
+    return refuse("it is no sum of products of two loads");
+  if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
+    return refuse("sums that go on from their slice have no code generation on GPUs");
+  std::string instead;
+  StringRef named = *compute.getMicroKernel();
+  int64_t terms = chooseTerms(compute, *contraction);
+  bool alongTerms =
+      liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kImageAttr));
+  auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
+                                 {isInBuffer(contraction->rows), isInBuffer(contraction->lanes), alongTerms}, &instead);
+  if (!kernel)
+    return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
+  ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
+  ArrayRef<int64_t> sizes = compute.getSizes();
+  SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
+               sizes[contraction->lane],
+               sizes[plan.terms],
+               bytesOf(contraction->rows),
+               bytesOf(contraction->lanes),
+               !liesAlong(contraction->rows, contraction->row),
+               isAlone(compute, *contraction, target),
+               !liesAlong(contraction->lanes, contraction->lane),
+               beginsInsideWords(compute, contraction->rows, contraction->row, terms),
+               beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
+  std::string why;
+  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
+  if (!tiling)
+    return refuse(why);
+  plan.tiling = *tiling;
+  if (std::string wrong = whyNoImage(compute, plan); !wrong.empty())
+    return refuse(wrong);
+  if (isResident(compute, contraction->rows, rowShape(plan)))
+    plan.tiling.readRowsInPlace();
+  else if (!roundsInSharedMemory(plan.kernel) && hasOneLoop(compute, plan) &&
+           staysInLoop(compute, *contraction, contraction->rows))
+    plan.tiling.keepRows(sizes[plan.terms]);
+  if (isResident(compute, contraction->lanes, laneShape(plan)))
+    plan.tiling.laneSlotBytes = 0;
+  return plan;
+}
+
+int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads) {
+  int64_t widest = 0;
+  for (const SumReader &reader : handover.readers)
+    for (BlockArgument accumulator : ComputeOp(reader.nest).getBodyBlock().getArguments())
+      widest = std::max(widest, elementBytes(accumulator.getType()));
+  return plan.tiling.combiningBytes(threads, widest);
+}

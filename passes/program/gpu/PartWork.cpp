@@ -1,0 +1,153 @@
+#include "passes/program/gpu/PartWork.h"
+
+#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/Phases.h"
+#include "passes/support/BestFit.h"
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/ContractionPlan.h"
+#include "passes/program/gpu/ScratchPlaces.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/target/Warpgroups.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+int64_t tilewright::threadsOf(ProgramOp program) {
+  int64_t threads = 1;
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    threads = std::max(threads, blockShapeOf(part).threads);
+  return threads;
+}
+
+/// Also where the target has no wgmma in the end, and another micro kernel takes its place.
+static bool isDescribed(ParallelOp part) {
+  return part
+      ->walk([](ComputeOp compute) {
+        std::optional<StringRef> kernel = compute.getMicroKernel();
+        return kernel && kernel->starts_with(kWarpgroupKernel) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t tilewright::scratchAlignment(ParallelOp part) {
+  return isDescribed(part) ? kWarpgroupAlignment : kBufferAlignment;
+}
+
+int64_t tilewright::scratchOffset(ParallelOp part) {
+  int64_t end = 0;
+  part->getParentOfType<ProgramOp>().walk([&](AllocOp alloc) {
+    bool isLive = part->isAncestor(alloc) || keptNumber(alloc) >= 0;
+    if (isLive && alloc.getOffset() && !staysInRegisters(alloc))
+      end = std::max(end, static_cast<int64_t>(*alloc.getOffset()) + bufferBytes(alloc));
+  });
+  return llvm::alignTo(end, scratchAlignment(part));
+}
+
+int64_t tilewright::sharedBytesOf(ParallelOp part, int64_t threads, const Target &target) {
+  int64_t scratch = placeScratch(part, threads, target).bytes;
+  return scratch > 0 ? scratchOffset(part) + scratch : 0;
+}
+
+int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
+  int64_t threads = threadsOf(program), bytes = program.getBlockBytes();
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    bytes = std::max(bytes, sharedBytesOf(part, threads, target));
+  return bytes;
+}
+
+int64_t tilewright::boundBufferBytes(ParallelOp part) {
+  int64_t bytes = 0;
+  llvm::SmallDenseSet<int64_t> kept;
+  auto add = [&](AllocOp alloc) {
+    if (keptNumber(alloc) < 0 ? part->isAncestor(alloc) : kept.insert(keptNumber(alloc)).second)
+      bytes += llvm::alignTo(bufferBytes(alloc), kBufferAlignment);
+  };
+  part->getParentOfType<ProgramOp>().walk(add);
+  return bytes;
+}
+
+bool tilewright::staysResident(ProgramOp program, int64_t sharedBytes, const Target &target) {
+  if (!meetsAtGrid(program))
+    return true;
+  int64_t threads = threadsOf(program), registers = 0;
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    registers = std::max(registers, registersOf(part, threads, target));
+  int64_t resident = residentBlocks(target.gpu, threads, sharedBytes, registers);
+  return sharedBytes <= target.blockBytes && program.getWorkgroups() <= coResidentBlocks(target, resident);
+}
+
+int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &target) {
+  int64_t registers = kUnknownRegisters;
+  part.walk([&](ComputeOp compute) {
+    if (!compute.getMicroKernel())
+      return;
+    if (std::optional<ContractionPlan> plan = planContraction(compute, threads, target))
+      registers = std::max(registers, plan->tiling.registers());
+  });
+  part.walk([&](scf::ForOp loop) {
+    SmallVector<GrownSums> all = grownIn(loop);
+    registers += all.empty() ? 0 : SumTiling::kLoopRegisters;
+    for (const GrownSums &grown : all)
+      if (std::optional<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
+        registers += plan->tiling.sumRegisters();
+  });
+  return std::min(registers, target.gpu.registersPerThread);
+}
+
+static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
+  NestMapping mapping = mapNest(compute, shape);
+  NestWork nest;
+  for (auto [dim, size] : llvm::enumerate(compute.getSizes())) {
+    int64_t step = (int64_t(1) << mapping.bits[dim].count) *
+                   (static_cast<int64_t>(dim) == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
+    nest.turns *= llvm::divideCeil(size, step);
+  }
+  for (Operation &op : compute.getBodyBlock().without_terminator()) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      (load.getSlice().getType().getSpace() == Space::global ? nest.globalLoads : nest.sharedLoads) += 1;
+    else if (!op.hasTrait<OpTrait::ConstantLike>())
+      nest.instructions += mapping.lanes;
+  }
+  nest.accumulators = compute.getAccs().size();
+  nest.combinedLanes = int64_t(1) << llvm::popcount(mapping.reduced & ((1u << kWarpBits) - 1));
+  nest.combinedWarps = int64_t(1) << llvm::popcount(mapping.reduced >> kWarpBits);
+  return nest;
+}
+
+BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
+  BlockShape shape = blockShapeOf(part);
+  BlockWork work;
+  work.blocks = part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles();
+  work.threads = shape.threads;
+  work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
+  auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
+  work.registers =
+      registers ? registers.getInt() : registersOf(part, threadsOf(part->getParentOfType<ProgramOp>()), target);
+  work.warpPrivate = llvm::none_of(part.getWalk().getBody().getOps<SyncOp>(),
+                                   [](SyncOp sync) { return sync.getScope() >= Scope::block; });
+  work.accessBytes = 1;
+  llvm::SetVector<Value> touched;
+  auto touch = [&](Value slice, int64_t lanes) {
+    auto type = cast<SliceType>(slice.getType());
+    if (type.getSpace() != Space::global)
+      return;
+    work.accessBytes = std::max(work.accessBytes, lanes * elementBytes(type.getElementType()));
+    if (touched.insert(slice))
+      work.bytes += static_cast<double>(type.getNumBytes());
+  };
+  part.walk([&](ComputeOp compute) {
+    if (compute.getMicroKernel())
+      return; // what those take is for the plan to say
+    work.nests.push_back(nestWorkOf(compute, shape));
+    int64_t lanes = mapNest(compute, shape).lanes;
+    compute.walk([&](LoadOp load) { touch(load.getSlice(), lanes); });
+    compute.walk([&](StoreOp store) { touch(store.getSlice(), lanes); });
+    for (Value slice : compute.getAccs())
+      touch(slice, 1);
+  });
+  return work;
+}

@@ -1,0 +1,221 @@
+// Souffle 5.4 on tile programs: what phases of a program share a kernel is the decision of GridPartition; here it is
+// given what the parts need, and carried out. A barrier that goes becomes a launch: the part behind it a program of its
+// own, what it reads an input.
+#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/Phases.h"
+#include "passes/Passes.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/target/TargetOrError.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_PARTITIONATGRIDSYNC
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// The bindings that a part reads and writes.
+struct Bindings {
+  llvm::SetVector<Value> reads, writes;
+};
+
+Bindings bindingsOf(ParallelOp part) {
+  Bindings bindings;
+  auto note = [](llvm::SetVector<Value> &set, Value slice) {
+    if (isa<BlockArgument>(slice) && cast<SliceType>(slice.getType()).getSpace() == Space::global)
+      set.insert(slice);
+  };
+  part.walk([&](LoadOp load) { note(bindings.reads, load.getSlice()); });
+  part.walk([&](StoreOp store) { note(bindings.writes, store.getSlice()); });
+  part.walk([&](MoveOp move) {
+    note(bindings.reads, move.getSource());
+    note(bindings.writes, move.getTarget());
+  });
+  part.walk([&](ComputeOp compute) {
+    for (Value slice : compute.getAccs())
+      note(bindings.writes, slice);
+  });
+  return bindings;
+}
+
+/// The programs that one program is cut into.
+class ProgramCutter {
+public:
+  ProgramCutter(ProgramOp program, const GridPartition &partition)
+      : program(program), partition(partition), parts(program.getBody().getOps<ParallelOp>()) {}
+
+  struct Piece {
+    ProgramOp program;
+    SmallVector<unsigned> inputs, outputs; ///< arguments of the program that is cut
+  };
+
+  SmallVector<Piece> cut() {
+    OpBuilder builder(program);
+    SmallVector<Piece> pieces;
+    for (const GridKernel &kernel : partition.kernels)
+      pieces.push_back(build(builder, kernel, pieces.size()));
+    return pieces;
+  }
+
+private:
+  Piece build(OpBuilder &builder, const GridKernel &kernel, unsigned number) {
+    llvm::SetVector<Value> reads, writes;
+    for (const std::vector<GridShare> &phase : kernel.phases)
+      for (const GridShare &share : phase) {
+        Bindings own = bindingsOf(parts[share.stage]);
+        reads.insert(own.reads.begin(), own.reads.end());
+        writes.insert(own.writes.begin(), own.writes.end());
+      }
+    Piece piece;
+    for (BlockArgument argument : program.getBody().getArguments())
+      if (reads.contains(argument) && !writes.contains(argument))
+        piece.inputs.push_back(argument.getArgNumber());
+    for (BlockArgument argument : program.getBody().getArguments())
+      if (writes.contains(argument))
+        piece.outputs.push_back(argument.getArgNumber());
+    piece.program =
+        ProgramOp::create(builder, program.getLoc(), nameOf(number), piece.outputs.size(), program.getTargetAttr(),
+                          /*in_place=*/ArrayAttr());
+    Block &body = piece.program.getBody().emplaceBlock();
+    IRMapping mapping;
+    for (unsigned argument : llvm::concat<unsigned>(piece.inputs, piece.outputs)) {
+      Value own = program.getBody().getArgument(argument);
+      mapping.map(own, body.addArgument(own.getType(), own.getLoc()));
+    }
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    for (const std::vector<GridShare> &phase : kernel.phases) {
+      if (!body.empty())
+        SyncOp::create(inside, parts[phase.front().stage].getLoc(), Scope::grid);
+      for (const GridShare &share : phase)
+        setBlocks(cast<ParallelOp>(inside.clone(*parts[share.stage], mapping)), share);
+    }
+    return piece;
+  }
+
+  /// The first keeps the program's.
+  std::string nameOf(unsigned number) {
+    auto module = program->getParentOfType<ModuleOp>();
+    std::string name = program.getSymName().str();
+    for (unsigned suffix = number; number > 0 && module.lookupSymbol(name); ++suffix)
+      name = (program.getSymName() + "_" + Twine(suffix)).str();
+    return name;
+  }
+
+  static void setBlocks(ParallelOp part, const GridShare &share) {
+    part.setWorkgroups(std::min<int64_t>(part.getWorkgroups(), share.blocks));
+  }
+
+  ProgramOp program;
+  const GridPartition &partition;
+  SmallVector<ParallelOp> parts;
+};
+
+/// One launch for each piece, in place of that of the whole.
+void replaceLaunch(LaunchOp launch, ProgramOp whole, ArrayRef<ProgramCutter::Piece> pieces) {
+  OpBuilder builder(launch);
+  SmallVector<Value> values(launch.getInputs());
+  unsigned numInputs = values.size();
+  values.resize(whole.getBody().getNumArguments());
+  for (const ProgramCutter::Piece &piece : pieces) {
+    SmallVector<Value> inputs = llvm::map_to_vector(piece.inputs, [&](unsigned i) { return values[i]; });
+    SmallVector<Type> types =
+        llvm::map_to_vector(piece.outputs, [&](unsigned i) { return launch.getResult(i - numInputs).getType(); });
+    SmallVector<FlatSymbolRefAttr> path(launch.getProgram().getNestedReferences());
+    auto leaf = FlatSymbolRefAttr::get(ProgramOp(piece.program).getSymNameAttr());
+    auto symbol = path.empty() ? SymbolRefAttr(leaf) : SymbolRefAttr::get(launch.getProgram().getRootReference(), leaf);
+    auto own = LaunchOp::create(builder, launch.getLoc(), types, symbol, inputs, /*tied=*/DenseI64ArrayAttr());
+    for (auto [i, result] : llvm::zip(piece.outputs, own.getResults()))
+      values[i] = result;
+  }
+  for (auto [i, result] : llvm::enumerate(launch.getResults()))
+    result.replaceAllUsesWith(values[numInputs + i]);
+  launch.erase();
+}
+
+struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<PartitionAtGridSync> {
+  using PartitionAtGridSyncBase::PartitionAtGridSyncBase;
+
+  static std::vector<GridStage> stagesOf(ProgramOp program, const Target &machine) {
+    std::vector<GridStage> stages;
+    SmallVector<Bindings> bindings;
+    for (auto [i, part] : llvm::enumerate(program.getBody().getOps<ParallelOp>())) {
+      Bindings own = bindingsOf(part);
+      GridStage &stage = stages.emplace_back();
+      stage.name = "part " + std::to_string(i) + " of '" + program.getSymName().str() + "'";
+      stage.work = blockWorkOf(part, machine);
+      for (unsigned j = 0; j < bindings.size(); ++j)
+        if (llvm::any_of(own.reads, [&](Value slice) { return bindings[j].writes.contains(slice); }))
+          stage.producers.push_back(j);
+      bindings.push_back(std::move(own));
+    }
+    return stages;
+  }
+
+  void explain(ProgramOp program, ArrayRef<GridStage> stages, const GridPartition &partition) {
+    auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
+    for (const GridCut &cut : partition.cuts) {
+      remark::missed(parts[cut.stage].getLoc(),
+                     remark::RemarkOpts::name("launch").category("tile-partition-at-grid-sync"))
+          << ("tile: " + stages[cut.stage].name + " is launched for itself: " + cut.reason);
+      ++numCut;
+    }
+    for (const GridKernel &kernel : partition.kernels)
+      numKept += kernel.phases.size() - 1;
+  }
+
+  /// What a phase keeps for another cannot be handed to a launch.
+  static LogicalResult checkKept(ProgramOp program, const GridPartition &partition) {
+    auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
+    DenseMap<int64_t, unsigned> kernelOf;
+    for (auto [number, kernel] : llvm::enumerate(partition.kernels))
+      for (const std::vector<GridShare> &phase : kernel.phases)
+        for (const GridShare &share : phase) {
+          WalkResult checked = parts[share.stage].walk([&, number = number](AllocOp alloc) {
+            int64_t kept = keptNumber(alloc);
+            bool isApart = kept >= 0 && kernelOf.try_emplace(kept, number).first->second != number;
+            return isApart ? WalkResult::interrupt() : WalkResult::advance();
+          });
+          if (checked.wasInterrupted())
+            return parts[share.stage].emitError("reads what an earlier phase keeps in shared memory, and would be "
+                                                "launched for itself");
+        }
+    return success();
+  }
+
+  LogicalResult cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
+    std::vector<GridStage> stages = stagesOf(program, machine);
+    GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
+    assert(partition.verify(stages, machine).empty() && "phases stand behind each other");
+    if (failed(checkKept(program, partition)))
+      return failure();
+    explain(program, stages, partition);
+    SmallVector<ProgramCutter::Piece> pieces = ProgramCutter(program, partition).cut();
+    for (LaunchOp launch : launches)
+      replaceLaunch(launch, program, pieces);
+    program.erase();
+    return success();
+  }
+
+  void runOnOperation() override {
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    SmallVector<ProgramOp> programs;
+    llvm::StringMap<SmallVector<LaunchOp>> launches;
+    getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
+    getOperation().walk([&](LaunchOp launch) { launches[launch.getProgram().getLeafReference()].push_back(launch); });
+    for (ProgramOp program : programs)
+      if (hasGridSync(program) && failed(cut(program, *machine, launches[program.getSymName()])))
+        return signalPassFailure();
+  }
+};
+} // namespace

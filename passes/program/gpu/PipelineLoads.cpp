@@ -1,0 +1,82 @@
+// Souffle 6.5 on tile programs: which contractions find their first operands already in shared memory, because the
+// copies began while the contraction before them was multiplied. The slots of both are live at once then, so it is done
+// where a block has room for them and no fewer blocks are resident.
+#include "dialects/tile/Phases.h"
+#include "passes/Passes.h"
+#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/target/TargetOrError.h"
+
+#include "mlir/IR/Remarks.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_PIPELINELOADS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
+  using PipelineLoadsBase::PipelineLoadsBase;
+
+  /// What a block of the program takes, over all of its parts.
+  static BlockWork blockOf(ProgramOp program, const Target &machine) {
+    BlockWork block;
+    block.blocks = program.getWorkgroups();
+    block.threads = threadsOf(program);
+    block.sharedBytes = sharedBytesOf(program, machine);
+    for (auto part : program.getBody().getOps<ParallelOp>())
+      block.registers = std::max(block.registers, registersOf(part, block.threads, machine));
+    return block;
+  }
+
+  void begin(ComputeOp contraction, LoadsAhead loads, const Target &machine) {
+    auto program = contraction->getParentOfType<ProgramOp>();
+    BlockWork without = blockOf(program, machine);
+    setLoadsAhead(contraction, loads);
+    BlockWork with = blockOf(program, machine);
+    int64_t sms = meetsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
+    if (hasRoomAhead(machine, without, with.sharedBytes, sms)) {
+      ++numPipelined;
+      return;
+    }
+    setLoadsAhead(contraction, {});
+    decline(contraction, "a block would take " + std::to_string(with.sharedBytes) +
+                             " bytes of shared memory instead of " + std::to_string(without.sharedBytes) +
+                             ", and fewer of them be resident");
+  }
+
+  void decline(ComputeOp contraction, const std::string &why) {
+    remark::missed(contraction.getLoc(), remark::RemarkOpts::name("waits").category("tile-pipeline-loads"))
+        << ("the copies do not begin while the contraction before is computed: " + why);
+    ++numDeclined;
+  }
+
+  void runOnOperation() override {
+    ProgramOp program = getOperation();
+    FailureOr<Target> machine = targetOrError(program, target);
+    if (failed(machine))
+      return signalPassFailure();
+    if (machine->backend != Backend::cuda)
+      return;
+    int64_t threads = threadsOf(program);
+    SmallVector<ComputeOp> contractions;
+    program.walk([&](ComputeOp compute) {
+      if (compute.getMicroKernel())
+        contractions.push_back(compute);
+    });
+    for (ComputeOp contraction : contractions) {
+      std::string why;
+      LoadsAhead loads = possibleLoadsAhead(contraction, threads, *machine, &why);
+      if (loads.any())
+        begin(contraction, loads, *machine);
+      else if (!why.empty())
+        decline(contraction, why);
+    }
+  }
+};
+} // namespace

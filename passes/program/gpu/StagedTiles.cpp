@@ -1,0 +1,335 @@
+#include "passes/program/gpu/StagedTiles.h"
+#include "passes/support/BestFit.h"
+
+#include "dialects/tile/BufferPlaces.h"
+#include "passes/program/Slices.h"
+#include "passes/program/gpu/AccessSectors.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/TileCopy.h"
+#include "passes/cost/BlockLatency.h"
+#include "passes/cost/Clusters.h"
+#include "passes/cost/GridPartition.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr double kWorthCopying = 1.05; ///< of the sectors that a copy touches
+
+struct Access {
+  ComputeOp compute;
+  Operation *op;
+  AffineMap map;
+};
+
+class TileStager {
+public:
+  TileStager(ParallelOp part, int64_t threads, const Target &target)
+      : part(part), shape{threads, blockShapeOf(part).group}, target(target) {}
+
+  SmallVector<StagedTile> choose() {
+    Block &walk = part.getWalk().getBody().front();
+    if (!llvm::all_of(walk, [](Operation &op) { return isa<AllocOp, ComputeOp, SyncOp>(op); }))
+      return {};
+    // A contraction copies its operands itself, and what takes its sums runs as it does.
+    if (llvm::any_of(walk.getOps<ComputeOp>(), [](ComputeOp compute) { return compute.getMicroKernel().has_value(); }))
+      return {};
+    collect();
+    cluster = clusterOfPart();
+    for (auto &[slice, accesses] : loads)
+      if (!stores.contains(slice) && !accumulated.contains(slice))
+        consider(slice, accesses, /*isOutput=*/false);
+    for (auto &[slice, accesses] : stores)
+      if (!loads.contains(slice) && !accumulated.contains(slice) && accesses.size() == 1)
+        consider(slice, accesses, /*isOutput=*/true);
+    return std::move(staged);
+  }
+
+private:
+  void collect() {
+    bytes = boundBufferBytes(part);
+    int64_t scratch = 0;
+    part.walk([&](ComputeOp compute) {
+      scratch = std::max(scratch, combiningScratchBytes(compute, mapNest(compute, shape)));
+      for (Operation &op : compute.getBodyBlock()) {
+        if (auto load = dyn_cast<LoadOp>(op); load && isGlobal(load.getSlice()))
+          loads[load.getSlice()].push_back({compute, load, load.getMap()});
+        if (auto store = dyn_cast<StoreOp>(op); store && isGlobal(store.getSlice()))
+          stores[store.getSlice()].push_back({compute, store, store.getMap()});
+      }
+      accumulated.insert(compute.getAccs().begin(), compute.getAccs().end());
+    });
+    bytes += placeBytes(scratch);
+  }
+
+  static bool isCommon(const StagedTile &tile) {
+    return !tile.isOutput && llvm::all_of(tile.gridDims, [](int64_t dim) { return dim < 0; });
+  }
+
+  /// Clusters are for kernels whose blocks take one tile each and wait for nobody else.
+  int64_t clusterOfPart() {
+    auto program = part->getParentOfType<ProgramOp>();
+    if (!llvm::hasSingleElement(program.getBody().front()) ||
+        part.getNumTiles() != static_cast<int64_t>(part.getWorkgroups()))
+      return 1;
+    double touched = 0, common = 0;
+    for (Value binding : program.getBody().getArguments())
+      touched += static_cast<double>(cast<SliceType>(binding.getType()).getNumBytes());
+    for (auto &[slice, accesses] : loads) {
+      StagedTile tile;
+      auto type = cast<SliceType>(slice.getType());
+      if (!stores.contains(slice) && !accumulated.contains(slice) &&
+          llvm::all_of(accesses, [&](const Access &access) { return place(tile, type, access); }) && isCommon(tile))
+        common += static_cast<double>(type.getNumBytes());
+    }
+    return chooseCluster(target, part.getNumTiles(), touched, common);
+  }
+
+  static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
+  static int64_t placeBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
+
+  void consider(Value slice, ArrayRef<Access> accesses, bool isOutput) {
+    StagedTile tile;
+    tile.slice = slice;
+    tile.isOutput = isOutput;
+    auto type = cast<SliceType>(slice.getType());
+    for (const Access &access : accesses)
+      if (!place(tile, type, access))
+        return;
+    if (!isOneRun(type.getShape(), tile.sizes) && !isSectorRuns(type.getShape(), tile.sizes, type.getElementBytes()))
+      return;
+    for (const Access &access : accesses)
+      tile.directSectors += accessSectors(access.compute, shape, type, access.map);
+    tile.stagedSectors = copySectors(tile, type);
+    if (isCommon(tile))
+      tile.cluster = cluster;
+    tile.stagedSectors /= static_cast<double>(tile.cluster);
+    if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
+      return;
+    reuseBuffer(tile, type, accesses);
+    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes)) &&
+                staysResident(part->getParentOfType<ProgramOp>(), bytes + tile.bytes, target);
+    if (tile.fits)
+      bytes += tile.bytes;
+    staged.push_back(std::move(tile));
+  }
+
+  /// Where the tile lies by this access; false if that is not where it lay by those before, or not a box.
+  bool place(StagedTile &tile, SliceType type, const Access &access) {
+    ComputeOp compute = access.compute;
+    SmallVector<int64_t> sizes, gridDims;
+    llvm::SmallBitVector used(compute.getSizes().size());
+    for (auto [index, extent] : llvm::zip(access.map.getResults(), type.getShape())) {
+      int64_t own = offsetDimOf(compute, index, extent);
+      bool whole = own < 0 && dependsOnNoOffset(compute, index);
+      if (own < 0 && !whole)
+        return false;
+      if (tile.isOutput && !takesEveryElement(compute, index, extent, used))
+        return false;
+      gridDims.push_back(own < 0 ? -1 : gridDimOf(compute, own));
+      sizes.push_back(own < 0 ? extent : compute.getSizes()[own]);
+      if (own >= 0 && llvm::count(gridDims, gridDims.back()) > 1)
+        return false;
+    }
+    for (auto [dim, extent] : llvm::enumerate(compute.getExtents()))
+      if (tile.isOutput && extent > 1 && !used.test(dim))
+        return false;
+    bool isFirst = tile.sizes.empty();
+    if (isFirst) {
+      tile.sizes = sizes;
+      tile.gridDims = gridDims;
+    }
+    return tile.sizes == sizes && llvm::all_of(llvm::zip(tile.gridDims, gridDims), [&](auto dims) {
+             auto [a, b] = dims;
+             return a == b || (!moves(a) && !moves(b));
+           });
+  }
+
+  /// The dim of the nest that the index is, if tiles move along it; or -1.
+  int64_t offsetDimOf(ComputeOp compute, AffineExpr index, int64_t extent) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim || !llvm::is_contained(compute.getOffsetDims(), dim.getPosition()) ||
+        compute.getExtents()[dim.getPosition()] != extent)
+      return -1;
+    int64_t grid = gridDimOf(compute, dim.getPosition());
+    bool same = grid >= 0 && part.getTiles()[grid] == compute.getSizes()[dim.getPosition()];
+    return same ? static_cast<int64_t>(dim.getPosition()) : -1;
+  }
+
+  int64_t gridDimOf(ComputeOp compute, int64_t dim) {
+    const int64_t *place = llvm::find(compute.getOffsetDims(), dim);
+    auto offset = dyn_cast<BlockArgument>(compute.getOffsets()[place - compute.getOffsetDims().begin()]);
+    return offset && offset.getOwner() == &part.getWalk().getBody().front() ? offset.getArgNumber() : -1;
+  }
+
+  /// Whether there are several tiles along the dim of the grid, if it is one.
+  bool moves(int64_t grid) { return grid >= 0 && part.getTiles()[grid] < part.getExtents()[grid]; }
+
+  bool dependsOnNoOffset(ComputeOp compute, AffineExpr index) {
+    for (int64_t dim : compute.getOffsetDims()) {
+      int64_t grid = gridDimOf(compute, dim);
+      bool always = grid >= 0 && !moves(grid); // at its start
+      if (!always && (index.isFunctionOfDim(dim) || index.isFunctionOfSymbol(dim)))
+        return false;
+    }
+    return true;
+  }
+
+  static bool takesEveryElement(ComputeOp compute, AffineExpr index, int64_t extent, llvm::SmallBitVector &used) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim)
+      return extent == 1;
+    bool whole = compute.getExtents()[dim.getPosition()] == extent && !used.test(dim.getPosition());
+    used.set(dim.getPosition());
+    return whole;
+  }
+
+  double copySectors(const StagedTile &tile, SliceType type) {
+    int64_t elements = 1, grain = 0;
+    SmallVector<int64_t> strides = denseStrides(type.getShape());
+    for (auto [size, grid, stride] : llvm::zip(tile.sizes, tile.gridDims, strides)) {
+      elements *= size;
+      if (grid >= 0)
+        grain = std::gcd(grain, size * stride);
+    }
+    double sectors = static_cast<double>(elements * type.getElementBytes()) / kSectorBytes;
+    return sectors + (grain * type.getElementBytes() % kSectorBytes == 0 ? 0 : 1);
+  }
+
+  /// An input that the nests keep in a buffer of the same shape needs no other; an output can take the buffer of an
+  /// input that is read for the last time at the point where it is written.
+  void reuseBuffer(StagedTile &tile, SliceType type, ArrayRef<Access> accesses) {
+    int64_t elements = 1;
+    for (int64_t size : tile.sizes)
+      elements *= size;
+    tile.bytes = placeBytes(elements * type.getElementBytes() + kCopyBytes);
+    if (tile.isOutput) {
+      for (auto [i, input] : llvm::enumerate(staged))
+        if (!input.isOutput && input.fits && sharesPlace(input, tile, accesses.front())) {
+          tile.inPlaceOf = i;
+          tile.bytes = 0;
+          return;
+        }
+      return;
+    }
+    for (const Access &access : accesses)
+      if (Value held = heldBuffer(tile, access)) {
+        tile.held = held;
+        tile.bytes -= placeBytes(bufferBytes(held.getDefiningOp<AllocOp>()));
+        return;
+      }
+  }
+
+  /// The buffer that a nest stores what it loads to, for later nests.
+  Value heldBuffer(const StagedTile &tile, const Access &access) {
+    auto load = cast<LoadOp>(access.op);
+    if (load.getGuard())
+      return {};
+    for (Operation *user : load.getValue().getUsers()) {
+      auto store = dyn_cast<StoreOp>(user);
+      auto alloc = store ? store.getSlice().getDefiningOp<AllocOp>() : AllocOp();
+      if (!alloc || alloc.getType().getShape() != ArrayRef(tile.sizes) || isAccumulated(alloc.getSlice()))
+        continue;
+      if (store.getMap() != localMapOf(tile, access.map) || isStoredElsewhere(store))
+        continue;
+      return alloc.getSlice();
+    }
+    return {};
+  }
+
+  bool isAccumulated(Value slice) { return accumulated.contains(slice); }
+
+  static bool isStoredElsewhere(StoreOp store) {
+    return llvm::any_of(store.getSlice().getUsers(), [&](Operation *user) {
+      auto other = dyn_cast<StoreOp>(user);
+      return isa<MoveOp>(user) || (other && other != store);
+    });
+  }
+
+  static bool isKept(Value buffer) { return buffer && keptNumber(buffer.getDefiningOp<AllocOp>()) >= 0; }
+
+  bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
+    if (isKept(input.held))
+      return false; // for a later phase
+    auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
+    for (const StagedTile &other : staged)
+      if (other.isOutput && other.inPlaceOf >= 0 && &staged[other.inPlaceOf] == &input)
+        return false;
+    if (type.getElementType() != own.getElementType() || type.getShape() != own.getShape() ||
+        input.sizes != output.sizes || input.gridDims != output.gridDims || !write.compute.getAccs().empty())
+      return false;
+    AffineMap map = localMapOf(output, write.map);
+    auto isEarlierOrSamePoint = [&](ComputeOp reader, AffineMap at) {
+      return reader == write.compute ? at == map : reader->isBeforeInBlock(write.compute);
+    };
+    for (const Access &read : loads[input.slice])
+      if (!isEarlierOrSamePoint(read.compute, localMapOf(input, read.map)))
+        return false;
+    if (!input.held)
+      return true;
+    return llvm::all_of(input.held.getUsers(), [&](Operation *user) {
+      auto load = dyn_cast<LoadOp>(user);
+      return !load || isEarlierOrSamePoint(load->getParentOfType<ComputeOp>(), load.getMap());
+    });
+  }
+
+  /// What several rows of the tile read, or a cluster: the plan has counted its bytes (BlockShapes).
+  bool isReadByRows(const StagedTile &tile) {
+    return tile.cluster > 1 || (!tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
+             return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
+           }));
+  }
+
+  /// Whether half of the warps are still resident, or enough of them to hide latencies.
+  bool leavesBlocks(int64_t more) {
+    auto resident = [&](int64_t shared) {
+      return shape.threads * residentBlocks(target.gpu, shape.threads, shared, kUnknownRegisters);
+    };
+    return 2 * resident(bytes + more) >= std::min(resident(bytes), target.gpu.threadsPerSm);
+  }
+
+  ParallelOp part;
+  BlockShape shape;
+  const Target &target;
+  int64_t cluster = 1;
+  int64_t bytes = 0;                                         ///< of all buffers, those that could share a place as well
+  llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< of bindings
+  llvm::SmallPtrSet<Value, 4> accumulated;
+  SmallVector<StagedTile> staged;
+};
+} // namespace
+
+AffineMap tilewright::startOf(const StagedTile &tile, ParallelOp part) {
+  MLIRContext *context = part.getContext();
+  AffineExpr start = getAffineConstantExpr(0, context);
+  SmallVector<int64_t> strides = denseStrides(cast<SliceType>(tile.slice.getType()).getShape());
+  for (auto [grid, stride] : llvm::zip(tile.gridDims, strides))
+    if (grid >= 0)
+      start = start + getAffineDimExpr(grid, context) * stride;
+  return AffineMap::get(part.getExtents().size(), 0, start);
+}
+
+AffineMap tilewright::localMapOf(const StagedTile &tile, AffineMap map) {
+  SmallVector<AffineExpr> results;
+  for (auto [index, grid] : llvm::zip(map.getResults(), tile.gridDims)) {
+    bool moves = grid >= 0 && isa<AffineDimExpr>(index); // else there is one tile along the dim
+    results.push_back(moves ? index - getAffineSymbolExpr(cast<AffineDimExpr>(index).getPosition(), index.getContext())
+                            : index);
+  }
+  return AffineMap::get(map.getNumDims(), map.getNumSymbols(), results, map.getContext());
+}
+
+void StagedTile::print(llvm::raw_ostream &os) const {
+  os << (isOutput ? "output" : "input") << " tile [";
+  llvm::interleaveComma(sizes, os);
+  os << llvm::format("]: %.1f sectors a tile, %.1f by a copy, ", directSectors, stagedSectors);
+  os << bytes << " bytes more of shared memory" << (cluster > 1 ? ", once a cluster" : "");
+}
+
+SmallVector<StagedTile> tilewright::chooseStagedTiles(ParallelOp part, int64_t threads, const Target &target) {
+  return TileStager(part, threads, target).choose();
+}

@@ -1,0 +1,58 @@
+// PowerFusion's synchronization insertion (5.1) inside a tile: where threads have to meet, and at which scope, is
+// planSyncs' to say; here its syncs take the place of those there were. What the phases of a program hand over is
+// tile-rewrite-movement's.
+#include "passes/Passes.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/movement/Handovers.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_INSERTSYNCS
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+struct InsertSyncs : tilewright::impl::InsertSyncsBase<InsertSyncs> {
+  void carryOut(ParallelOp part, const SyncPlan &plan) {
+    Block &tile = part.getWalk().getBody().front();
+    SmallVector<Operation *> ops;
+    for (Operation &op : llvm::make_early_inc_range(tile)) {
+      auto sync = dyn_cast<SyncOp>(op);
+      if (!sync)
+        ops.push_back(&op);
+      else if (sync.getScope() <= Scope::block) // what blocks hand to each other is not seen here
+        op.erase();
+    }
+    OpBuilder builder(&getContext());
+    for (const PlacedSync &sync : plan.syncs) {
+      if (sync.before < ops.size())
+        builder.setInsertionPoint(ops[sync.before]);
+      else
+        builder.setInsertionPointToEnd(&tile);
+      SyncOp::create(builder, part.getLoc(), sync.scope);
+      ++*(sync.scope == Scope::thread ? &numThread : sync.scope == Scope::warp ? &numWarp : &numBlock);
+    }
+  }
+
+  void runOnOperation() override {
+    int64_t threads = threadsOf(getOperation());
+    for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
+      std::string why;
+      std::optional<SyncPlan> plan = planSyncs(part, {threads, blockShapeOf(part).group}, why);
+      if (plan) {
+        carryOut(part, *plan);
+        continue;
+      }
+      remark::missed(part.getLoc(), remark::RemarkOpts::name("sync").category("tile-insert-syncs"))
+          << ("tile: the syncs of a part are left as they are: " + why);
+      ++numLeft;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,380 @@
+// gOperator merging (PowerFusion 5.1). Read after write: what reads a hand-over that was only copied there reads where
+// it came from; a concatenation is several copies, of which the point says which. Nests over the same points become
+// one, in which a value is handed over in a register. Read after read: one load of an element for all of a nest.
+#include "passes/support/AffineAlgebra.h"
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/movement/MovementRules.h"
+#include "passes/program/movement/SliceUses.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+//===----------------------------------------------------------------------===//
+// Read after write
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One of the copies that wrote a hand-over, as its reader sees it.
+struct Source {
+  LoadOp from;
+  AffineMap map;    ///< at which the reader finds the element; over its dims
+  IntegerSet guard; ///< where there is one, and this copy wrote the element; null: everywhere
+  IntegerSet wrote; ///< where this copy wrote the element; null: everywhere
+};
+
+/// A map without symbols: bindings are indexed by dims alone.
+std::optional<AffineMap> overDims(AffineMap map) {
+  for (unsigned symbol = 0; symbol < map.getNumSymbols(); ++symbol)
+    if (map.isFunctionOfSymbol(symbol))
+      return std::nullopt;
+  return AffineMap::get(map.getNumDims(), 0, map.getResults(), map.getContext());
+}
+
+std::optional<IntegerSet> overDims(IntegerSet set) {
+  for (AffineExpr expr : set.getConstraints())
+    for (unsigned symbol = 0; symbol < set.getNumSymbols(); ++symbol)
+      if (expr.isFunctionOfSymbol(symbol))
+        return std::nullopt;
+  return IntegerSet::get(set.getNumDims(), 0, set.getConstraints(), set.getEqFlags());
+}
+
+AffineMap withSymbols(AffineMap map, unsigned symbols) {
+  return AffineMap::get(map.getNumDims(), symbols, map.getResults(), map.getContext());
+}
+
+IntegerSet withSymbols(IntegerSet set, unsigned symbols) {
+  return IntegerSet::get(set.getNumDims(), symbols, set.getConstraints(), set.getEqFlags());
+}
+
+/// The point at which a copy wrote what stands at given indices, and where it wrote anything.
+struct Inverse {
+  SmallVector<AffineExpr> point;
+  SmallVector<AffineExpr> constraints;
+  SmallVector<bool> isEquality;
+};
+
+/// Of a map whose results are dims, each once, plus constants, and constants.
+std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, ArrayRef<int64_t> extents) {
+  Inverse inverse;
+  inverse.point.resize(extents.size());
+  for (auto [expr, index] : llvm::zip(written.getResults(), indices)) {
+    AffineExpr rest = expr;
+    int64_t dim = -1;
+    if (auto sum = dyn_cast<AffineBinaryOpExpr>(expr); sum && expr.getKind() == AffineExprKind::Add)
+      if (isa<AffineDimExpr>(sum.getLHS()))
+        rest = sum.getLHS();
+    if (auto plain = dyn_cast<AffineDimExpr>(rest))
+      dim = plain.getPosition();
+    AffineExpr constant = dim < 0 ? expr : expr - rest;
+    if (!isa<AffineConstantExpr>(constant) || (dim >= 0 && inverse.point[dim]))
+      return std::nullopt;
+    if (dim < 0) {
+      inverse.constraints.push_back(index - constant);
+      inverse.isEquality.push_back(true);
+      continue;
+    }
+    inverse.point[dim] = index - constant;
+    inverse.constraints.push_back(inverse.point[dim]);
+    inverse.constraints.push_back(-inverse.point[dim] + (extents[dim] - 1));
+    inverse.isEquality.append(2, false);
+  }
+  for (auto [dim, expr] : llvm::enumerate(inverse.point)) {
+    if (!expr && extents[dim] != 1)
+      return std::nullopt;
+    if (!expr)
+      expr = getAffineConstantExpr(0, written.getContext());
+  }
+  return inverse;
+}
+
+/// What the reader of a hand-over finds where `store` copied it from, or why it does not.
+std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
+  auto refuse = [&](std::string reason) {
+    why = std::move(reason);
+    return std::nullopt;
+  };
+  auto copy = cast<ComputeOp>(store->getParentOp()), nest = cast<ComputeOp>(reader->getParentOp());
+  auto from = store.getValue().getDefiningOp<LoadOp>();
+  if (!from)
+    return refuse("what is written is computed there");
+  if (cast<SliceType>(from.getSlice().getType()).getSpace() != Space::global)
+    return refuse("what is written comes from a buffer of the block");
+  if (!comesBefore(copy, nest))
+    return refuse("it is written after it is read");
+  if (!visitsAll(copy))
+    return refuse("it is written point by point in another order than the tiles");
+  for (Operation *user : from.getSlice().getUsers())
+    if (!isa<LoadOp>(user) && !comesBefore(user, copy))
+      return refuse("what was copied there is written again");
+  std::optional<AffineMap> written = overDims(store.getMap()), read = overDims(reader.getMap()),
+                           source = overDims(from.getMap());
+  std::optional<IntegerSet> readGuard, sourceGuard;
+  bool plainGuards = (!reader.getGuard() || (readGuard = overDims(*reader.getGuard()))) &&
+                     (!from.getGuard() || (sourceGuard = overDims(*from.getGuard())));
+  if (!written || !read || !source || !plainGuards)
+    return refuse("an index depends on the tile");
+  std::optional<Inverse> inverse = invert(*written, read->getResults(), copy.getExtents());
+  if (!inverse)
+    return refuse("several points may have written an element");
+
+  unsigned dims = read->getNumDims();
+  ArrayRef<int64_t> extents = nest.getExtents();
+  auto point = AffineMap::get(dims, 0, inverse->point, store.getContext());
+  Source found;
+  found.from = from;
+  found.map = composeInDomain(*source, point, extents);
+  if (!inverse->constraints.empty())
+    found.wrote = conjoin(IntegerSet(), IntegerSet::get(dims, 0, inverse->constraints, inverse->isEquality), extents);
+  found.guard = conjoin(found.wrote, readGuard.value_or(IntegerSet()), extents);
+  if (sourceGuard)
+    found.guard = conjoin(found.guard, composeInDomain(*sourceGuard, point, extents), extents);
+  return found;
+}
+
+std::optional<SmallVector<Source>> sourcesOf(LoadOp reader, std::string &why) {
+  SliceUses uses = usesOf(reader.getSlice());
+  SmallVector<Source> sources;
+  if (uses.others)
+    why = "a reduction or a move writes it";
+  else if (uses.stores.empty())
+    why = "nothing writes it";
+  if (cast<ComputeOp>(reader->getParentOp()).getMicroKernel())
+    why = "a micro kernel reads it";
+  for (StoreOp store : uses.stores) {
+    if (!why.empty())
+      break;
+    if (std::optional<Source> source = sourceOf(store, reader, why))
+      sources.push_back(*source);
+  }
+  if (!why.empty())
+    return std::nullopt;
+  return sources;
+}
+
+struct MergeReadAfterWrite : OpRewritePattern<LoadOp> {
+  MergeReadAfterWrite(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
+
+  LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
+    if (!state.handovers.contains(load.getSlice()))
+      return rewriter.notifyMatchFailure(load, "no hand-over");
+    std::string why;
+    std::optional<SmallVector<Source>> sources = sourcesOf(load, why);
+    if (!sources)
+      return rewriter.notifyMatchFailure(load, why);
+    Location loc = load.getLoc();
+    unsigned symbols = load.getMap().getNumSymbols();
+    Value value;
+    for (Source &source : *sources) { // later copies wrote over earlier ones
+      IntegerSetAttr guard;
+      if (source.guard)
+        guard = IntegerSetAttr::get(withSymbols(source.guard, symbols));
+      Value own = LoadOp::create(rewriter, loc, load.getType(), source.from.getSlice(),
+                                 withSymbols(source.map, symbols), guard);
+      if (value && source.wrote) {
+        Value here = WithinOp::create(rewriter, loc, rewriter.getI1Type(), source.wrote);
+        own = arith::SelectOp::create(rewriter, loc, here, own, value);
+      }
+      value = own;
+    }
+    rewriter.replaceOp(load, value);
+    ++state.counts.readAfterWrite;
+    return success();
+  }
+
+  MovementState &state;
+};
+
+//===----------------------------------------------------------------------===//
+// Nests over the same points
+//===----------------------------------------------------------------------===//
+
+/// The nest that runs just before, with no barrier but a block's between.
+ComputeOp nestBefore(ComputeOp nest) {
+  Operation *op = nest->getPrevNode();
+  while (isa_and_nonnull<SyncOp, AllocOp>(op))
+    op = op->getPrevNode();
+  return dyn_cast_or_null<ComputeOp>(op);
+}
+
+bool samePoints(ComputeOp a, ComputeOp b) {
+  return a.getExtents() == b.getExtents() && a.getSizes() == b.getSizes() && a.getOffsetDims() == b.getOffsetDims() &&
+         llvm::equal(a.getOffsets(), b.getOffsets()) && a.getVector() == b.getVector();
+}
+
+/// Whether different points have different elements.
+bool isInjective(AffineMap map, ArrayRef<int64_t> sizes) {
+  return llvm::all_of(llvm::seq<int64_t>(0, sizes.size()), [&](int64_t dim) {
+    return sizes[dim] == 1 || llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+             return expr == getAffineDimExpr(dim, map.getContext()) ||
+                    expr == getAffineDimExpr(dim, map.getContext()) - getAffineSymbolExpr(dim, map.getContext());
+           });
+  });
+}
+
+bool touches(ComputeOp nest, Value slice) {
+  return llvm::any_of(slice.getUsers(), [&](Operation *user) { return nest->isAncestor(user); });
+}
+
+/// Whether the two nests, one of which writes the slice, hand over one element at each point, or nothing.
+bool eachPointHasItsOwn(ComputeOp first, ComputeOp second, Value slice) {
+  if (!touches(first, slice) || !touches(second, slice))
+    return true;
+  AffineMap map;
+  auto agrees = [&](AffineMap own) {
+    if (!map)
+      map = own;
+    return map == own && isInjective(own, first.getSizes());
+  };
+  for (Operation *user : slice.getUsers()) {
+    if (!first->isAncestor(user) && !second->isAncestor(user))
+      continue;
+    auto load = dyn_cast<LoadOp>(user);
+    auto store = dyn_cast<StoreOp>(user);
+    if ((!load && !store) || (load && (load.getGuard() || !agrees(load.getMap()))) ||
+        (store && !agrees(store.getMap())))
+      return false;
+  }
+  return true;
+}
+
+/// Two nests over the same points, where each point has its own elements of what they hand over: one nest.
+struct MergeNests : OpRewritePattern<ComputeOp> {
+  MergeNests(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
+
+  LogicalResult matchAndRewrite(ComputeOp second, PatternRewriter &rewriter) const override {
+    ComputeOp first = nestBefore(second);
+    if (!first || !samePoints(first, second) || !first.getAccs().empty() || !isa<WalkOp>(second->getParentOp()) ||
+        first.getMicroKernel() || second.getMicroKernel() || second.getRunning())
+      return rewriter.notifyMatchFailure(second, "no nest over the same points before it");
+    if (beginsSums(first) || beginsSums(second))
+      return rewriter.notifyMatchFailure(second, "sums that grow in registers begin in a nest of their own");
+    llvm::SetVector<Value> written;
+    for (ComputeOp nest : {first, second}) {
+      for (auto store : nest.getBodyBlock().getOps<StoreOp>())
+        written.insert(store.getSlice());
+      written.insert(nest.getAccs().begin(), nest.getAccs().end());
+    }
+    for (Value slice : written)
+      if (!eachPointHasItsOwn(first, second, slice))
+        return rewriter.notifyMatchFailure(second, "points wait for each other");
+
+    Operation *start = &second.getBodyBlock().front();
+    for (Operation &op : llvm::make_early_inc_range(first.getBodyBlock().without_terminator()))
+      rewriter.moveOpBefore(&op, start);
+    rewriter.eraseOp(first);
+    forwardStores(second, rewriter);
+    return success();
+  }
+
+  static bool beginsSums(ComputeOp nest) {
+    std::optional<GrownSums> grown = grownBeside(nest);
+    return grown && grown->starting == nest;
+  }
+
+  /// What the first nest stored is in a register; its accesses are all at one map.
+  void forwardStores(ComputeOp nest, PatternRewriter &rewriter) const {
+    llvm::DenseMap<Value, Value> stored;
+    for (Operation &op : llvm::make_early_inc_range(nest.getBodyBlock())) {
+      if (auto store = dyn_cast<StoreOp>(op))
+        stored[store.getSlice()] = store.getValue();
+      auto load = dyn_cast<LoadOp>(op);
+      if (Value value = load ? stored.lookup(load.getSlice()) : Value()) {
+        rewriter.replaceOp(load, value);
+        ++state.counts.readAfterWrite;
+      }
+    }
+  }
+
+  MovementState &state;
+};
+
+//===----------------------------------------------------------------------===//
+// Read after read
+//===----------------------------------------------------------------------===//
+
+struct MergeReadAfterRead : OpRewritePattern<LoadOp> {
+  MergeReadAfterRead(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
+
+  LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
+    for (Operation *op = load->getPrevNode(); op; op = op->getPrevNode()) {
+      if (auto store = dyn_cast<StoreOp>(op); store && store.getSlice() == load.getSlice())
+        break;
+      auto earlier = dyn_cast<LoadOp>(op);
+      if (!earlier || earlier.getSlice() != load.getSlice() || earlier.getMap() != load.getMap() ||
+          earlier.getGuard() != load.getGuard())
+        continue;
+      rewriter.replaceOp(load, earlier.getValue());
+      ++state.counts.readAfterRead;
+      return success();
+    }
+    return rewriter.notifyMatchFailure(load, "the nest loads it once");
+  }
+
+  MovementState &state;
+};
+
+//===----------------------------------------------------------------------===//
+// What is dead then
+//===----------------------------------------------------------------------===//
+
+/// A store that nothing reads.
+struct DropStore : OpRewritePattern<StoreOp> {
+  DropStore(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
+
+  LogicalResult matchAndRewrite(StoreOp store, PatternRewriter &rewriter) const override {
+    Value slice = store.getSlice();
+    if (!state.handovers.contains(slice) && !slice.getDefiningOp<AllocOp>())
+      return rewriter.notifyMatchFailure(store, "somebody else may read it");
+    if (!llvm::all_of(slice.getUsers(), [](Operation *user) { return isa<StoreOp>(user); }))
+      return rewriter.notifyMatchFailure(store, "it is read");
+    rewriter.eraseOp(store);
+    return success();
+  }
+
+  MovementState &state;
+};
+
+/// A nest that stores nothing.
+struct DropNest : OpRewritePattern<ComputeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ComputeOp nest, PatternRewriter &rewriter) const override {
+    if (!nest.getAccs().empty() || !nest.getBodyBlock().getOps<StoreOp>().empty())
+      return rewriter.notifyMatchFailure(nest, "it stores");
+    rewriter.eraseOp(nest);
+    return success();
+  }
+};
+
+/// A part without nests and moves, and the barrier of a phase that has no other.
+struct DropPart : OpRewritePattern<ParallelOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ParallelOp part, PatternRewriter &rewriter) const override {
+    WalkResult busy = part.walk(
+        [](Operation *op) { return isa<ComputeOp, MoveOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); });
+    auto isSync = [](Operation *op) { return !op || isa<SyncOp>(op); };
+    Operation *before = part->getPrevNode(), *after = part->getNextNode();
+    if (busy.wasInterrupted() || (!before && !after))
+      return rewriter.notifyMatchFailure(part, "it does something");
+    if (isSync(before) && isSync(after))
+      rewriter.eraseOp(after ? after : before);
+    rewriter.eraseOp(part);
+    return success();
+  }
+};
+} // namespace
+
+std::string tilewright::whyNotMerged(LoadOp load) {
+  std::string why;
+  sourcesOf(load, why);
+  return why;
+}
+
+void tilewright::populateMergeRules(RewritePatternSet &patterns, MovementState &state) {
+  patterns.add<MergeReadAfterWrite, MergeNests, MergeReadAfterRead, DropStore>(patterns.getContext(), state);
+  patterns.add<DropNest, DropPart>(patterns.getContext());
+}

@@ -1,0 +1,171 @@
+// PowerFusion's Algorithm 1 (section 5.2): sync and swap as far as they go, then merge, until nothing merges. The rules
+// are patterns; what is left here is their order, which outputs are hand-overs, and the bindings that nobody needs in
+// the end. Buffers of the block are made last: what merges needs none.
+#include "passes/Passes.h"
+#include "passes/program/movement/MovementRules.h"
+#include "passes/program/movement/SliceUses.h"
+#include "passes/target/TargetOrError.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tilewright {
+#define GEN_PASS_DEF_REWRITEMOVEMENT
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+using Launches = SmallVector<LaunchOp>;
+
+int64_t numInputs(ProgramOp program) { return program.getBody().getNumArguments() - program.getOutputs(); }
+
+/// The outputs that no user of a launch reads. Without a launch, and where outputs take the memory of inputs, there are
+/// none.
+SmallVector<Value> handoversOf(ProgramOp program, ArrayRef<LaunchOp> launches) {
+  SmallVector<Value> handovers;
+  if (launches.empty() || program.getInPlace())
+    return handovers;
+  for (int64_t i = 0; i < static_cast<int64_t>(program.getOutputs()); ++i)
+    if (llvm::all_of(launches, [&](LaunchOp launch) { return launch.getResult(i).use_empty(); }))
+      handovers.push_back(program.getBody().getArgument(numInputs(program) + i));
+  return handovers;
+}
+
+/// Takes away the hand-overs that no op of the program touches any more. Returns the launches as they are now.
+Launches dropBindings(ProgramOp program, ArrayRef<LaunchOp> launches, const llvm::DenseSet<Value> &handovers) {
+  int64_t inputs = numInputs(program);
+  SmallVector<int64_t> kept;
+  for (int64_t i = 0; i < static_cast<int64_t>(program.getOutputs()); ++i) {
+    Value binding = program.getBody().getArgument(inputs + i);
+    if (!handovers.contains(binding) || !binding.use_empty())
+      kept.push_back(i);
+  }
+  if (kept.size() == program.getOutputs())
+    return Launches(launches);
+  Block &body = program.getBody().front();
+  body.eraseArguments([&](BlockArgument argument) {
+    int64_t output = static_cast<int64_t>(argument.getArgNumber()) - inputs;
+    return output >= 0 && !llvm::is_contained(kept, output);
+  });
+  program.setOutputs(kept.size());
+  Launches now;
+  for (LaunchOp launch : launches) {
+    OpBuilder builder(launch);
+    SmallVector<Type> types = llvm::map_to_vector(kept, [&](int64_t i) { return launch.getResult(i).getType(); });
+    auto own = LaunchOp::create(builder, launch.getLoc(), types, launch.getProgram(), launch.getInputs(),
+                                /*tied=*/DenseI64ArrayAttr());
+    for (auto [i, result] : llvm::zip(kept, own.getResults()))
+      launch.getResult(i).replaceAllUsesWith(result);
+    launch.erase();
+    now.push_back(own);
+  }
+  return now;
+}
+
+struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> {
+  using RewriteMovementBase::RewriteMovementBase;
+  using Populate = void (*)(RewritePatternSet &, MovementState &);
+
+  bool has(StringRef rule) { return rules.empty() || llvm::is_contained(rules, rule); }
+
+  bool apply(ProgramOp program, Populate populate, MovementState &state) {
+    RewritePatternSet patterns(&getContext());
+    populate(patterns, state);
+    GreedyRewriteConfig config;
+    config.enableFolding(false).enableConstantCSE(false);
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    bool changed = false;
+    [[maybe_unused]] LogicalResult converged =
+        applyPatternsGreedily(program.getBody(), std::move(patterns), config, &changed);
+    assert(succeeded(converged) && "the rules go one way");
+    return changed;
+  }
+
+  void rewrite(ProgramOp program, MovementState &state) {
+    for (bool merged = true; merged;) {
+      ++state.counts.rounds;
+      if (has("sync"))
+        apply(program, populateSyncRules, state);
+      if (has("swap"))
+        apply(program, populateSwapRules, state);
+      merged = has("merge") && apply(program, populateMergeRules, state);
+    }
+    if (has("sync"))
+      apply(program, populateRaiseRules, state);
+  }
+
+  void explain(ProgramOp program, const MovementState &state) {
+    for (Value binding : program.getBody().getArguments()) {
+      SliceUses uses = usesOf(binding);
+      if (!state.handovers.contains(binding) || uses.loads.empty())
+        continue;
+      ++numKept;
+      std::string why = whyNotMerged(uses.loads.front());
+      remark::missed(program.getLoc(), remark::RemarkOpts::name("handover").category("tile-rewrite-movement"))
+          << ("tile: '" + program.getSymName().str() + "' hands output " +
+              std::to_string(cast<BlockArgument>(binding).getArgNumber() - numInputs(program)) +
+              " over through memory: " + (why.empty() ? "no rule was to merge it" : why));
+    }
+  }
+
+  /// MLIR as Debian builds it prints no statistics; this is where they are seen.
+  static void report(ProgramOp program, const MovementCounts &counts) {
+    if (counts.rewrites() == 0)
+      return;
+    remark::passed(program.getLoc(), remark::RemarkOpts::name("rewritten").category("tile-rewrite-movement"))
+        << llvm::formatv("tile: '{0}' in {1} rounds: {2} joined, {3} dropped, {4} raised, {5} swapped, "
+                         "{6} read-after-write, {7} read-after-read",
+                         program.getSymName(), counts.rounds, counts.joined, counts.dropped, counts.raised,
+                         counts.swapped, counts.readAfterWrite, counts.readAfterRead)
+               .str();
+  }
+
+  void count(const MovementCounts &counts) {
+    numRounds += counts.rounds;
+    numJoined += counts.joined;
+    numDropped += counts.dropped;
+    numRaised += counts.raised;
+    numSwapped += counts.swapped;
+    numReadAfterWrite += counts.readAfterWrite;
+    numReadAfterRead += counts.readAfterRead;
+  }
+
+  LogicalResult checkRules() {
+    for (const std::string &rule : rules)
+      if (!llvm::is_contained({"sync", "swap", "merge"}, StringRef(rule)))
+        return getOperation().emitError("there is no rule '") << rule << "': take sync, swap and merge";
+    return success();
+  }
+
+  void runOnOperation() override {
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    if (failed(checkRules()))
+      return signalPassFailure();
+    SmallVector<ProgramOp> programs;
+    llvm::StringMap<Launches> launches;
+    getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
+    getOperation().walk([&](LaunchOp launch) { launches[launch.getProgram().getLeafReference()].push_back(launch); });
+    for (ProgramOp program : programs) {
+      Launches &own = launches[program.getSymName()];
+      MovementState state;
+      state.target = &*machine;
+      state.handovers.insert_range(handoversOf(program, own));
+      rewrite(program, state);
+      own = dropBindings(program, own, state.handovers);
+      explain(program, state);
+      report(program, state.counts);
+      count(state.counts);
+    }
+  }
+};
+} // namespace

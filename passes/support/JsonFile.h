@@ -1,0 +1,15 @@
+// What a pass writes for others to read, as a JSON file.
+#ifndef TILEWRIGHT_SUPPORT_JSONFILE_H
+#define TILEWRIGHT_SUPPORT_JSONFILE_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/Support/JSON.h"
+
+namespace tilewright {
+
+/// Writes the file, or says at the op why not.
+llvm::LogicalResult writeJson(mlir::Operation *op, llvm::StringRef path, const llvm::json::Value &value);
+
+} // namespace tilewright
+
+#endif
