@@ -3,7 +3,7 @@
 #define TILEWRIGHT_CORE_DIAGNOSTICS_H
 
 #include "core/Core.h"
-#include "core/Locations.h"
+#include "passes/support/Locations.h"
 #include "mlir/IR/Diagnostics.h"
 
 namespace tilewright {

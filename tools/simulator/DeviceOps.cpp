@@ -3,7 +3,7 @@
 #include "tools/simulator/KernelOps.h"
 #include "tools/simulator/Matrices.h"
 
-#include "core/Locations.h"
+#include "passes/support/Locations.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringMap.h"

@@ -4,7 +4,7 @@
 #include "tools/simulator/Rewrite.h"
 #include "tools/simulator/SumLoops.h"
 
-#include "core/Locations.h"
+#include "passes/support/Locations.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"

@@ -3,7 +3,7 @@
 #include "tools/simulator/Machine.h"
 #include "tools/simulator/Rewrite.h"
 
-#include "core/Locations.h"
+#include "passes/support/Locations.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -6,6 +6,7 @@
 #include "passes/program/RegisterHandover.h"
 #include "passes/codegen/common/ProgramConverter.h"
 #include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/codegen/gpu/LaunchBounds.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"
@@ -14,8 +15,6 @@
 #include "passes/program/gpu/ScratchPlaces.h"
 #include "passes/codegen/gpu/gemm/SumRows.h"
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
-#include "passes/cost/Clusters.h"
-#include "passes/cost/GridPartition.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -399,7 +398,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
-      if (failed(check(program, *known)))
+      if (failed(checkLaunch(program, *known)))
         return signalPassFailure();
       OpBuilder builder(program);
       GpuConverter converter(program, *known);
@@ -409,117 +408,13 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       (*function)->setAttr(kThreadsAttr, builder.getI64IntegerAttr(converter.numThreads()));
       if (Attribute cluster = (*program.getBody().getOps<ParallelOp>().begin())->getAttr(kClusterAttr))
         (*function)->setAttr(kClusterAttr, cluster);
-      if (failed(checkMemory(*function, *known)))
+      if (failed(checkBlockBytes(*function, *known)))
         return signalPassFailure();
       boundRegisters(program, *function, *known);
-      if (failed(provePresence(program, *function, *known)))
+      if (failed(proveCoResidency(program, *function, *known)))
         return signalPassFailure();
       program.erase();
     }
-  }
-
-  /// What IREE and the device refuse when a kernel is loaded or launched is refused here, where it has a name.
-  static LogicalResult check(ProgramOp program, const Target &target) {
-    if (target.backend != Backend::cuda)
-      return program.emitError("target '") << target.name << "' is no GPU";
-    for (auto part : program.getBody().getOps<ParallelOp>()) {
-      BlockShape shape = blockShapeOf(part);
-      bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&
-                  shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
-                  (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
-      if (!fits)
-        return part.emitError("blocks of ")
-               << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
-               << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
-      if (failed(checkCluster(program, part, target)))
-        return failure();
-    }
-    return checkLoadsAhead(program, target);
-  }
-
-  static LogicalResult checkLoadsAhead(ProgramOp program, const Target &target) {
-    int64_t threads = threadsOf(program);
-    WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
-      std::string why = whyNotAhead(compute, threads, target);
-      return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kLoadsAheadAttr) << ": " << why);
-    });
-    return failure(checked.wasInterrupted());
-  }
-
-  /// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.
-  static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
-    int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
-    if (blocks == 1)
-      return success();
-    if (!llvm::isPowerOf2_64(blocks) || blocks > most)
-      return part.emitError("clusters of ")
-             << blocks << " blocks: target '" << target.name
-             << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
-    bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
-    if (!alone || workgroups != part.getNumTiles())
-      return part.emitError("clusters of ")
-             << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
-             << " tiles: one a workgroup, and no other part beside it";
-    return success();
-  }
-
-  static int64_t integer(func::FuncOp function, StringRef name) {
-    return function->getAttrOfType<IntegerAttr>(name).getInt();
-  }
-
-  static int64_t registersOf(ProgramOp program, int64_t threads, const Target &target) {
-    int64_t registers = 0;
-    for (auto part : program.getBody().getOps<ParallelOp>())
-      registers = std::max(registers, tilewright::registersOf(part, threads, target));
-    return registers;
-  }
-
-  static int64_t residentBlocksOf(ProgramOp program, func::FuncOp function, const Target &target) {
-    int64_t threads = integer(function, kThreadsAttr);
-    return residentBlocks(target.gpu, threads, integer(function, kBlockBytesAttr),
-                          registersOf(program, threads, target));
-  }
-
-  /// Contractions are predicted with as many blocks on an SM as their registers allow. An assembler that is not told so
-  /// takes more, to begin early with what comes late.
-  static void boundRegisters(ProgramOp program, func::FuncOp function, const Target &target) {
-    WalkResult found = program.walk(
-        [](ComputeOp compute) { return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance(); });
-    int64_t resident = std::min<int64_t>(residentBlocksOf(program, function, target),
-                                         llvm::divideCeil(integer(function, kWorkgroupsAttr), target.cores));
-    if (found.wasInterrupted() && resident > 0)
-      function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(resident));
-  }
-
-  /// All blocks of a kernel with a barrier of the grid are resident at once on the smallest device of the target: so
-  /// many on each SM as launch bounds will force the registers to allow.
-  static LogicalResult provePresence(ProgramOp program, func::FuncOp function, const Target &target) {
-    if (!meetsAtGrid(program))
-      return success();
-    int64_t blocks = integer(function, kWorkgroupsAttr), threads = integer(function, kThreadsAttr),
-            bytes = integer(function, kBlockBytesAttr);
-    int64_t registers = registersOf(program, threads, target);
-    int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
-    int64_t most = coResidentBlocks(target, resident);
-    Operation *meeting = hasGridSync(program) ? (*gridSyncsOf(program).begin()).getOperation() : program;
-    if (blocks > most)
-      return meeting->emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                        << " threads, " << registers << " registers a thread and " << bytes
-                                        << " bytes of shared memory wait for each other; target '" << target.name
-                                        << "' is sure to have " << most
-                                        << " resident: plan fewer workgroups, or scope launch";
-    int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
-    function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
-    function->setAttr(kMeetsAttr, UnitAttr::get(function.getContext()));
-    return success();
-  }
-
-  static LogicalResult checkMemory(func::FuncOp function, const Target &target) {
-    int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
-    if (bytes <= target.blockBytes)
-      return success();
-    return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name
-                                                << "' has " << target.blockBytes << ": plan smaller tiles";
   }
 };
 } // namespace

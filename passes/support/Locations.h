@@ -1,5 +1,5 @@
-#ifndef TILEWRIGHT_CORE_LOCATIONS_H
-#define TILEWRIGHT_CORE_LOCATIONS_H
+#ifndef TILEWRIGHT_SUPPORT_LOCATIONS_H
+#define TILEWRIGHT_SUPPORT_LOCATIONS_H
 
 #include "mlir/IR/Location.h"
 #include <string>

@@ -1,4 +1,4 @@
-#include "core/Locations.h"
+#include "passes/support/Locations.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 

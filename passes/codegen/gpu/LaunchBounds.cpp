@@ -1,0 +1,114 @@
+#include "passes/codegen/gpu/LaunchBounds.h"
+
+#include "dialects/tile/Phases.h"
+#include "passes/Passes.h"
+#include "passes/cost/Clusters.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/program/gpu/ClusterAttr.h"
+#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/ThreadMapping.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static LogicalResult checkLoadsAhead(ProgramOp program, const Target &target) {
+  int64_t threads = threadsOf(program);
+  WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
+    std::string why = whyNotAhead(compute, threads, target);
+    return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kLoadsAheadAttr) << ": " << why);
+  });
+  return failure(checked.wasInterrupted());
+}
+
+/// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.
+static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
+  int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
+  if (blocks == 1)
+    return success();
+  if (!llvm::isPowerOf2_64(blocks) || blocks > most)
+    return part.emitError("clusters of ")
+           << blocks << " blocks: target '" << target.name
+           << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
+  bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
+  if (!alone || workgroups != part.getNumTiles())
+    return part.emitError("clusters of ")
+           << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
+           << " tiles: one a workgroup, and no other part beside it";
+  return success();
+}
+
+LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
+  if (target.backend != Backend::cuda)
+    return program.emitError("target '") << target.name << "' is no GPU";
+  for (auto part : program.getBody().getOps<ParallelOp>()) {
+    BlockShape shape = blockShapeOf(part);
+    bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&
+                shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
+                (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
+    if (!fits)
+      return part.emitError("blocks of ")
+             << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
+             << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+    if (failed(checkCluster(program, part, target)))
+      return failure();
+  }
+  return checkLoadsAhead(program, target);
+}
+
+static int64_t integer(func::FuncOp function, StringRef name) {
+  return function->getAttrOfType<IntegerAttr>(name).getInt();
+}
+
+/// Registers of a thread in any of the parts.
+static int64_t mostRegisters(ProgramOp program, int64_t threads, const Target &target) {
+  int64_t registers = 0;
+  for (auto part : program.getBody().getOps<ParallelOp>())
+    registers = std::max(registers, registersOf(part, threads, target));
+  return registers;
+}
+
+static int64_t residentBlocksOf(ProgramOp program, func::FuncOp function, const Target &target) {
+  int64_t threads = integer(function, kThreadsAttr);
+  return residentBlocks(target.gpu, threads, integer(function, kBlockBytesAttr),
+                        mostRegisters(program, threads, target));
+}
+
+void tilewright::boundRegisters(ProgramOp program, func::FuncOp function, const Target &target) {
+  WalkResult found = program.walk(
+      [](ComputeOp compute) { return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance(); });
+  int64_t resident = std::min<int64_t>(residentBlocksOf(program, function, target),
+                                       llvm::divideCeil(integer(function, kWorkgroupsAttr), target.cores));
+  if (found.wasInterrupted() && resident > 0)
+    function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(resident));
+}
+
+LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp function, const Target &target) {
+  if (!meetsAtGrid(program))
+    return success();
+  int64_t blocks = integer(function, kWorkgroupsAttr), threads = integer(function, kThreadsAttr),
+          bytes = integer(function, kBlockBytesAttr);
+  int64_t registers = mostRegisters(program, threads, target);
+  int64_t resident = residentBlocks(target.gpu, threads, bytes, registers);
+  int64_t most = coResidentBlocks(target, resident);
+  Operation *meeting = hasGridSync(program) ? (*gridSyncsOf(program).begin()).getOperation() : program;
+  if (blocks > most)
+    return meeting->emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
+                                      << " threads, " << registers << " registers a thread and " << bytes
+                                      << " bytes of shared memory wait for each other; target '" << target.name
+                                      << "' is sure to have " << most
+                                      << " resident: plan fewer workgroups, or scope launch";
+  int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
+  function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
+  function->setAttr(kMeetsAttr, UnitAttr::get(function.getContext()));
+  return success();
+}
+
+LogicalResult tilewright::checkBlockBytes(func::FuncOp function, const Target &target) {
+  int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
+  if (bytes <= target.blockBytes)
+    return success();
+  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name
+                                              << "' has " << target.blockBytes << ": plan smaller tiles";
+}

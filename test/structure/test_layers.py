@@ -1,0 +1,112 @@
+"""The levels of the code: a folder includes and imports only from folders below it, and files stay short.
+
+docs/design/layout.md says what each folder is for, and why the order is this one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+CPP_LEVELS: tuple[tuple[str, ...], ...] = (
+    ("passes/support",),
+    ("dialects/tile",),
+    ("passes/target",),
+    ("passes/graph",),
+    ("passes/normalize", "passes/cost"),
+    ("passes/plan/ir",),
+    ("passes/plan/space",),
+    ("passes/plan/tiling/cpu", "passes/plan/tiling/gpu"),
+    ("passes/plan/tiling",),
+    ("passes/plan/grid",),
+    ("passes/plan/fusion",),
+    ("passes/plan/forms", "passes/plan/apply"),
+    ("passes/program",),
+    ("passes/program/cpu", "passes/program/gpu"),
+    ("passes/program/movement", "passes/codegen/common"),
+    ("passes/codegen/cpu", "passes/codegen/gpu/copy", "passes/codegen/gpu/nest"),
+    ("passes/codegen/gpu/gemm",),
+    ("passes/codegen/gpu", "passes/iree"),
+    ("passes",),
+    ("tools/simulator",),
+    ("core",),
+    ("tools/tilewright-opt", "tools", "python/bindings"),
+)
+"""From the lowest level up. Folders of one level know nothing of each other."""
+
+PASS_INTERFACE = ("passes/Passes.h", "passes/Passes.h.inc")
+"""Generated declarations of all passes: they name no folder, so every folder may include them."""
+
+MOST_LINES = 500
+"""Lines of a C++ file. A longer one holds more than one idea."""
+
+ODD_OPENING = re.compile(r"^\s*///?<? (?:Of|In which|What|Whether|By which) ")
+"""How a comment does not begin: it says first what a thing is, in a sentence with a subject and a verb."""
+
+
+def _cpp_files() -> list[Path]:
+    folders = ("passes", "dialects", "core", "tools", "python/bindings")
+    return sorted(
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cpp")
+    )
+
+
+def _includes(path: Path) -> Iterator[tuple[int, str]]:
+    """The project's own headers that a file includes, with the line."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if match := re.match(r'#include "((?:passes|dialects|core|tools)/[^"]+)"', line):
+            yield number, match[1]
+
+
+def _wrong_arrows(
+    arrows: Iterable[tuple[str, str, str]], levels: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """Arrows (place, from folder, to folder) that do not run downwards."""
+    level_of: Mapping[str, int] = {folder: number for number, row in enumerate(levels) for folder in row}
+    for place, source, target in arrows:
+        unknown = [folder for folder in (source, target) if folder not in level_of]
+        if unknown:
+            yield f"{place}: {unknown[0]} has no level"
+        elif source != target and level_of[target] >= level_of[source]:
+            yield f"{place}: {source} must not know {target}"
+
+
+def test_includes_run_downwards() -> None:
+    arrows = [
+        (f"{path.relative_to(ROOT)}:{number}", str(path.relative_to(ROOT).parent), str(Path(header).parent))
+        for path in _cpp_files()
+        for number, header in _includes(path)
+        if header not in PASS_INTERFACE
+    ]
+    assert list(_wrong_arrows(arrows, CPP_LEVELS)) == []
+
+
+def test_an_arrow_that_runs_upwards_is_found() -> None:
+    levels = (("a",), ("b", "c"))
+    arrows = [("1", "b", "a"), ("2", "a", "b"), ("3", "b", "c"), ("4", "b", "b"), ("5", "d", "a")]
+    assert list(_wrong_arrows(arrows, levels)) == [
+        "2: a must not know b",
+        "3: b must not know c",
+        "5: d has no level",
+    ]
+
+
+@pytest.mark.parametrize("path", _cpp_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+def test_comments_are_sentences() -> None:
+    odd = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in (*_cpp_files(), *sorted((ROOT / "test/unit").rglob("*.cpp")))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if ODD_OPENING.match(line)
+    ]
+    assert odd == []
