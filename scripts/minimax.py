@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 
 mp.dps = 40
 
-_HEADER = Path(__file__).parents[1] / "passes" / "codegen" / "cpu" / "VectorMathTables.h"
+_HEADER = Path(__file__).parents[1] / "passes" / "codegen" / "common" / "VectorMathTables.h"
 _GRID = 400
 _TINY = mpf(10) ** -9
 _HALF_LN2 = mp.log(2) / 2 * mpf("1.003")  # rounding to the nearest integer happens to a rounded product

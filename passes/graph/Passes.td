@@ -9,7 +9,7 @@ def PrintTensorGraph : Pass<"tile-print-tensor-graph", "::mlir::func::FuncOp"> {
   let description = [{
     Souffle 5.1: on each op its expression, edges and live ranges; where a
     tensor is defined that several expressions read, whether the reuse is
-    spatial or temporal. Changes nothing. See test/analysis/tensor-graph.mlir.
+    spatial or temporal. Changes nothing. See test/passes/graph/tensor-graph.mlir.
   }];
 }
 
@@ -18,14 +18,14 @@ def PrintElementDependence : Pass<"tile-print-element-dependence", "::mlir::func
   let description = [{
     Souffle 5.2: one-relies-on-one with its matrix where the map is affine,
     one-relies-on-many with the ranges of the reduction variables. Changes
-    nothing. See test/analysis/element-dependence.mlir.
+    nothing. See test/passes/graph/element-dependence.mlir.
   }];
 }
 
 def PrintComputeRatio : Pass<"tile-print-compute-ratio", "::mlir::func::FuncOp"> {
   let summary = "Print arithmetic per element moved";
   let description = [{
-    Souffle 5.3. Changes nothing. See test/analysis/compute-ratio.mlir.
+    Souffle 5.3. Changes nothing. See test/passes/graph/compute-ratio.mlir.
   }];
   let options = [Option<"threshold", "threshold", "double", "3.0",
                         "operations per element from which an op is compute-intensive">];
@@ -36,7 +36,7 @@ def PrintPropagation : Pass<"tile-print-propagation", "::mlir::func::FuncOp"> {
   let description = [{
     Welder 3.1: the tile of the first returned value, carried to every input and
     on to the other outputs; an output that cannot be aligned is named with the
-    reason. Changes nothing. See test/analysis/propagation.mlir.
+    reason. Changes nothing. See test/passes/graph/propagation.mlir.
   }];
   let options = [
     ListOption<"outputTile", "output-tile", "int64_t", "elements per dim of the first returned value; missing: all">,

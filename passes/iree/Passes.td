@@ -56,7 +56,7 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
     each target and one for that of `target`; the runtime takes the first that
     the device has, and refuses to load the module where it has none. Results
     above 64 MB are placed by an allocation in the module (ResultStorage), on
-    CPUs. See test/codegen/splice-iree-cuda-variants.mlir.
+    CPUs. See test/passes/iree/splice-iree-cuda-variants.mlir.
   }];
   let options = [Option<"object", "object", "std::string", "\"\"",
                         "path of the ELF object, or the PTX, with the kernels; that of a variant has its number in it">,

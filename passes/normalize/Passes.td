@@ -11,7 +11,7 @@ def ExpandArgCompare : Pass<"tile-expand-arg-compare", "::mlir::func::FuncOp"> {
     op. Leaves: for each whose comparison is strict, a reduction to the extremum,
     one to the least index at which it stands, and a choice of the initial index
     where no element wins over the initial value. All others are left alone.
-    See test/passes/expand-arg-compare.mlir.
+    See test/passes/normalize/expand-arg-compare.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -25,7 +25,7 @@ def ExpandQuantization : Pass<"tile-expand-quantization", "::mlir::func::FuncOp"
     f32 a `linalg.generic` with what ONNX says of it: x / scale, rounded to the
     even one of two, plus the zero point, cut off at the bounds, of which a NaN
     gives the lower; (q - zero point) * scale. All others are left alone.
-    See test/passes/expand-quantization.mlir.
+    See test/passes/normalize/expand-quantization.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
@@ -49,7 +49,7 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     of products in f16 and bf16 are in f32, rounded once after the start has been
     added, but not in strict numerics. Convolutions and pools keep their starts,
     which `tile-unfold-contractions` adds.
-    See test/passes/narrow-products.mlir and test/passes/widen-sums.mlir.
+    See test/passes/normalize/narrow-products.mlir and test/passes/normalize/widen-sums.mlir.
   }];
   let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
                         "default; strict: sums in f32 stay what they are">];
@@ -72,7 +72,7 @@ def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"
     other dims has lanes (then that is innermost, and the result turned behind it),
     or with few columns and rows of many terms in f32; a pool
     becomes the windows and a reduction.
-    See test/passes/unfold-contractions.mlir.
+    See test/passes/normalize/unfold-contractions.mlir.
   }];
   let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions, pools and contractions">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
@@ -96,7 +96,7 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     of one of the same kind that has no other readers is one reduction. A slice of a computed tensor that was
     expanded is the slice of the tensor, expanded, where it is one. A copy that adds dims of length one is a reshape. Apart from that, contractions and everything that is not linalg.generic are
     left alone.
-    See test/passes/normalize.mlir.
+    See test/passes/normalize/normalize.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -110,7 +110,7 @@ def CollapseDims : Pass<"tile-collapse-dims", "::mlir::func::FuncOp"> {
     come from elsewhere or go there are seen through reshapes; a small one that
     changes along some of the dims only, as a bias does, is laid out along all. Dims of a tensor that
     a contraction, a slice or an unknown op takes part in, and loops of which an op
-    asks the number, stay apart. See test/passes/collapse-dims.mlir.
+    asks the number, stay apart. See test/passes/normalize/collapse-dims.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -129,7 +129,7 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
     narrow floats are summed in f32 and rounded once. Where no dims cut x into such
     parts, and narrow floats on processors, it is left alone, and so are all
     others.
-    See test/passes/shift-moments.mlir and shift-moments-narrow.mlir.
+    See test/passes/normalize/shift-moments.mlir and shift-moments-narrow.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
@@ -148,7 +148,7 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
     exponentials of what its own maximum was not taken off, and contractions that
     round their sums or do not start from zero, are left alone. Exponentials of f32 that are read only rounded to bf16 and by
     that sum, and the sum by that division, have the form `exponentials within 2^-13`
-    and the attribute `tile.for_bf16`. See test/passes/delay-divisions.mlir.
+    and the attribute `tile.for_bf16`. See test/passes/normalize/delay-divisions.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -168,7 +168,7 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     attribute `tile.counted` says where. All others are left alone: short
     rows, maxima across rows, narrow floats, maxima that nothing is taken relative
     to, or something else than what they are the maximum of.
-    See test/passes/run-maxima.mlir and run-maxima-counted.mlir.
+    See test/passes/normalize/run-maxima.mlir and run-maxima-counted.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"numNamed", "named", "maxima named">];

@@ -64,7 +64,7 @@ def VerifyPrograms : Pass<"tile-verify-programs", "::tilewright::tile::ProgramOp
     nothing wrote before the last `tile.sync`; (R3) an unguarded access that may
     leave its binding; (R4) buffers without a place, or two that overlap while
     both are live; (R5) a read of what another part of the phase writes. See
-    test/passes/verify-programs-errors.mlir.
+    test/passes/program/verify-programs-errors.mlir.
   }];
 }
 

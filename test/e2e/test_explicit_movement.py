@@ -24,7 +24,7 @@ from tilewright.traffic import compulsory_bytes
 
 from benchmarks.workloads import stitch
 
-_PASS_TESTS = Path(__file__).resolve().parents[1] / "passes"
+_PASS_TESTS = Path(__file__).resolve().parents[1] / "passes" / "program" / "movement"
 
 _CASES = pytest.mark.parametrize(
     ("shape", "activate"), [((1, 58, 28, 28), False), ((2, 3, 5, 7), True)], ids=["moves", "activates"]

@@ -59,7 +59,7 @@ def TraceAccesses : Pass<"tile-trace-accesses", "::mlir::func::FuncOp"> {
     were, for how many there is room (set by the caller), then a record of each,
     `address << 16 | bytes << 1 | is_store`, and room for one more. Accesses to
     bindings and to the workgroup's memory are recorded alike, in order. See
-    test/codegen/trace-accesses.mlir.
+    test/passes/codegen/cpu/trace-accesses.mlir.
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect",
     "::mlir::vector::VectorDialect"];

@@ -19,7 +19,7 @@ def ConvertToGpu : Pass<"tile-convert-to-gpu", "::mlir::ModuleOp"> {
     than the target has, phases with more blocks than are sure to be resident,
     clusters that the target does not have or that are not whole, and a target
     that is no GPU, are errors.
-    See test/codegen/convert-to-gpu.mlir and test/codegen/clusters.mlir.
+    See test/passes/codegen/gpu/convert-to-gpu.mlir and test/passes/codegen/gpu/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
@@ -50,7 +50,7 @@ def ShareBindings : Pass<"tile-share-bindings", "::mlir::ModuleOp"> {
     reads, which are places in one result of bytes. Launches that differ in what
     is a weight get copies of the kernel where they cannot have it in common. A
     kernel that has too many bindings even so is an error.
-    See test/codegen/share-bindings.mlir.
+    See test/passes/codegen/gpu/share-bindings.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numShared", "shared", "kernels whose tensors share bindings">];

@@ -20,7 +20,7 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     `plan-in`, `plan-out` and `report` the module may hold one function with
     tensor expressions. Every edge left at scope `launch` and every op left to
     IREE gets a missed remark with the reason.
-    See test/passes/form-subprograms.mlir.
+    See test/passes/plan/apply/form-subprograms.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
@@ -51,7 +51,7 @@ def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
     static tensor expression and no contraction; accumulators and padding values
     are constants, splat constants are scalars of the body. Reshapes, slices,
     pads and concats become maps and guards. Others are left, with a missed
-    remark that says why. See test/passes/raise.mlir.
+    remark that says why. See test/passes/plan/apply/raise.mlir.
   }];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numRaised", "raised", "ops raised">,
@@ -67,7 +67,7 @@ def ApplyNumerics : Pass<"tile-apply-numerics", "::tilewright::tile::SubprogramO
     relaxes roundings, one that only arithmetic of the same body reads is gone;
     the `unrounded` edges are `tile-compose`'s to carry out. Where math is fast,
     divisions allow reciprocals (`arcp`). A subprogram without `numerics` is
-    taken as relaxed and fast. See test/passes/apply-numerics.mlir.
+    taken as relaxed and fast. See test/passes/plan/apply/apply-numerics.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numLeftOut", "left-out", "roundings left out inside bodies">];
@@ -81,7 +81,7 @@ def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
     reduction behind such an edge is an error. Outside subprograms it folds every
     one-relies-on-one producer whose folding repeats no arithmetic: movement
     always, arithmetic when its one reader reads each element at most once.
-    Always exact. See test/passes/compose.mlir.
+    Always exact. See test/passes/plan/apply/compose.mlir.
   }];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numInlined", "inlined", "producers folded into a consumer">,
@@ -99,7 +99,7 @@ def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
     (G1) an edge between two expressions without a connect; (G2) a scope that
     cannot be carried out, or `thread` out of a reduction; (G3) a root without
     `dims`; (G4) a grid dim that some root lacks or reduces; (G5) a block edge
-    that is read across tiles of the grid. See test/passes/verify-planned-errors.mlir.
+    that is read across tiles of the grid. See test/passes/plan/apply/verify-planned-errors.mlir.
   }];
 }
 
@@ -118,7 +118,7 @@ def PrintSubprograms : PlanningPass<"tile-print-subprograms"> {
     expressions. For every part of its plan there is a module with a function
     that computes the same from what the part reads: parts that are equal but
     for names and places, as those of repeated layers, give the same text. See
-    test/passes/print-subprograms.mlir.
+    test/passes/plan/apply/print-subprograms.mlir.
   }];
   let options = planning;
 }

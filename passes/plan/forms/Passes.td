@@ -21,7 +21,7 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
     exponentials relative to a maximum along the same dim (a softmax and what it
     is multiplied with) are cut together with the maximum, and with what their
     exponents are computed from: each part is relative to a maximum of its own.
-    See test/passes/split-reductions.mlir and split-keys.mlir.
+    See test/passes/plan/forms/split-reductions.mlir and split-keys.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
@@ -45,7 +45,7 @@ def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> 
     Weights that are computed in each call, other dims, orders of elements or
     types, and columns that would fill up more register blocks of `target` than
     a launch is worth keep contractions apart; a missed remark says which.
-    See test/passes/merge-contractions.mlir.
+    See test/passes/plan/forms/merge-contractions.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"numMerged", "merged", "contractions that became part of one">,
@@ -87,7 +87,7 @@ def PackImages : Pass<"tile-pack-images", "::mlir::func::FuncOp"> {
     swizzle, which code generation knows by the attribute. An operand that is no
     input of the subprogram, or no matrix of lanes and terms, stays as it is: the
     attribute is gone, and a missed remark says why.
-    See test/passes/pack-images.mlir.
+    See test/passes/plan/forms/pack-images.mlir.
   }];
   let statistics = [Statistic<"numPacked", "packed", "operands packed">,
                     Statistic<"numDeclined", "declined", "operands that stay as they are">];
@@ -108,7 +108,7 @@ def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
     and without `recipes` nothing is changed. What is made of other weights, or
     by arithmetic, IREE computes whenever the program is loaded, and a missed
     remark says so.
-    See test/passes/store-weights.mlir.
+    See test/passes/plan/forms/store-weights.mlir.
   }];
   let options = [
     ListOption<"scopes", "scopes", "std::string", "parameter files that can be written anew, by scope">,

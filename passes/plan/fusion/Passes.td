@@ -11,7 +11,7 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
     tiles and prediction), on every tensor expression (its place in a kernel, or
     why it is left to IREE) and on the consumer of every edge (its scope and
     why). With `json` the plan goes to the standard output instead.
-    See test/passes/print-plan.mlir.
+    See test/passes/plan/fusion/print-plan.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
@@ -25,7 +25,7 @@ def PrintSchemes : Pass<"tile-print-schemes", "::mlir::func::FuncOp"> {
     plan: the scheme that is chosen (thread, warp or block composition, or tiles
     of points), and for every scheme its quickest launch dimensions with what the
     latency evaluator says of them term by term, or why it was discarded. With
-    `all` every candidate is printed. See test/passes/print-schemes.mlir.
+    `all` every candidate is printed. See test/passes/plan/fusion/print-schemes.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
                  Option<"all", "all", "bool", "false", "print every candidate">];
@@ -39,7 +39,7 @@ def PrintBlockOrder : Pass<"tile-print-block-order", "::mlir::func::FuncOp"> {
     outermost loop first, with what they move into the level and keep in it, and
     what bounds the whole; the same for each contraction by itself; and why
     contractions that feed one another form no chain.
-    See test/analysis/block-order.mlir.
+    See test/passes/plan/fusion/block-order.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
@@ -63,7 +63,7 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
     prints it. The first plan is the planner's own; then come those with other
     tiles, workgroups and scopes, the one that is predicted quickest first, and
     last those that cut the function into several kernels. Each of them can be
-    carried out with `plan-in`. See test/passes/print-candidates.mlir.
+    carried out with `plan-in`. See test/passes/plan/fusion/print-candidates.mlir.
   }];
   let options = planning # [Option<"count", "count", "unsigned", "20", "the most plans to print">];
 }

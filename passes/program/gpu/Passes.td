@@ -13,7 +13,7 @@ def PlacePartials : Pass<"tile-place-partials", "::mlir::ModuleOp"> {
     to be resident, and `partials`: one more output of the program, and result of
     its launches, which nobody reads. Where a tile is not one contraction in one
     loop of steps, alone in its phase, its tiles stay whole, with a missed remark.
-    See test/codegen/place-partials.mlir.
+    See test/passes/program/gpu/place-partials.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">,
@@ -32,7 +32,7 @@ def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp">
     come by `cp.async` and that nothing in the kernel writes, such as weights. The
     slots of both are live at once: a missed remark where a block has no room for
     that, or where fewer blocks would be resident. On a CPU nothing changes.
-    See test/codegen/pipeline-loads.mlir.
+    See test/passes/program/gpu/pipeline-loads.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numPipelined", "pipelined", "contractions whose copies begin ahead">,
@@ -55,7 +55,7 @@ def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
     `tile.sync <cluster>`, if they would read too much again otherwise
     (`tile.cluster` on the part: of how many blocks). A missed remark
     where the block's memory does not suffice. On a CPU nothing is staged.
-    See test/codegen/stage-tiles.mlir and test/codegen/clusters.mlir.
+    See test/passes/program/gpu/stage-tiles.mlir and test/passes/codegen/gpu/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numStaged", "staged", "inputs and outputs that are copied as a whole">,
@@ -74,7 +74,7 @@ def KeepTiles : Pass<"tile-keep-tiles", "::tilewright::tile::ProgramOp"> {
     Where all blocks are not sure to be resident with that much more shared memory,
     or the reads are not of a tile's own points, the second reads the binding as
     before, with a missed remark. Without `grid-sync` nothing is kept.
-    See test/codegen/keep-tiles.mlir.
+    See test/passes/program/gpu/keep-tiles.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
@@ -98,7 +98,7 @@ def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"
     and what the phases hand over is a result of one and an input of the other.
     Workgroups of phases that stay are no more than can be resident. Without
     `grid-sync`, and on targets without a barrier, all barriers are cut.
-    See test/codegen/partition-at-grid-sync.mlir.
+    See test/passes/program/gpu/partition-at-grid-sync.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">,

@@ -17,7 +17,7 @@ def InsertSyncs : Pass<"tile-insert-syncs", "::tilewright::tile::ProgramOp"> {
     at all, `warp`, else `block`. The last op of a tile of several is what its
     threads wait for before the next. Parts with buffers for all tiles, or with
     nests in loops, keep their syncs, with a missed remark.
-    See test/passes/insert-syncs.mlir.
+    See test/passes/program/movement/insert-syncs.mlir.
   }];
   let dependentDialects = ["::tilewright::tile::TileDialect"];
   let statistics = [Statistic<"numThread", "thread", "hand-overs that stay with their thread">,
@@ -35,7 +35,7 @@ def PrintMovement : Pass<"tile-print-movement", "::tilewright::tile::ProgramOp">
     index of a thread, the lowest first, which index of an element decides it:
     `d1/4` is the lowest bit of the second index divided by 4, `0` threads
     without the bit alone, `*` both, `?` unknown.
-    See test/analysis/movement.mlir.
+    See test/passes/program/movement/movement.mlir.
   }];
 }
 
@@ -59,7 +59,7 @@ def RewriteMovement : Pass<"tile-rewrite-movement", "::mlir::ModuleOp"> {
     of them applied. A hand-over stays, with a missed remark that says
     why: a reduction writes it, its reader takes elements that are written in
     several ways, or more than once after arithmetic, and so on.
-    See test/passes/rewrite-movement.mlir.
+    See test/passes/program/movement/rewrite-movement.mlir.
   }];
   let options = [ListOption<"rules", "rules", "std::string", "of sync, swap and merge; none given: all">,
                  Option<"target", "target", "std::string", "\"sm_80\"",
