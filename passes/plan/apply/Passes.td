@@ -3,6 +3,7 @@
 #define TILEWRIGHT_PLAN_APPLY_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/plan/fusion/Passes.td" // PlanningPass
 
 def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
   let summary = "Plan which ops share a kernel, and put each kernel into a tile.subprogram";
@@ -88,10 +89,6 @@ def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {
                     Statistic<"numKept", "kept", "producers kept, each with a missed remark">];
 }
 
-//===----------------------------------------------------------------------===//
-// Tile programs
-//===----------------------------------------------------------------------===//
-
 def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
   let summary = "Check the planned graph before it is lowered";
   let description = [{
@@ -101,14 +98,6 @@ def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
     `dims`; (G4) a grid dim that some root lacks or reduces; (G5) a block edge
     that is read across tiles of the grid. See test/passes/plan/apply/verify-planned-errors.mlir.
   }];
-}
-
-class PlanningPass<string name> : Pass<name, "::mlir::ModuleOp"> {
-  list<Option> planning = [
-    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
-    Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
-    Option<"numerics", "numerics", "std::string", "\"default\"", "what kernels may do to numbers: default, strict">,
-    Option<"output", "output", "std::string", "\"-\"", "the file to write; -: the standard output">];
 }
 
 def PrintSubprograms : PlanningPass<"tile-print-subprograms"> {

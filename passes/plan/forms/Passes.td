@@ -117,8 +117,4 @@ def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
                     Statistic<"numDeclined", "declined", "packed weights that are computed at load">];
 }
 
-//===----------------------------------------------------------------------===//
-// The plan carried out
-//===----------------------------------------------------------------------===//
-
 #endif
