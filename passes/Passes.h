@@ -31,7 +31,7 @@ inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
 
 /// On a part of a kernel with phases: what blocks keep of its bindings for a later phase, or find kept, as pairs of a
 /// number and a binding.
-inline constexpr llvm::StringLiteral kKeepsAttr = "tile.keeps";
+inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 
 /// On programs and functions that are one of several variants: its target, and the name of the kernel. Without them a
 /// kernel is for the target that the passes are told.

@@ -140,10 +140,10 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   movement.target = options.target;
   manager.addPass(createRewriteMovement(movement));
   auto &programs = manager.nest<ModuleOp>();
-  KeepTilesOptions keep;
+  KeepResidentTilesOptions keep;
   keep.target = options.target;
   keep.gridSync = options.gridSync;
-  programs.addNestedPass<tile::ProgramOp>(createKeepTiles(keep));
+  programs.addNestedPass<tile::ProgramOp>(createKeepResidentTiles(keep));
   StageTilesOptions stage;
   stage.target = options.target;
   programs.addNestedPass<tile::ProgramOp>(createStageTiles(stage));
@@ -154,9 +154,9 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   partition.gridSync = options.gridSync;
   partition.byCost = false; // the plan has decided that; what is left is to prove
   manager.addPass(createPartitionAtGridSync(partition));
-  PlacePartialsOptions partials;
+  AllocatePartialsOptions partials;
   partials.target = options.target;
-  manager.addPass(createPlacePartials(partials));
+  manager.addPass(createAllocatePartials(partials));
   auto &kernels = manager.nest<ModuleOp>();
   PipelineLoadsOptions pipeline;
   pipeline.target = options.target;
@@ -190,34 +190,34 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Algebra that adds and divides in another order than the graph.
 void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
-  manager.addNestedPass<func::FuncOp>(createDelayDivisions());
+  manager.addNestedPass<func::FuncOp>(createDeferNormalization());
   if (isGpu) {
     SplitReductionsOptions split;
     split.target = options.target;
     split.gridSync = options.gridSync;
     manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
   }
-  RunMaximaOptions run;
+  MarkOnlineSoftmaxOptions run;
   run.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createRunMaxima(run));
+  manager.addNestedPass<func::FuncOp>(createMarkOnlineSoftmax(run));
 }
 
 /// A module's functions to what is planned. On GPUs weights are packed behind the plan, which says how.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
-  NarrowProductsOptions narrow;
+  LowerQuantizedMatmulOptions narrow;
   narrow.numerics = options.numerics;
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createExpandQuantization());
-  manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow));
+  manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow));
   if (!isGpu) {
-    manager.addNestedPass<func::FuncOp>(createUnfoldContractions());
-    manager.addNestedPass<func::FuncOp>(createNarrowProducts(narrow)); // what was a convolution
+    manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul());
+    manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow)); // what was a convolution
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict") {
-    ShiftMomentsOptions shift;
+    OnePassVarianceOptions shift;
     shift.target = options.target;
-    manager.addNestedPass<func::FuncOp>(createShiftMoments(shift));
+    manager.addNestedPass<func::FuncOp>(createOnePassVariance(shift));
   }
   if (!isGpu) {
     CollapseDimsOptions collapse; // after parts were cut along the dims of the model
@@ -262,7 +262,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
   if (isGpu)
-    manager.addNestedPass<func::FuncOp>(createPackImages());
+    manager.addNestedPass<func::FuncOp>(createSwizzleWeights());
   else
     storeWeights(manager, options);
   manager.addPass(createVerifyPlanned());

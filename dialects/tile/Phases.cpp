@@ -21,7 +21,7 @@ int64_t tilewright::tile::workgroupsOf(ArrayRef<ParallelOp> phase) {
   return workgroups;
 }
 
-bool tilewright::tile::meetsAtGrid(ProgramOp program) {
+bool tilewright::tile::syncsAtGrid(ProgramOp program) {
   auto sharesTiles = [](ParallelOp part) { return part.getSteps().has_value(); };
   return hasGridSync(program) || llvm::any_of(program.getBody().getOps<ParallelOp>(), sharesTiles);
 }

@@ -16,7 +16,7 @@ int64_t workgroupsOf(llvm::ArrayRef<ParallelOp> phase);
 inline auto gridSyncsOf(ProgramOp program) { return program.getBody().getOps<SyncOp>(); }
 inline bool hasGridSync(ProgramOp program) { return !gridSyncsOf(program).empty(); }
 /// Whether its workgroups wait for each other, between phases or because they share tiles.
-bool meetsAtGrid(ProgramOp program);
+bool syncsAtGrid(ProgramOp program);
 
 } // namespace tilewright::tile
 

@@ -1,5 +1,5 @@
 // Verifiers of level 3: programs, their parts, and the movement in them.
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileVerifiers.h"
 

@@ -17,7 +17,7 @@ static double bandwidthOf(const Target &target) {
   return target.levels.back().bandwidth;
 }
 
-BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const SumTiling &tiling, int64_t threads,
+BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTiling &tiling, int64_t threads,
                                       const Target &target) {
   int64_t steps = operand.tiles * operand.steps, perCopy = operand.copyBytes < kLeastAsyncBytes ? 2 : 1;
   BulkCopyGain gain;

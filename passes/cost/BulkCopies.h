@@ -4,7 +4,7 @@
 #ifndef TILEWRIGHT_COST_BULKCOPIES_H
 #define TILEWRIGHT_COST_BULKCOPIES_H
 
-#include "passes/cost/SumTiling.h"
+#include "passes/cost/GemmTiling.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -25,7 +25,7 @@ struct BulkCopyGain {
   bool pays() const { return savedSeconds > addedSeconds; }
 };
 
-BulkCopyGain bulkCopyGain(const CopiedOperand &operand, const SumTiling &tiling, int64_t threads, const Target &target);
+BulkCopyGain bulkCopyGain(const CopiedOperand &operand, const GemmTiling &tiling, int64_t threads, const Target &target);
 
 } // namespace tilewright
 

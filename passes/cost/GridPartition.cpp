@@ -11,7 +11,7 @@ int64_t tilewright::coResidentBlocks(const Target &target, int64_t residentBlock
   return residentBlocks * target.gpu.guaranteedSms;
 }
 
-bool tilewright::hasRoomAhead(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms) {
+bool tilewright::hasRoomForPrefetch(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms) {
   if (sharedBytes > target.blockBytes)
     return false;
   int64_t before = residentBlocks(target.gpu, block.threads, block.sharedBytes, block.registers);

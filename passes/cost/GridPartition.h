@@ -74,7 +74,7 @@ int64_t coResidentBlocks(const Target &target, int64_t residentBlocks);
 
 /// Whether blocks that take so many bytes of shared memory, for copies that begin ahead, are as many on an SM as there
 /// are for it.
-bool hasRoomAhead(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms);
+bool hasRoomForPrefetch(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms);
 
 } // namespace tilewright
 

@@ -24,7 +24,7 @@ constexpr double kAtomFactors = 4, kTermInstructions = 2; ///< factors of a load
 
 class ProductCycles {
 public:
-  ProductCycles(const ProductWork &work, const SumTiling &tiling, const Occupancy &occupancy, const Target &target)
+  ProductCycles(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy, const Target &target)
       : work(work), tiling(tiling), occupancy(occupancy), target(target),
         steps(work.times * std::ceil(work.terms / static_cast<double>(tiling.step))) {}
 
@@ -50,7 +50,7 @@ private:
     double share = kernel.unit == StepUnit::thread ? threadShare() : isSlow ? kSingleWarpShare : 1;
     double speed = kernel.speed * share;
     double ofSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
-    double threads = static_cast<double>(std::min(occupancy.threads, tiling.sumThreads * tiling.termUnits));
+    double threads = static_cast<double>(std::min(occupancy.threads, tiling.accumulatorThreads * tiling.kSlices));
     double scheduled = std::min(1.0, occupancy.together * threads / kSchedulerThreads);
     return work.times * static_cast<double>(tiling.rows * tiling.lanes) * work.terms / (ofSm * scheduled);
   }
@@ -64,7 +64,7 @@ private:
 
   /// One product of a warp waits for the one before that is added to the same sums.
   double chained() const {
-    return steps * static_cast<double>(tiling.ownTerms()) / static_cast<double>(work.kernel.depth) * kProductCycles;
+    return steps * static_cast<double>(tiling.ownK()) / static_cast<double>(work.kernel.depth) * kProductCycles;
   }
 
   /// From L2, which all SMs with blocks share, through a port of the SM's own.
@@ -82,12 +82,12 @@ private:
     int64_t again = isOfWarpgroup(work.kernel) ? tiling.ownRows / kWarpgroupBlock.rows : 1;
     double bytes = work.times * units * work.terms *
                    static_cast<double>(tiling.ownRows * work.rowBytes + again * tiling.ownLanes * work.laneBytes) /
-                   static_cast<double>(tiling.termUnits);
+                   static_cast<double>(tiling.kSlices);
     if (roundsInSharedMemory(work.kernel))
       bytes += 2 * work.times * work.terms *
                static_cast<double>(tiling.rows * work.rowBytes + tiling.lanes * work.laneBytes);
     double added =
-        2.0 * static_cast<double>((tiling.termUnits - 1) * tiling.sumThreads * tiling.sums * tiling.sumBytes);
+        2.0 * static_cast<double>((tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.sums * tiling.accumulatorBytes);
     return (bytes + added + work.bytes) / kBankBytes;
   }
 
@@ -100,38 +100,38 @@ private:
   /// Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
   /// time: it comes from DRAM for all of them.
   double waiting() const {
-    double found = kLoaded * target.gpu.dramCycles, ahead = static_cast<double>(tiling.stepsAhead());
+    double found = kLoaded * target.gpu.dramCycles, ahead = static_cast<double>(tiling.stepsInFlight());
     return (work.begun ? 0 : found) + std::max(0.0, steps - ahead) * found / ahead;
   }
 
   /// Of units that share the terms: those that have the sums in the end add the others' one after another.
   double meeting() const {
     double cycles = 0;
-    if (tiling.termUnits > 1)
+    if (tiling.kSlices > 1)
       cycles +=
           2 * target.barrierSeconds * target.gpu.clockHz +
-          occupancy.together * work.times * kAddedCycles * static_cast<double>((tiling.termUnits - 1) * tiling.sums);
+          occupancy.together * work.times * kAddedCycles * static_cast<double>((tiling.kSlices - 1) * tiling.sums);
     if (work.combinesRows && tiling.laneUnits > 1) // for a maximum and for a sum
       cycles += work.times * 2 * kCombineCycles;
     return cycles;
   }
 
   const ProductWork &work;
-  const SumTiling &tiling;
+  const GemmTiling &tiling;
   const Occupancy &occupancy;
   const Target &target;
   double steps;
 };
 } // namespace
 
-double tilewright::productSeconds(const ProductWork &work, const SumTiling &tiling, const Occupancy &occupancy,
+double tilewright::productSeconds(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy,
                                   const Target &target) {
   return ProductCycles(work, tiling, occupancy, target).all() / target.gpu.clockHz;
 }
 
-double tilewright::streamSeconds(double bytes, const SumTiling &tiling, double blocks, const Target &target) {
+double tilewright::streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target) {
   double sms = std::min<double>(blocks, target.cores);
-  double onTheirWay = blocks / sms * static_cast<double>(tiling.stepsAhead() * tiling.laneSlotBytes);
+  double onTheirWay = blocks / sms * static_cast<double>(tiling.stepsInFlight() * tiling.laneSlotBytes);
   double ofSm = std::min(kPortBytes, onTheirWay / (kLoaded * target.gpu.dramCycles)) * target.gpu.clockHz;
   double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some have a block more than the others
   return (1 + kUneven * uneven) * bytes / std::min(target.levels.back().bandwidth, sms * ofSm);

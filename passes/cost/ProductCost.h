@@ -4,7 +4,7 @@
 #ifndef TILEWRIGHT_COST_PRODUCTCOST_H
 #define TILEWRIGHT_COST_PRODUCTCOST_H
 
-#include "passes/cost/SumTiling.h"
+#include "passes/cost/GemmTiling.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -27,12 +27,12 @@ struct Occupancy {
 };
 
 /// In which an SM does the work of the blocks that it has at a time.
-double productSeconds(const ProductWork &work, const SumTiling &tiling, const Occupancy &occupancy,
+double productSeconds(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy,
                       const Target &target);
 
 /// In which DRAM gives `bytes` of an operand that blocks stream, each its own: as much as the SMs take in, and ask for
 /// ahead.
-double streamSeconds(double bytes, const SumTiling &tiling, double blocks, const Target &target);
+double streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target);
 
 /// Light instructions of single threads that an SM issues in a cycle for so many.
 double issuedLanes(double threads);

@@ -18,10 +18,10 @@ static const MemoryLevel &levelFor(const Target &target, tile::Space space, doub
 /// Operations per second: flopsPerSecond counts a fused multiply-add as two.
 static double operationsPerSecond(const Target &target) { return target.flopsPerSecond / 2; }
 
-Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &target, double workingSetBytes) {
-  PartWork all;
+Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &target, double workingSetBytes) {
+  GroupWork all;
   all.workgroups = 0;
-  for (const PartWork &part : parts) {
+  for (const GroupWork &part : parts) {
     all.inputBytes += part.inputBytes;
     all.outputBytes += part.outputBytes;
     all.repeatedBytes += part.repeatedBytes;
@@ -76,7 +76,7 @@ Prediction tilewright::predictKernel(ArrayRef<PartWork> parts, const Target &tar
   return prediction;
 }
 
-Prediction tilewright::predictPhases(ArrayRef<std::vector<PartWork>> phases, const Target &target) {
+Prediction tilewright::predictPhases(ArrayRef<std::vector<GroupWork>> phases, const Target &target) {
   Prediction all = predictKernel(phases.front(), target);
   if (phases.size() == 1)
     return all;
@@ -88,7 +88,7 @@ Prediction tilewright::predictPhases(ArrayRef<std::vector<PartWork>> phases, con
     else
       known->value = name == "workgroups" ? std::max(known->value, value) : known->value + value;
   };
-  for (ArrayRef<PartWork> phase : phases.drop_front())
+  for (ArrayRef<GroupWork> phase : phases.drop_front())
     for (const CostTerm &term : predictKernel(phase, target).terms)
       if (term.name != "launch")
         add(term.name, term.unit, term.name == "seconds" ? term.value - target.launchSeconds : term.value);

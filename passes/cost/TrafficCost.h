@@ -9,7 +9,7 @@
 namespace tilewright {
 
 /// What one part of a kernel, or one dispatch, has to do.
-struct PartWork {
+struct GroupWork {
   double inputBytes = 0, outputBytes = 0; ///< of global tensors, each once: compulsory traffic
   double repeatedBytes = 0;               ///< of global tensors, read again by further tiles
   double blockBytes = 0;                  ///< read and written in buffers of workgroups
@@ -33,13 +33,13 @@ struct Prediction {
 
 /// Parts that run side by side in one launch. `workingSetBytes` is what the kernels around it touch together with it,
 /// if that is more: tensors are found in the level that holds all of it.
-Prediction predictKernel(llvm::ArrayRef<PartWork> parts, const Target &target, double workingSetBytes = 0);
+Prediction predictKernel(llvm::ArrayRef<GroupWork> parts, const Target &target, double workingSetBytes = 0);
 
 /// What takes longest of the terms: "arithmetic", "latency", or a level whose bandwidth it is.
 std::string boundOf(llvm::ArrayRef<CostTerm> terms, const Target &target);
 
 /// Phases of one launch, one after another, with a barrier of the grid between two.
-Prediction predictPhases(llvm::ArrayRef<std::vector<PartWork>> phases, const Target &target);
+Prediction predictPhases(llvm::ArrayRef<std::vector<GroupWork>> phases, const Target &target);
 
 } // namespace tilewright
 

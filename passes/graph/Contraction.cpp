@@ -111,7 +111,7 @@ std::optional<ContractionRoles> tilewright::contractionRoles(const TensorExpr &e
   return roles;
 }
 
-std::optional<PackedTerms> tilewright::packedTerms(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
+std::optional<PackedK> tilewright::packedK(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
                                                    ArrayRef<int64_t> extents,
                                                    llvm::function_ref<bool(int64_t)> isReduced) {
   if (lanes.getNumResults() < 2 || !lanes.getResult(lanes.getNumResults() - 2).isFunctionOfDim(lane))
@@ -122,11 +122,11 @@ std::optional<PackedTerms> tilewright::packedTerms(AffineMap lanes, ArrayRef<int
     return std::nullopt;
   // Where one step has all terms, or there is one, the cut of the dim has been simplified away.
   if (auto constant = dyn_cast<AffineConstantExpr>(index))
-    return constant.getValue() == 0 ? std::optional(PackedTerms{-1, depth}) : std::nullopt;
+    return constant.getValue() == 0 ? std::optional(PackedK{-1, depth}) : std::nullopt;
   auto cut = dyn_cast<AffineBinaryOpExpr>(index);
   bool isCut = cut && index.getKind() == AffineExprKind::Mod && cut.getRHS() == depth;
   auto dim = dyn_cast<AffineDimExpr>(isCut ? cut.getLHS() : index);
   if (!dim || !isReduced(dim.getPosition()) || (!isCut && extents[dim.getPosition()] > depth))
     return std::nullopt;
-  return PackedTerms{dim.getPosition(), depth};
+  return PackedK{dim.getPosition(), depth};
 }

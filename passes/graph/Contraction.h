@@ -42,13 +42,13 @@ std::optional<ContractionRoles> contractionRoles(const TensorExpr &expr, mlir::A
 ProductTypes productTypes(const TensorExpr &expr, const ContractionRoles &roles);
 
 /// Terms of a sum that lie side by side in a packed lane operand, innermost of all.
-struct PackedTerms {
+struct PackedK {
   int64_t dim; ///< the reduced dim; -1: all of them have one point
   int64_t depth;
 };
 
 /// How an operand of `shape`, read at `lanes`, is packed in terms; nothing if its lanes lie innermost.
-std::optional<PackedTerms> packedTerms(mlir::AffineMap lanes, llvm::ArrayRef<int64_t> shape, int64_t lane,
+std::optional<PackedK> packedK(mlir::AffineMap lanes, llvm::ArrayRef<int64_t> shape, int64_t lane,
                                        llvm::ArrayRef<int64_t> extents,
                                        llvm::function_ref<bool(int64_t dim)> isReduced);
 

@@ -82,7 +82,7 @@ bool isProjectionOrPacked(AffineMap map) {
   });
 }
 
-/// Register blocks take matmuls. Where windows are still summed over, `tile-unfold-contractions` left them alone.
+/// Register blocks take matmuls. Where windows are still summed over, `tile-convolution-to-matmul` left them alone.
 std::string whyNoMicroKernel(const TensorExpr &expr) {
   if (std::string why = whyNoSumOfProducts(expr); !why.empty())
     return why;

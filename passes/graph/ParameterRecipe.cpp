@@ -1,6 +1,6 @@
 #include "passes/graph/ParameterRecipe.h"
 
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -29,7 +29,7 @@ struct ParameterRecipe {
   std::vector<int64_t> order;         ///< transpose: per dim of the result, the dim it comes from
   std::vector<int64_t> low;           ///< pad: zeros before the first element, by dim; after the last: what is missing
   int64_t axis = 0;                   ///< concat: the dim along which
-  int64_t atom = 1;                   ///< swizzle: elements that stay together (graph/TileImage.h)
+  int64_t atom = 1;                   ///< swizzle: elements that stay together (graph/SwizzledLayout.h)
   std::vector<ParameterRecipe> parts; ///< what it is applied to: none for a parameter, several for a concat
 
   /// Why the steps do not fit together; empty if they do.

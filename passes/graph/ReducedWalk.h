@@ -6,13 +6,13 @@
 #ifndef TILEWRIGHT_GRAPH_REDUCEDWALK_H
 #define TILEWRIGHT_GRAPH_REDUCEDWALK_H
 
-#include "passes/graph/RunningMaximum.h"
+#include "passes/graph/OnlineSoftmax.h"
 
 namespace tilewright {
 
 /// The name of the form of such a maximum in plans and in `numerics`.
 inline constexpr llvm::StringLiteral kMaximumOfBlocks = "running maximum of blocks";
-/// The same where blocks without a point that counts (CountedPoints) are left out.
+/// The same where blocks without a point that counts (CausalBound) are left out.
 inline constexpr llvm::StringLiteral kMaximumOfCounted = "running maximum of counted blocks";
 inline bool isMaximumOfBlocks(llvm::StringRef form) { return form == kMaximumOfBlocks || form == kMaximumOfCounted; }
 

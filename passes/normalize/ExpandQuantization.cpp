@@ -1,5 +1,5 @@
 // IREE's quantisations as arithmetic on each element, which fuses with whatever stands around it, and which
-// tile-narrow-products reads zero points and scales off. The ops are IREE's, so they arrive unregistered: they are
+// tile-lower-quantized-matmul reads zero points and scales off. The ops are IREE's, so they arrive unregistered: they are
 // recognised by their names, their maps and their bounds. ONNX says nothing of a NaN; here the lower bound wins, as in
 // its runtime, since a conversion to an integer has no number for it.
 #include "passes/Passes.h"

@@ -13,7 +13,7 @@ namespace {
 /// Columns of a matrix that leave most lanes of a register block empty, and terms that fill them instead. 512 rows of
 /// 768 terms, one core of a Zen 4, in a register block and as a reduction: by 2 columns 115 and 52 us, by 3 116 and 66,
 /// by 4 126 and 105, by 8 115 and 144.
-constexpr int64_t kFewColumns = 3, kManyTerms = 64;
+constexpr int64_t kFewColumns = 3, kManyK = 64;
 
 /// Points of a dim that are worth to turn the result for.
 constexpr int64_t kFullLanes = 8;
@@ -25,7 +25,7 @@ bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const Su
     return false;
   int64_t terms = expr.reductions[0];
   AffineMap rows = expr.inputs[roles.rowInput].map;
-  return expr.domain[terms] >= kManyTerms && rows.getResults().back() == getAffineDimExpr(terms, rows.getContext());
+  return expr.domain[terms] >= kManyK && rows.getResults().back() == getAffineDimExpr(terms, rows.getContext());
 }
 } // namespace
 
@@ -73,7 +73,7 @@ static Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> sha
   return tensor::EmptyOp::create(builder, loc, shape, element);
 }
 
-linalg::LinalgOp tilewright::alongTerms(linalg::LinalgOp op) {
+linalg::LinalgOp tilewright::alongK(linalg::LinalgOp op) {
   OpBuilder builder(op);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<Value> factors = op.getDpsInputs();

@@ -20,7 +20,7 @@ AlongLanes whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> 
 std::optional<unsigned> lanesElsewhere(mlir::linalg::LinalgOp op);
 
 /// The same contraction, whose operands lie along the terms: vectors of them are read as they are.
-mlir::linalg::LinalgOp alongTerms(mlir::linalg::LinalgOp op);
+mlir::linalg::LinalgOp alongK(mlir::linalg::LinalgOp op);
 
 /// The same contraction with the dim innermost in its result, which is turned back behind it.
 void turnResult(mlir::linalg::LinalgOp op, unsigned lane);

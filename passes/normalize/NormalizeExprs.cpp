@@ -9,7 +9,7 @@
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"
 #include "passes/normalize/MergeReductions.h"
-#include "passes/normalize/TakenScalars.h"
+#include "passes/normalize/ExtractedScalars.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -31,7 +31,7 @@ def ExpandQuantization : Pass<"tile-expand-quantization", "::mlir::func::FuncOp"
                            "::mlir::math::MathDialect"];
 }
 
-def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
+def LowerQuantizedMatmul : Pass<"tile-lower-quantized-matmul", "::mlir::func::FuncOp"> {
   let summary = "Multiply quantised bytes as bytes, and apply zero points and scales to the sums";
   let description = [{
     Arrives: expressions as the front end leaves them: matmuls of i8 that was
@@ -43,13 +43,13 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     taken only where i32 holds every one of them; those in f32 are multiplied by
     both scales, and are left alone in strict numerics, which round each term.
 
-    Before that, what sums is made what register blocks compute (WidenSums): a sum
+    Before that, what sums is made what register blocks compute (WidenAccumulators): a sum
     that starts from a tensor, or from a number other than zero, starts from zero,
     and an elementwise op adds its start, a broadcast one as small as it was; sums
     of products in f16 and bf16 are in f32, rounded once after the start has been
     added, but not in strict numerics. Convolutions and pools keep their starts,
-    which `tile-unfold-contractions` adds.
-    See test/passes/normalize/narrow-products.mlir and test/passes/normalize/widen-sums.mlir.
+    which `tile-convolution-to-matmul` adds.
+    See test/passes/normalize/lower-quantized-matmul.mlir and test/passes/normalize/widen-accumulators.mlir.
   }];
   let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
                         "default; strict: sums in f32 stay what they are">];
@@ -58,7 +58,7 @@ def NarrowProducts : Pass<"tile-narrow-products", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
-def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"> {
+def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::FuncOp"> {
   let summary = "Make convolutions contractions of matrices, and what no register block computes reductions";
   let description = [{
     Arrives: expressions as the front end leaves them. Leaves: for a convolution
@@ -66,13 +66,13 @@ def UnfoldContractions : Pass<"tile-unfold-contractions", "::mlir::func::FuncOp"
     window of the image in a row (im2col), a contraction of those rows with the
     weights, and what the convolution starts from added at the end. The movement
     is for the planner to fold into whoever reads it. Of quantised bytes the zero
-    points are taken off before, for `tile-narrow-products`. A convolution with a filter
+    points are taken off before, for `tile-lower-quantized-matmul`. A convolution with a filter
     for each channel becomes products and a reduction, and so does a contraction
     with both factors or none along the innermost dim of its result, if none of its
     other dims has lanes (then that is innermost, and the result turned behind it),
     or with few columns and rows of many terms in f32; a pool
     becomes the windows and a reduction.
-    See test/passes/normalize/unfold-contractions.mlir.
+    See test/passes/normalize/convolution-to-matmul.mlir.
   }];
   let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions, pools and contractions">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
@@ -116,7 +116,7 @@ def CollapseDims : Pass<"tile-collapse-dims", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
+def OnePassVariance : Pass<"tile-one-pass-variance", "::mlir::func::FuncOp"> {
   let summary = "Sum squared differences in one pass where a workgroup cannot keep what it reduces";
   let description = [{
     Arrives: any function. A sum of `(x - b)^2`, with b the same for all that is
@@ -129,14 +129,14 @@ def ShiftMoments : Pass<"tile-shift-moments", "::mlir::func::FuncOp"> {
     narrow floats are summed in f32 and rounded once. Where no dims cut x into such
     parts, and narrow floats on processors, it is left alone, and so are all
     others.
-    See test/passes/normalize/shift-moments.mlir and shift-moments-narrow.mlir.
+    See test/passes/normalize/one-pass-variance.mlir and shift-moments-narrow.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
-def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
+def DeferNormalization : Pass<"tile-defer-normalization", "::mlir::func::FuncOp"> {
   let summary = "Divide after a contraction instead of before it where that is less work";
   let description = [{
     Arrives: any function. Leaves: where a contraction reads exponentials divided
@@ -148,14 +148,14 @@ def DelayDivisions : Pass<"tile-delay-divisions", "::mlir::func::FuncOp"> {
     exponentials of what its own maximum was not taken off, and contractions that
     round their sums or do not start from zero, are left alone. Exponentials of f32 that are read only rounded to bf16 and by
     that sum, and the sum by that division, have the form `exponentials within 2^-13`
-    and the attribute `tile.for_bf16`. See test/passes/normalize/delay-divisions.mlir.
+    and the attribute `tile.for_bf16`. See test/passes/normalize/defer-normalization.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
   let statistics = [Statistic<"delayed", "delayed", "divisions moved behind their contraction">];
 }
 
-def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
+def MarkOnlineSoftmax : Pass<"tile-mark-online-softmax", "::mlir::func::FuncOp"> {
   let summary = "Name the maxima of rows that may be used while they are accumulated";
   let description = [{
     Arrives: any function. A maximum m of long rows of f32 whose `exp(x - m)` is
@@ -168,7 +168,7 @@ def RunMaxima : Pass<"tile-run-maxima", "::mlir::func::FuncOp"> {
     attribute `tile.counted` says where. All others are left alone: short
     rows, maxima across rows, narrow floats, maxima that nothing is taken relative
     to, or something else than what they are the maximum of.
-    See test/passes/normalize/run-maxima.mlir and run-maxima-counted.mlir.
+    See test/passes/normalize/mark-online-softmax.mlir and run-maxima-counted.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
   let statistics = [Statistic<"numNamed", "named", "maxima named">];

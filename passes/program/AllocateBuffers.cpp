@@ -1,5 +1,5 @@
 // Places buffers by best fit over their live ranges (support/BestFit.h).
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
 #include "passes/program/PartBuffers.h"
 

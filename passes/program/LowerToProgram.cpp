@@ -2,7 +2,7 @@
 // is Movement, PartBuilder carries it out for one subprogram. Adjacent subprograms of one name are parts packed into
 // one program.
 #include "passes/Passes.h"
-#include "passes/graph/RunningMaximum.h"
+#include "passes/graph/OnlineSoftmax.h"
 #include "passes/target/TargetOrError.h"
 #include "passes/program/PartBuilder.h"
 
@@ -115,8 +115,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       for (Value result : part.getResults())
         own.push_back(bound[result] = body.getArgument(nextResult++));
       PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
-      if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kKeepsAttr))
-        body.back().setAttr(kKeepsAttr, keepsOf(keeps.asArrayRef(), own));
+      if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kResidentAttr))
+        body.back().setAttr(kResidentAttr, keepsOf(keeps.asArrayRef(), own));
     }
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);

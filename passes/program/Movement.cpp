@@ -1,9 +1,9 @@
 #include "passes/program/Movement.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"
-#include "passes/cost/KeptSlice.h"
+#include "passes/cost/BufferedSlice.h"
 #include "passes/plan/space/WalkedDim.h"
 
 using namespace mlir;
@@ -247,7 +247,7 @@ private:
     for (Nest &nest : movement.nests)
       if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
         movement.buffered.insert(nest.running.getResult(0));
-    // Sums that grow have a buffer: one that takes no memory where threads keep them in registers (GrownSums).
+    // Sums that grow have a buffer: one that takes no memory where threads keep them in registers (GrowingAccumulators).
     for (ExprOp root : movement.grown)
       if (subprogram->hasAttr(kThreadsAttr) && root.getMicroKernel())
         movement.buffered.insert(root.getResult(0));
@@ -315,14 +315,14 @@ private:
       } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() &&
                  isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
         bool inNest = coversNest(access, movement.nests[reader.first]);
-        movement.tileStaged.push_back({access, inNest ? reader.first : beforeSums(reader.first), inNest});
+        movement.tileStaged.push_back({access, inNest ? reader.first : beforeAccumulators(reader.first), inNest});
       }
     }
   }
 
   /// The nest before which a copy for this one is made: on a GPU not between a contraction and the nest that takes its
   /// sums, which stay in registers only if that follows at once.
-  unsigned beforeSums(unsigned nest) const {
+  unsigned beforeAccumulators(unsigned nest) const {
     if (nest == 0 || !subprogram->hasAttr(kThreadsAttr))
       return nest;
     const Nest &before = movement.nests[nest - 1];

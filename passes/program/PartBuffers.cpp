@@ -1,6 +1,6 @@
 #include "passes/program/PartBuffers.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/program/RegisterHandover.h"
 
 using namespace mlir;
@@ -8,24 +8,24 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 /// Where the last use of a buffer is over for all units of the block: they may still be at it until they meet.
-static unsigned meetingAfter(ArrayRef<unsigned> meetings, unsigned lastUse, unsigned end) {
-  const unsigned *next = llvm::lower_bound(meetings, lastUse);
-  return next == meetings.end() ? end : *next;
+static unsigned syncPointAfter(ArrayRef<unsigned> syncPoints, unsigned lastUse, unsigned end) {
+  const unsigned *next = llvm::lower_bound(syncPoints, lastUse);
+  return next == syncPoints.end() ? end : *next;
 }
 
 /// Loop nests use buffers from inside their bodies, hence the ancestor look-up.
 PartBuffers tilewright::buffersOf(ParallelOp part) {
   Block &tile = part.getWalk().getBody().front();
   DenseMap<Operation *, unsigned> position;
-  SmallVector<unsigned> meetings;
+  SmallVector<unsigned> syncPoints;
   for (auto [i, op] : llvm::enumerate(tile)) {
     position[&op] = i;
     if (auto sync = dyn_cast<SyncOp>(op); sync && sync.getScope() >= Scope::block)
-      meetings.push_back(i);
+      syncPoints.push_back(i);
   }
   PartBuffers buffers;
   buffers.end = position.size();
-  buffers.firstMeeting = meetings.empty() ? buffers.end : meetings.front();
+  buffers.firstSyncPoint = syncPoints.empty() ? buffers.end : syncPoints.front();
   auto add = [&](AllocOp alloc, bool throughout) {
     LiveBuffer range{static_cast<int64_t>(llvm::alignTo(bufferBytes(alloc), kBufferAlignment)), buffers.end, 0};
     for (Operation *user : alloc->getUsers()) {
@@ -34,7 +34,7 @@ PartBuffers tilewright::buffersOf(ParallelOp part) {
       range.first = std::min(range.first, at);
       range.last = std::max(range.last, at);
     }
-    range.last = meetingAfter(meetings, range.last, buffers.end);
+    range.last = syncPointAfter(syncPoints, range.last, buffers.end);
     if (throughout)
       range.first = 0, range.last = buffers.end;
     buffers.ops.push_back(alloc);
@@ -52,7 +52,7 @@ int64_t tilewright::joinedBufferBytes(const PartBuffers &first, const PartBuffer
   SmallVector<LiveBuffer> ranges(first.ranges);
   for (LiveBuffer &range : ranges)
     if (range.last == first.end)
-      range.last += second.firstMeeting;
+      range.last += second.firstSyncPoint;
   for (const LiveBuffer &range : second.ranges)
     ranges.push_back({range.bytes, first.end + range.first, first.end + range.last});
   return placeByBestFit(ranges).end;

@@ -11,7 +11,7 @@ namespace tilewright {
 struct PartBuffers {
   llvm::SmallVector<tile::AllocOp> ops; ///< in program order
   llvm::SmallVector<LiveBuffer> ranges; ///< in positions of the ops of the tile's body
-  unsigned firstMeeting = 0, end = 0; ///< where the block first meets, and behind all ops: there, too, if nowhere else
+  unsigned firstSyncPoint = 0, end = 0; ///< where the block first meets, and behind all ops: there, too, if nowhere else
 };
 
 PartBuffers buffersOf(tile::ParallelOp part);

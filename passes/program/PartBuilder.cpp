@@ -4,9 +4,9 @@
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Rounding.h"
-#include "passes/graph/RunningMaximum.h"
-#include "passes/graph/TileImage.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/graph/OnlineSoftmax.h"
+#include "passes/graph/SwizzledLayout.h"
+#include "passes/plan/space/IterationSpace.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -227,8 +227,8 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
                         builder.getStrArrayAttr(kinds), microKernelOf(nest), RunningAttr());
   if (!nest.roots.empty())
-    if (Attribute image = ExprOp(nest.roots.front())->getAttr(kImageAttr))
-      compute->setAttr(kImageAttr, image);
+    if (Attribute image = ExprOp(nest.roots.front())->getAttr(kSwizzledAttr))
+      compute->setAttr(kSwizzledAttr, image);
   compute.getBody().push_back(body);
   return compute;
 }

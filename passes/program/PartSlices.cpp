@@ -4,7 +4,7 @@
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
 #include "passes/cost/BufferLines.h"
-#include "passes/cost/KeptSlice.h"
+#include "passes/cost/BufferedSlice.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -54,10 +54,10 @@ static InPlace readingOf(ExprOp contraction, unsigned input) {
     return InPlace::fewLines;
   std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
   AffineMap map = expr->inputs[input].map;
-  bool alongTerms = llvm::any_of(expr->reductions, [&](int64_t dim) {
+  bool alongK = llvm::any_of(expr->reductions, [&](int64_t dim) {
     return map.getNumResults() > 0 && map.getResults().back().isFunctionOfDim(dim);
   });
-  return roles && roles->laneInput == input && alongTerms ? InPlace::linesOfLanes : InPlace::fewLines;
+  return roles && roles->laneInput == input && alongK ? InPlace::linesOfLanes : InPlace::fewLines;
 }
 
 static InPlace readingInPlace(Value tensor) {
@@ -120,7 +120,7 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
 
 Value PartSlices::allocateSlice(OpBuilder &builder, const SpaceAccess &access) {
   Type element = cast<RankedTensorType>(access.tensor.getType()).getElementType();
-  SmallVector<int64_t> shape = keptSliceShape(access.map, extents, tiles, elementBytes(element), contractsOnGpu());
+  SmallVector<int64_t> shape = bufferedSliceShape(access.map, extents, tiles, elementBytes(element), contractsOnGpu());
   shape = lanesLast<int64_t>(access.tensor, shape, dimsAsTheyLie(access.map, extents));
   return allocate(builder, subprogram.getLoc(), shape, element);
 }

@@ -1,6 +1,6 @@
 #include "passes/program/PartBuilder.h"
 
-#include "passes/graph/CountedPoints.h"
+#include "passes/graph/CausalBound.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

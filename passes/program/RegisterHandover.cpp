@@ -143,8 +143,8 @@ static AffineMap writtenMap(ComputeOp contraction) {
 
 /// The nest as a reader of a buffer in which the contraction's sums have the places `written`, if each of its points is
 /// one of the contraction's, and all of those are.
-static std::optional<SumReader> readerAlike(ComputeOp contraction, AffineMap written, ComputeOp nest, Value buffer) {
-  SumReader reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
+static std::optional<EpilogueNest> readerAlike(ComputeOp contraction, AffineMap written, ComputeOp nest, Value buffer) {
+  EpilogueNest reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
   SmallVector<bool> covered(contraction.getSizes().size(), false);
   for (Operation &op : nest.getBodyBlock()) {
     std::optional<AffineMap> map = mapInto(op, buffer);
@@ -171,7 +171,7 @@ static std::optional<SumReader> readerAlike(ComputeOp contraction, AffineMap wri
 }
 
 /// Whether all that it accumulates it does along rows of the contraction's sums, each on its own, and in any order.
-static bool reducesRows(ComputeOp contraction, const SumReader &reader) {
+static bool reducesRows(ComputeOp contraction, const EpilogueNest &reader) {
   ComputeOp nest = reader.nest;
   if (nest.getAccs().empty())
     return true;
@@ -199,12 +199,12 @@ static std::optional<RegisterHandover> handoverOf(ComputeOp contraction) {
     return std::nullopt;
   RegisterHandover handover;
   for (ComputeOp nest : readersOf(contraction, buffer.getSlice())) {
-    std::optional<SumReader> reader = readerAlike(contraction, writtenMap(contraction), nest, buffer.getSlice());
+    std::optional<EpilogueNest> reader = readerAlike(contraction, writtenMap(contraction), nest, buffer.getSlice());
     if (!reader || !isPointwise(nest) || !reducesRows(contraction, *reader))
       return std::nullopt;
     handover.readers.push_back(*reader);
   }
-  if (handover.readers.empty() || (handover.keepsSums() && !isOneTile(contraction)))
+  if (handover.readers.empty() || (handover.keepsAccumulators() && !isOneTile(contraction)))
     return std::nullopt;
   return handover;
 }
@@ -213,7 +213,7 @@ std::optional<RegisterHandover> tilewright::registerHandover(ComputeOp contracti
   std::optional<RegisterHandover> handover = handoverOf(contraction);
   if (auto loop = dyn_cast<scf::ForOp>(contraction->getParentOp()); handover && loop)
     handover->grows =
-        llvm::any_of(grownIn(loop), [&](const GrownSums &grown) { return grown.contraction == contraction; });
+        llvm::any_of(grownIn(loop), [&](const GrowingAccumulators &grown) { return grown.contraction == contraction; });
   return handover;
 }
 
@@ -243,12 +243,12 @@ static bool readsOthers(ComputeOp nest, Value slice) {
   });
 }
 
-std::optional<GrownSums> tilewright::grownSums(AllocOp buffer) {
+std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffer) {
   Value slice = buffer.getSlice();
   llvm::SmallSetVector<Operation *, 4> nests;
   for (Operation *user : slice.getUsers())
     nests.insert(isa<LoadOp, StoreOp>(user) ? user->getParentOp() : user);
-  GrownSums grown{slice, {}, {}, {}, {}, {}};
+  GrowingAccumulators grown{slice, {}, {}, {}, {}, {}};
   SmallVector<ComputeOp> behind;
   for (Operation *op : nests) {
     auto nest = dyn_cast<ComputeOp>(op);
@@ -272,7 +272,7 @@ std::optional<GrownSums> tilewright::grownSums(AllocOp buffer) {
       grown.contraction = contraction;
   Operation *loop = grown.joining->getParentOp();
   std::optional<RegisterHandover> handover = grown.contraction ? handoverOf(grown.contraction) : std::nullopt;
-  if (!handover || handover->keepsSums() || handover->readers.front().nest != grown.joining ||
+  if (!handover || handover->keepsAccumulators() || handover->readers.front().nest != grown.joining ||
       grown.contraction->getParentOp() != loop || loop->getBlock() != buffer->getBlock() ||
       !isOneTile(grown.contraction) || buffer.getType().getElementType() != sumsType(grown.contraction))
     return std::nullopt;
@@ -296,7 +296,7 @@ std::optional<GrownSums> tilewright::grownSums(AllocOp buffer) {
       !readerAlike(grown.contraction, written, grown.starting, slice))
     return std::nullopt;
   for (ComputeOp nest : behind) {
-    std::optional<SumReader> reader = readerAlike(grown.contraction, written, nest, slice);
+    std::optional<EpilogueNest> reader = readerAlike(grown.contraction, written, nest, slice);
     if (nest->getBlock() != buffer->getBlock() || !loop->isBeforeInBlock(nest) || !reader || !isPointwise(nest) ||
         !nest.getAccs().empty() || readsOthers(nest, slice))
       return std::nullopt;
@@ -305,21 +305,21 @@ std::optional<GrownSums> tilewright::grownSums(AllocOp buffer) {
   return grown;
 }
 
-SmallVector<GrownSums> tilewright::grownIn(scf::ForOp loop) {
-  SmallVector<GrownSums> all;
+SmallVector<GrowingAccumulators> tilewright::grownIn(scf::ForOp loop) {
+  SmallVector<GrowingAccumulators> all;
   for (auto buffer : loop->getBlock()->getOps<AllocOp>())
-    if (std::optional<GrownSums> grown = grownSums(buffer); grown && grown->joining->getParentOp() == loop)
+    if (std::optional<GrowingAccumulators> grown = growingAccumulators(buffer); grown && grown->joining->getParentOp() == loop)
       all.push_back(*grown);
   return all;
 }
 
-std::optional<GrownSums> tilewright::grownBeside(ComputeOp nest) {
+std::optional<GrowingAccumulators> tilewright::grownBeside(ComputeOp nest) {
   for (Operation &op : nest.getBodyBlock()) {
     auto load = dyn_cast<LoadOp>(op);
     auto store = dyn_cast<StoreOp>(op);
     Value slice = load ? load.getSlice() : store ? store.getSlice() : Value();
     auto buffer = slice ? slice.getDefiningOp<AllocOp>() : AllocOp();
-    if (std::optional<GrownSums> grown = buffer ? grownSums(buffer) : std::nullopt; grown && grown->joining != nest)
+    if (std::optional<GrowingAccumulators> grown = buffer ? growingAccumulators(buffer) : std::nullopt; grown && grown->joining != nest)
       return grown;
   }
   return std::nullopt;
@@ -330,7 +330,7 @@ static ComputeOp contractionInto(Value slice) {
   return contraction && handoverOf(contraction) ? contraction : ComputeOp();
 }
 
-bool tilewright::staysInRegisters(AllocOp buffer) { return contractionInto(buffer.getSlice()) || grownSums(buffer); }
+bool tilewright::staysInRegisters(AllocOp buffer) { return contractionInto(buffer.getSlice()) || growingAccumulators(buffer); }
 
 ComputeOp tilewright::contractionHandedTo(ComputeOp reader) {
   for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())

@@ -13,24 +13,24 @@ class ForOp;
 namespace tilewright {
 
 /// A nest that reads the sums of a contraction.
-struct SumReader {
+struct EpilogueNest {
   tile::ComputeOp nest;
   llvm::SmallVector<int64_t> dims; ///< for each dim of the nest, the contraction's; -1: the nest's has one point
 };
 
 /// The nests that take over the sums of a contraction, in order. It is computed right before the first.
 struct RegisterHandover {
-  llvm::SmallVector<SumReader, 1> readers;
-  bool grows = false; ///< they are added to what threads keep in registers, too (GrownSums)
+  llvm::SmallVector<EpilogueNest, 1> readers;
+  bool grows = false; ///< they are added to what threads keep in registers, too (GrowingAccumulators)
 
   /// Whether threads keep all their sums until the last nest has read them: several nests do, or one reduces rows or
   /// adds them to others.
-  bool keepsSums() const {
+  bool keepsAccumulators() const {
     tile::ComputeOp first = readers.front().nest;
     return readers.size() > 1 || !first.getAccs().empty() || grows;
   }
   bool isReader(tile::ComputeOp nest) const {
-    return llvm::any_of(readers, [&](const SumReader &reader) { return reader.nest == nest; });
+    return llvm::any_of(readers, [&](const EpilogueNest &reader) { return reader.nest == nest; });
   }
 };
 
@@ -39,18 +39,18 @@ std::optional<RegisterHandover> registerHandover(tile::ComputeOp contraction);
 
 /// Sums that grow in registers from block to block of a walked dim (the output of an attention): a contraction's of
 /// each block are added to them. The buffer that the program has for them, the slice, takes no memory.
-struct GrownSums {
+struct GrowingAccumulators {
   mlir::Value slice;
   mlir::TypedAttr start; ///< all of them, before the loop
   tile::ComputeOp starting, contraction, joining;
-  llvm::SmallVector<SumReader, 1> readers; ///< behind the loop
+  llvm::SmallVector<EpilogueNest, 1> readers; ///< behind the loop
 };
 
-std::optional<GrownSums> grownSums(tile::AllocOp buffer);
+std::optional<GrowingAccumulators> growingAccumulators(tile::AllocOp buffer);
 /// Those that the loop carries.
-llvm::SmallVector<GrownSums> grownIn(mlir::scf::ForOp loop);
+llvm::SmallVector<GrowingAccumulators> grownIn(mlir::scf::ForOp loop);
 /// Those that the nest starts, or reads behind the loop.
-std::optional<GrownSums> grownBeside(tile::ComputeOp nest);
+std::optional<GrowingAccumulators> grownBeside(tile::ComputeOp nest);
 
 /// Whether all that is in the buffer is handed over in registers.
 bool staysInRegisters(tile::AllocOp buffer);

@@ -1,6 +1,6 @@
 // Ends level 3: what the code generator takes for granted of a tile program is checked here, where the ops still say
 // what they mean.
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"

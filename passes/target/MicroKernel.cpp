@@ -106,8 +106,8 @@ RegisterBlock MicroKernel::blockFor(const Target &target) const {
   return block.rows > 0 ? block : registerBlock(target.vectorRegisters, besides);
 }
 
-int64_t MicroKernel::width(const Target &target, int64_t sumBytes) const {
-  return blockFor(target).vectors * (target.vectorBytes / sumBytes);
+int64_t MicroKernel::width(const Target &target, int64_t accumulatorBytes) const {
+  return blockFor(target).vectors * (target.vectorBytes / accumulatorBytes);
 }
 
 std::string MicroKernel::label(const Target &target) const {
@@ -156,7 +156,7 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
     why = "strict numerics forbid '" + kernel->name + "', which does not round each product by itself";
   else if (isOfWarpgroup(*kernel) && (places.lanesInBuffer || (places.rowsInBuffer && !takesRowsFromBuffers(*kernel))))
     why = "an operand lies in a buffer of the block, which descriptors of '" + kernel->name + "' cannot name";
-  else if (!places.alongTerms && readsAlongTerms(*kernel))
+  else if (!places.alongK && readsAlongK(*kernel))
     why = "'" + kernel->name + "' of " + types.rows +
           " reads operands whose terms lie innermost, and one has others there";
   if (instead)

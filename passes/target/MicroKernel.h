@@ -86,10 +86,10 @@ struct MicroKernel {
   /// Whether it is one for all floats, or all integers.
   bool isGeneric() const { return types.rows == "float" || types.rows == "integer"; }
   /// Terms of a sum that all lanes take at once: what is packed for it has whole steps of them.
-  int64_t stepTerms() const { return unit == StepUnit::tiles ? depth * kTileRows : depth; }
+  int64_t stepK() const { return unit == StepUnit::tiles ? depth * kTileRows : depth; }
   RegisterBlock blockFor(const Target &target) const;
   /// Lanes of a register block, for sums of so many bytes.
-  int64_t width(const Target &target, int64_t sumBytes) const;
+  int64_t width(const Target &target, int64_t accumulatorBytes) const;
   /// As plans name it: "fma-6x4".
   std::string label(const Target &target) const;
 };

@@ -21,9 +21,9 @@ inline bool isOfWarpgroup(const MicroKernel &kernel) {
 }
 
 /// Whether it reads only operands whose terms lie innermost: the instruction transposes 16 bits, and nothing else.
-inline bool readsAlongTerms(const MicroKernel &kernel) {
-  constexpr int64_t kHalfTerms = 16;
-  return isOfWarpgroup(kernel) && kernel.depth != kHalfTerms;
+inline bool readsAlongK(const MicroKernel &kernel) {
+  constexpr int64_t kHalfK = 16;
+  return isOfWarpgroup(kernel) && kernel.depth != kHalfK;
 }
 
 /// Threads of a GPU that do a step together.
@@ -37,7 +37,7 @@ std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTy
 
 /// Whether it may multiply rows that another nest left in shared memory. Their lines are spread over the banks in
 /// another way than descriptors can say, so they come from registers, which take 16 bits as they lie.
-inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongTerms(kernel); }
+inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongK(kernel); }
 
 /// Whether threads round its factors in shared memory, where the instruction would cut them.
 inline bool roundsInSharedMemory(const MicroKernel &kernel) {
@@ -47,7 +47,7 @@ inline bool roundsInSharedMemory(const MicroKernel &kernel) {
 /// How the operands of a contraction lie.
 struct OperandPlaces {
   bool rowsInBuffer = false, lanesInBuffer = false; ///< it is what another nest left in shared memory
-  bool alongTerms = true;                           ///< the same terms lie innermost in both
+  bool alongK = true;                           ///< the same terms lie innermost in both
 };
 
 /// What a block of threads takes where a plan names a micro kernel: that one, or else the quickest that can compute the

@@ -39,12 +39,12 @@ protected:
   }
 
   /// All expressions as one part, with the scopes that the planner would choose.
-  std::optional<IndexSpace> spaceOfAll(const TensorGraph &graph, std::string *reason = nullptr) {
-    PartChoice part;
+  std::optional<IterationSpace> spaceOfAll(const TensorGraph &graph, std::string *reason = nullptr) {
+    GroupChoice part;
     part.exprs = allOf(graph);
     for (auto &[edge, choice] : chooseScopes(graph, part.exprs, /*threadOnly=*/false))
       part.scopes[edge] = choice.scope;
-    return findIndexSpace(graph, part, target, reason);
+    return findIterationSpace(graph, part, target, reason);
   }
 
   mlir::MLIRContext context;

@@ -252,7 +252,7 @@ void commitGroup() { commitProducts(currentThread()); }
 
 void waitProducts(uint32_t groups) { waitForProducts(currentThread(), groups); }
 
-void touch(uint32_t site, uint32_t of) { touchSums(currentThread(), site, of); }
+void touch(uint32_t site, uint32_t of) { touchAccumulators(currentThread(), site, of); }
 
 void trap(uint32_t site) {
   Thread &thread = currentThread();
@@ -366,6 +366,6 @@ std::vector<std::pair<const char *, void *>> tilewright::simulator::runtimeFunct
       {runtime::startProduct, function(&product)},
       {runtime::commitProducts, function(&commitGroup)},
       {runtime::waitForProducts, function(&waitProducts)},
-      {runtime::touchSums, function(&touch)},
+      {runtime::touchAccumulators, function(&touch)},
   };
 }

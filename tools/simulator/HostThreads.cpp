@@ -108,19 +108,19 @@ void Machine::runTogether(Worker &worker, size_t stride) {
           diagnose(*block);
       }
     }
-  } while (meetAtGrid(worker));
+  } while (syncAtGrid(worker));
   for (std::unique_ptr<Block> &block : worker.blocks)
     traces[block->index] = std::move(block->trace);
 }
 
-bool Machine::meetAtGrid(Worker &worker) {
+bool Machine::syncAtGrid(Worker &worker) {
   std::unique_lock<std::mutex> lock(mutex);
-  size_t meeting = meetings;
+  size_t meeting = syncPoints;
   if (++waitingWorkers < workers.size()) {
-    allArrived.wait(lock, [&] { return meetings != meeting || failed; });
+    allArrived.wait(lock, [&] { return syncPoints != meeting || failed; });
   } else {
     waitingWorkers = 0;
-    ++meetings;
+    ++syncPoints;
     const Block *waiting = nullptr, *other = nullptr;
     for (std::unique_ptr<Worker> &each : workers)
       for (std::unique_ptr<Block> &block : each->blocks) {

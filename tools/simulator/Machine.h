@@ -183,7 +183,7 @@ private:
   void runTogether(Worker &worker, size_t stride);
   /// Waits for the other host threads, whose blocks all wait at the grid barrier or have ended. False if that was the
   /// end.
-  bool meetAtGrid(Worker &worker);
+  bool syncAtGrid(Worker &worker);
 
   // --- faults (Faults.cpp) -------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ private:
   std::atomic<bool> failed{false};
   Fault fault;
   uint64_t faultBlock = ~uint64_t(0);
-  size_t waitingWorkers = 0, meetings = 0;
+  size_t waitingWorkers = 0, syncPoints = 0;
   bool goOn = true;
 };
 

@@ -16,7 +16,7 @@ namespace {
 struct Product {
   MatrixType type;
   int64_t lanes;
-  bool leftAlongTerms, rightAlongTerms;
+  bool lhsLiesAlongK, rhsLiesAlongK;
   Value left, right;          ///< descriptors; of the left factor none, if it is in registers
   SmallVector<Value> factors; ///< those
   SmallVector<Value> sums;
@@ -63,7 +63,7 @@ void KernelRewriter::reportSums(Operation *multiply) {
     }
   for (Operation *user : users) {
     code.builder.setInsertionPoint(user);
-    code.call(user->getLoc(), runtime::touchSums, {}, {code.site(user), code.number(user->getLoc(), product)});
+    code.call(user->getLoc(), runtime::touchAccumulators, {}, {code.site(user), code.number(user->getLoc(), product)});
   }
 }
 
@@ -129,7 +129,7 @@ static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
   ValueRange operands = multiply.getOperands();
   return Product{parts[2] == "f16" ? MatrixType::f16 : MatrixType::bf16,
                  lanes,
-                 /*leftAlongTerms=*/true,
+                 /*lhsLiesAlongK=*/true,
                  parts[4] == "0",
                  Value(),
                  operands.back(),
@@ -153,7 +153,7 @@ LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
   };
   for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->sums, product->factors)))
     LLVM::StoreOp::create(builder, loc, value, place(index));
-  uint32_t along = (product->leftAlongTerms ? 1 : 0) | (product->rightAlongTerms ? 2 : 0) | (product->left ? 0 : 4);
+  uint32_t along = (product->lhsLiesAlongK ? 1 : 0) | (product->rhsLiesAlongK ? 2 : 0) | (product->left ? 0 : 4);
   Value left =
       product->left
           ? product->left

@@ -10,7 +10,7 @@ using namespace tilewright::simulator;
 static bool isProduct(Operation &op) { return isa<NVVM::MmaOp, LLVM::FMAOp>(op) || isWarpgroupProduct(&op); }
 
 /// Sums are floats, what holds several, or many integers; a counter and what goes along with it are few.
-static bool carriesSums(Block &header) {
+static bool carriesAccumulators(Block &header) {
   constexpr unsigned integersOfOneProduct = 4;
   return header.getNumArguments() > integersOfOneProduct || llvm::any_of(header.getArgumentTypes(), [](Type type) {
            return isa<FloatType, VectorType, LLVM::LLVMStructType>(type);
@@ -25,7 +25,7 @@ llvm::DenseSet<Block *> tilewright::simulator::findSumLoops(LLVM::LLVMFuncOp fun
   CFGLoopInfo loops(dominance.getDomTree(&function.getBody()));
   for (CFGLoop *loop : loops.getLoopsInPreorder()) {
     auto multiplies = [](Block *block) { return llvm::any_of(*block, isProduct); };
-    if (carriesSums(*loop->getHeader()) && llvm::any_of(loop->getBlocks(), multiplies))
+    if (carriesAccumulators(*loop->getHeader()) && llvm::any_of(loop->getBlocks(), multiplies))
       found.insert_range(loop->getBlocks());
   }
   return found;

@@ -11,16 +11,16 @@
 using namespace tilewright::simulator;
 
 namespace {
-constexpr uint32_t warpRows = 16, warpsOfGroup = 4, termBytes = 32, atomBytes = 16, groupLines = 8;
+constexpr uint32_t warpRows = 16, warpsOfGroup = 4, kBytesOfStep = 32, atomBytes = 16, groupLines = 8;
 
 Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
 
 /// A matrix of so many points by 32 bytes of terms.
 class DescribedMatrix {
 public:
-  DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongTerms, uint32_t bytes)
+  DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongK, uint32_t bytes)
       : start((descriptor & 0x3fff) << 4), panelBytes((descriptor >> 16 & 0x3fff) << 4),
-        groupBytes((descriptor >> 32 & 0x3fff) << 4), bytes(bytes), alongTerms(alongTerms) {
+        groupBytes((descriptor >> 32 & 0x3fff) << 4), bytes(bytes), alongK(alongK) {
     uint32_t mode = descriptor >> 62;
     if (mode == 0 || (descriptor >> 49 & 7) != 0)
       machineOf(thread).fail(thread, "trap", "a matrix without a swizzle, or with an offset of it, is not simulated",
@@ -34,11 +34,11 @@ public:
                              site);
   }
 
-  bool liesAlongTerms() const { return alongTerms; }
+  bool liesAlongK() const { return alongK; }
 
   /// Where in the block's memory an element is.
   uint64_t place(uint32_t point, uint32_t term) const {
-    uint32_t line = alongTerms ? point : term, inner = (alongTerms ? term : point) * bytes;
+    uint32_t line = alongK ? point : term, inner = (alongK ? term : point) * bytes;
     uint64_t address = start + uint64_t(line / groupLines) * groupBytes + line % groupLines * lineBytes +
                        inner / lineBytes * panelBytes + inner % lineBytes;
     uint64_t turns = lineBytes / atomBytes - 1;
@@ -49,7 +49,7 @@ private:
   uint64_t start, panelBytes, groupBytes;
   uint32_t bytes; ///< of an element
   uint32_t lineBytes;
-  bool alongTerms;
+  bool alongK;
 };
 
 /// Whether what a thread wrote, the writer or those of the warp have fenced since, with a barrier between the threads.
@@ -87,9 +87,9 @@ void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &piec
 /// Points of a matrix from `first` on, each with its terms side by side.
 std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLeft, const DescribedMatrix &matrix,
                         uint32_t first, uint32_t points, std::vector<uint64_t> &pieces) {
-  const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, terms = termBytes / bytes;
+  const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, terms = kBytesOfStep / bytes;
   std::vector<float> values(points * terms);
-  bool along = matrix.liesAlongTerms();
+  bool along = matrix.liesAlongK();
   for (uint32_t point = 0; point < points; point += along ? 1 : together)
     for (uint32_t term = 0; term < terms; term += along ? together : 1) {
       uint64_t atom = matrix.place(first + point, term);
@@ -152,14 +152,14 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   }
   checkGroup(last, site, product);
   uint32_t firstRow = last.index / 32 % warpsOfGroup * warpRows;
-  const uint32_t bytes = elementBytes(product.type), terms = termBytes / bytes;
-  DescribedMatrix rightMatrix(last, site, product.right, product.rightAlongTerms, bytes);
+  const uint32_t bytes = elementBytes(product.type), terms = kBytesOfStep / bytes;
+  DescribedMatrix rightMatrix(last, site, product.right, product.rhsLiesAlongK, bytes);
   std::vector<uint64_t> pieces;
   std::vector<float> left;
   if (product.factors) {
     left = fromRegisters(products);
   } else {
-    DescribedMatrix leftMatrix(last, site, product.left, product.leftAlongTerms, bytes);
+    DescribedMatrix leftMatrix(last, site, product.left, product.lhsLiesAlongK, bytes);
     left = read(last, site, product.type, /*isLeft=*/true, leftMatrix, firstRow, warpRows, pieces);
   }
   std::vector<float> right = read(last, site, product.type, /*isLeft=*/false, rightMatrix, 0, product.lanes, pieces);
@@ -190,7 +190,7 @@ void tilewright::simulator::waitForProducts(Thread &thread, uint32_t groups) {
   products.fenced = false;
 }
 
-void tilewright::simulator::touchSums(Thread &thread, uint32_t site, uint32_t product) {
+void tilewright::simulator::touchAccumulators(Thread &thread, uint32_t site, uint32_t product) {
   for (const OpenProduct &open : thread.products.open)
     if (open.site == product)
       machineOf(thread).fail(thread, "unfinished",

@@ -16,7 +16,7 @@ namespace tilewright::simulator {
 struct WarpgroupProduct {
   MatrixType type;
   uint32_t lanes; ///< of the tile: columns of the right operand
-  bool leftAlongTerms, rightAlongTerms;
+  bool lhsLiesAlongK, rhsLiesAlongK;
   uint64_t left, right;              ///< descriptors
   float *sums;                       ///< of the lane: lanes / 2
   const uint32_t *factors = nullptr; ///< of the lane, four words of the left operand that no descriptor says; or null
@@ -71,7 +71,7 @@ void commitProducts(Thread &thread);
 /// Completes all but the last `groups` committed groups.
 void waitForProducts(Thread &thread, uint32_t groups);
 /// The thread reads or writes sums of the product at the site.
-void touchSums(Thread &thread, uint32_t site, uint32_t product);
+void touchAccumulators(Thread &thread, uint32_t site, uint32_t product);
 /// A thread that ends has waited for all it asked for; a block's warps have asked for the same.
 void checkProductsAreComplete(Thread &thread);
 

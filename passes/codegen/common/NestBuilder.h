@@ -66,7 +66,7 @@ private:
 
   mlir::vector::CombiningKind kindOf(unsigned i);
   mlir::Type elementOf(unsigned i);
-  llvm::SmallVector<unsigned> floatSums();
+  llvm::SmallVector<unsigned> floatAccumulators();
   bool reducesLanes();
   /// Whether several threads accumulate: each starts from the neutral element, and the initial value joins at the end.
   bool isShared() const { return threads && threads->combines(); }

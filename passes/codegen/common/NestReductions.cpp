@@ -105,11 +105,11 @@ SmallVector<Value> NestBuilder::emitReductionLoop(unsigned level, IRMapping &val
   bool apart = level + 1 == nest.order.size() && level > nest.numParallel;
   SmallVector<Value> sums(carried), start(carried);
   if (apart)
-    for (unsigned i : floatSums())
+    for (unsigned i : floatAccumulators())
       start[i] = toVectorLike(neutral(i), carried[i]);
   SmallVector<Value> next = emitReducedLoop(level, values, mask, start);
   if (apart)
-    for (unsigned i : floatSums())
+    for (unsigned i : floatAccumulators())
       next[i] = arith::AddFOp::create(builder, loc, sums[i], next[i]);
   return next;
 }
@@ -127,7 +127,7 @@ SmallVector<Value> NestBuilder::emitReducedLoop(unsigned level, IRMapping &value
   });
 }
 
-SmallVector<unsigned> NestBuilder::floatSums() {
+SmallVector<unsigned> NestBuilder::floatAccumulators() {
   SmallVector<unsigned> sums;
   for (unsigned i = 0; i < compute.getKinds().size(); ++i)
     if (isa<FloatType>(elementOf(i)) && cast<StringAttr>(compute.getKinds()[i]).getValue() == "add")

@@ -1,6 +1,6 @@
 #include "passes/codegen/common/ProgramConverter.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/program/Slices.h"

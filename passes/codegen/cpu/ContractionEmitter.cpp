@@ -10,7 +10,7 @@ bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IR
   std::optional<Contraction> contraction = matchContraction(compute);
   if (!contraction)
     return false;
-  TermLayout layout = termLayout(compute, *contraction);
+  KLayout layout = kLayout(compute, *contraction);
   for (bool allowTiles : {true, false}) {
     std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target, allowTiles);
     if (!kernel)

@@ -8,9 +8,9 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-TermLayout tilewright::termLayout(ComputeOp compute, Contraction contraction) {
-  std::optional<PackedTerms> terms =
-      packedTerms(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
+KLayout tilewright::kLayout(ComputeOp compute, Contraction contraction) {
+  std::optional<PackedK> terms =
+      packedK(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
                   compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
   int64_t innermost = contraction.reduced.back();
   if (!terms)
@@ -34,11 +34,11 @@ static bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
 }
 
 std::optional<MicroKernel> tilewright::kernelFor(ComputeOp compute, const Contraction &contraction,
-                                                 const TermLayout &layout, const Target &target, bool allowTiles) {
+                                                 const KLayout &layout, const Target &target, bool allowTiles) {
   LaneLayout named = layout.lanes;
   named.tiles = allowTiles;
   auto found = findMicroKernel(target, contraction.types, named, *compute.getMicroKernel());
-  if (found && takesWholeSteps(compute, layout.dim, found->stepTerms()))
+  if (found && takesWholeSteps(compute, layout.dim, found->stepK()))
     return found;
   auto quickest = chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
   if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim] ||

@@ -9,15 +9,15 @@
 namespace tilewright {
 
 /// How the terms of a step lie in the lane operand, and along which dim.
-struct TermLayout {
+struct KLayout {
   LaneLayout lanes{1};
   int64_t dim = -1; ///< of the nest
 };
 
-TermLayout termLayout(tile::ComputeOp compute, Contraction contraction);
+KLayout kLayout(tile::ComputeOp compute, Contraction contraction);
 
 /// The micro kernel that the nest names, or the quickest that is not of tile registers, that can compute it.
-std::optional<MicroKernel> kernelFor(tile::ComputeOp compute, const Contraction &contraction, const TermLayout &layout,
+std::optional<MicroKernel> kernelFor(tile::ComputeOp compute, const Contraction &contraction, const KLayout &layout,
                                      const Target &target, bool allowTiles);
 
 } // namespace tilewright

@@ -18,7 +18,7 @@ void ContractionLoops::emit() {
   for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
     offsets[dim] = outer.lookup(offset);
   length = compute.getSizes()[layout.dim];
-  if (depth == 1 && !blocksTerms())
+  if (depth == 1 && !blocksK())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
                          : arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth)).getResult();
@@ -52,10 +52,10 @@ void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
 
 /// Lane blocks outside, row blocks inside: the lane operand's panel stays in the cache.
 void ContractionLoops::emitLaneBlocks() {
-  if (streamsTerms())
+  if (streamsK())
     return emitStreams();
   forLaneBlocks([&](int64_t count) {
-    if (blocksTerms() || packsPanels())
+    if (blocksK() || packsPanels())
       emitPanels(count);
     else
       emitRowBlocks(count);
@@ -87,7 +87,7 @@ Type ContractionLoops::panelElement() { return depth == 1 ? element : storedLane
 /// Steps that a panel has at most, where the nest has so many terms.
 int64_t ContractionLoops::panelSteps(int64_t all) {
   int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
-  int64_t most = blocksTerms() ? llvm::divideCeil(terms, depth) : panelBytes() / stepBytes;
+  int64_t most = blocksK() ? llvm::divideCeil(terms, depth) : panelBytes() / stepBytes;
   return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
 }
 
@@ -95,16 +95,16 @@ bool ContractionLoops::hasOnePanel(int64_t terms) {
   return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth;
 }
 
-bool ContractionLoops::streamsTerms() {
-  return blocksTerms() && (contraction.row < 0 || compute.getSizes()[contraction.row] <= block.rows);
+bool ContractionLoops::streamsK() {
+  return blocksK() && (contraction.row < 0 || compute.getSizes()[contraction.row] <= block.rows);
 }
 
 /// Terms outside, lanes inside: nothing reads a panel again, and its few rows are read from end to end, as memory gives
 /// most.
 void ContractionLoops::emitStreams() {
-  sumsInSlice = true;
+  accumulatorsInSlice = true;
   if (init())
-    forLaneBlocks([&](int64_t count) { fillSums(broadcast(constant(init())), count); });
+    forLaneBlocks([&](int64_t count) { fillAccumulators(broadcast(constant(init())), count); });
   forPanels([&](const Panel &panel) { forLaneBlocks([&](int64_t count) { emitPanel(panel, count); }); });
 }
 
@@ -112,9 +112,9 @@ void ContractionLoops::emitStreams() {
 void ContractionLoops::emitPanels(int64_t count) {
   if (!packed && packsPanels())
     packed = allocatePanel({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
-  sumsInSlice = stopsBetweenPanels(length);
-  if (sumsInSlice && init())
-    fillSums(broadcast(constant(init())), count);
+  accumulatorsInSlice = stopsBetweenPanels(length);
+  if (accumulatorsInSlice && init())
+    fillAccumulators(broadcast(constant(init())), count);
   forPanels([&](const Panel &panel) { emitPanel(panel, count); });
 }
 
@@ -146,11 +146,11 @@ void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
     });
 }
 
-void ContractionLoops::fillSums(Value value, int64_t count) {
+void ContractionLoops::fillAccumulators(Value value, int64_t count) {
   auto fill = [&](int64_t rows) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector * lanes < count; ++vector)
-        storeSums(value, row, vector, count);
+        storeAccumulators(value, row, vector, count);
   };
   if (contraction.row < 0)
     return fill(1);

@@ -4,7 +4,7 @@
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
-#include "passes/target/BlockedTerms.h"
+#include "passes/target/KBlocking.h"
 
 namespace tilewright {
 
@@ -32,7 +32,7 @@ protected:
   virtual int64_t rowsTogether(int64_t count) = 0;
   /// Whether the nest names how many terms a panel has: it stays in L1 while all rows of the tile pass, or, where one
   /// block has all rows, is read once along all lanes.
-  virtual bool blocksTerms() = 0;
+  virtual bool blocksK() = 0;
   /// What does not lie as register blocks read it is put so once for all rows of a tile, where there are enough of
   /// them: terms side by side, or the steps of a block one after another, which otherwise may be a page apart.
   virtual bool packsPanels() = 0;
@@ -41,7 +41,7 @@ protected:
   virtual bool stopsBetweenPanels(int64_t terms) = 0;
 
   /// Steps of a panel come in groups of so many.
-  int64_t stepsTogether() const { return kernel.stepTerms() / depth; }
+  int64_t stepsTogether() const { return kernel.stepK() / depth; }
   bool hasOnePanel(int64_t terms);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
   /// On the stack, once for a kernel's call.
@@ -56,19 +56,19 @@ protected:
   int64_t length;               ///< terms of the nest, or of such a block
   std::optional<Panel> current; ///< the one that register blocks read
   mlir::Value packed;           ///< memory of panels packed here; nothing: they are read where they lie
-  bool sumsInSlice = false;     ///< between panels
-  int64_t terms = blockedTerms(compute.getMicroKernel().value_or("")); ///< of a panel, which the nest names; 0: all
+  bool accumulatorsInSlice = false;     ///< between panels
+  int64_t terms = kBlocking(compute.getMicroKernel().value_or("")); ///< of a panel, which the nest names; 0: all
 
 private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
   void emitLaneBlocks();
   void emitRowBlocks(int64_t count);
-  bool streamsTerms();
+  bool streamsK();
   void emitStreams();
   void emitPanels(int64_t count);
   void emitPanel(Panel panel, int64_t count);
   void packPanel(const Panel &panel, int64_t count);
-  void fillSums(mlir::Value value, int64_t count);
+  void fillAccumulators(mlir::Value value, int64_t count);
   int64_t panelSteps(int64_t all);
   mlir::Type panelElement();
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);

@@ -144,13 +144,13 @@ Value RegisterBlockMemory::sideBySide(ArrayRef<Value> rows) {
 // --- sums
 // --------------------------------------------------------------------------------------------------------------
 
-Value RegisterBlockMemory::loadSums(int64_t row, int64_t vector, int64_t count) {
+Value RegisterBlockMemory::loadAccumulators(int64_t row, int64_t vector, int64_t count) {
   SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);
   return widen(load(outer.lookup(compute.getAccs()[0]), index, vector, count), element);
 }
 
-void RegisterBlockMemory::storeSums(Value sums, int64_t row, int64_t vector, int64_t count) {
-  if (!keepsSums())
+void RegisterBlockMemory::storeAccumulators(Value sums, int64_t row, int64_t vector, int64_t count) {
+  if (!keepsAccumulators())
     sums = arith::TruncFOp::create(builder, loc, VectorType::get({lanes}, accumulatorType().getElementType()), sums);
   Value memory = outer.lookup(compute.getAccs()[0]);
   SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);

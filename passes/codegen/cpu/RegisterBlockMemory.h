@@ -13,7 +13,7 @@ namespace tilewright {
 struct ContractionNest {
   tile::ComputeOp compute;
   const Contraction &contraction;
-  const TermLayout &layout;
+  const KLayout &layout;
   const MicroKernel &kernel;
   const mlir::IRMapping &values; ///< slices to memrefs
   const Target &target;
@@ -28,15 +28,15 @@ protected:
   mlir::Value loadRow(int64_t row, int64_t terms);
   /// The same of the lanes, of the block's vector of that number. Lanes from `count` on are zero.
   mlir::Value loadLanes(int64_t vector, int64_t count, int64_t terms);
-  mlir::Value loadSums(int64_t row, int64_t vector, int64_t count);
-  void storeSums(mlir::Value sums, int64_t row, int64_t vector, int64_t count);
+  mlir::Value loadAccumulators(int64_t row, int64_t vector, int64_t count);
+  void storeAccumulators(mlir::Value sums, int64_t row, int64_t vector, int64_t count);
 
   bool isPackedInDepth() const { return layout.lanes.packedDepth > 1; }
   /// Whether vectors of lanes, and of sums, lie in memory as they are loaded.
   bool holdsWholeVectors();
   bool liesAlongLanes();
   /// Whether the slice has the sums as they are accumulated.
-  bool keepsSums() { return accumulatorType().getElementType() == element; }
+  bool keepsAccumulators() { return accumulatorType().getElementType() == element; }
 
   int64_t width() const { return lanes * block.vectors; }
   /// The init, unless the nest goes on with what is in the slice.
@@ -53,7 +53,7 @@ protected:
 
   tile::ComputeOp compute;
   Contraction contraction;
-  TermLayout layout;
+  KLayout layout;
   const MicroKernel &kernel;
   const mlir::IRMapping &outer;
   int64_t depth;      ///< terms of a step

@@ -33,11 +33,11 @@ private:
   }
 
   /// Sums stay in registers instead.
-  bool blocksTerms() override { return false; }
+  bool blocksK() override { return false; }
 
   bool packsPanels() override {
     return contraction.row >= 0 && contraction.reduced.size() == 1 && !isPackedInDepth() &&
-           (keepsSums() || hasOnePanel(compute.getSizes()[layout.dim]));
+           (keepsAccumulators() || hasOnePanel(compute.getSizes()[layout.dim]));
   }
 
   int64_t panelBytes() override { return kPanelBytes; }
@@ -49,7 +49,7 @@ private:
   bool canLoadTiles() {
     SliceType rowType = contraction.rows.getSlice().getType();
     AffineMap rows = contraction.rows.getMap(), along = contraction.lanes.getMap();
-    for (int64_t term = 1; term < kernel.stepTerms(); ++term)
+    for (int64_t term = 1; term < kernel.stepK(); ++term)
       if (distance(rowType, rows, 0, {0, 0}, {0, term}) != term)
         return false;
     if (contraction.row >= 0 && !rowsApart(rowType, rows))
@@ -98,8 +98,8 @@ private:
   }
 
   /// Whether tiles of sums can be moved from and to their slice. Otherwise vectors of them are, by way of the stack.
-  bool sumsLieAsTiles(int64_t count) {
-    if (!keepsSums() || count != width())
+  bool accumulatorsLieAsTiles(int64_t count) {
+    if (!keepsAccumulators() || count != width())
       return false;
     for (int64_t lane = 1; lane < width(); ++lane)
       if (distance(accumulatorType(), accumulatorMap(), 0, {0, lane}, {0, 0}) != lane)
@@ -112,30 +112,30 @@ private:
   void emitBlock(int64_t rows, int64_t count) override {
     startTiles(rows, count);
     sumTiles(contraction.reduced, rows, count);
-    if (sumsLieAsTiles(count))
-      return tiles.storeSums(sumsInMemory(), rows, count);
-    tiles.storeSums(sumsOnStack(), rows, count);
-    forSums(rows, count, [&](Value place, int64_t vector) {
+    if (accumulatorsLieAsTiles(count))
+      return tiles.storeAccumulators(accumulatorsInMemory(), rows, count);
+    tiles.storeAccumulators(accumulatorsOnStack(), rows, count);
+    forAccumulators(rows, count, [&](Value place, int64_t vector) {
       auto type = VectorType::get({lanes}, element);
       Value sums =
-          vector::LoadOp::create(builder, loc, type, stackSums, ValueRange{place, constantIndex(vector * lanes)});
-      storeSums(sums, 0, vector, count);
+          vector::LoadOp::create(builder, loc, type, stackAccumulators, ValueRange{place, constantIndex(vector * lanes)});
+      storeAccumulators(sums, 0, vector, count);
     });
   }
 
   /// Begins with the init, or with what is in the slice.
   void startTiles(int64_t rows, int64_t count) {
-    bool goesOn = !init() || (current && sumsInSlice);
+    bool goesOn = !init() || (current && accumulatorsInSlice);
     if (!goesOn && init() == builder.getZeroAttr(element))
-      return tiles.clearSums(rows, count);
-    if (goesOn && sumsLieAsTiles(count))
-      return tiles.loadSums(sumsInMemory(), rows, count);
-    TilePlace place = sumsOnStack();
-    forSums(rows, count, [&](Value at, int64_t vector) {
-      Value sums = goesOn ? loadSums(0, vector, count) : broadcast(constant(init()));
-      vector::StoreOp::create(builder, loc, sums, stackSums, ValueRange{at, constantIndex(vector * lanes)});
+      return tiles.clearAccumulators(rows, count);
+    if (goesOn && accumulatorsLieAsTiles(count))
+      return tiles.loadAccumulators(accumulatorsInMemory(), rows, count);
+    TilePlace place = accumulatorsOnStack();
+    forAccumulators(rows, count, [&](Value at, int64_t vector) {
+      Value sums = goesOn ? loadAccumulators(0, vector, count) : broadcast(constant(init()));
+      vector::StoreOp::create(builder, loc, sums, stackAccumulators, ValueRange{at, constantIndex(vector * lanes)});
     });
-    tiles.loadSums(place, rows, count);
+    tiles.loadAccumulators(place, rows, count);
   }
 
   void sumTiles(ArrayRef<int64_t> dims, int64_t rows, int64_t count) {
@@ -151,7 +151,7 @@ private:
   /// Rows of the last step are copied first, with zeros behind their last terms: there may be infinities, or no memory.
   void sumSteps(int64_t rows, int64_t count) {
     int64_t terms = current ? current->steps * depth + current->rest : length;
-    int64_t whole = terms / kernel.stepTerms(), rest = terms % kernel.stepTerms();
+    int64_t whole = terms / kernel.stepK(), rest = terms % kernel.stepK();
     auto begin = [&](Value step) { indices[layout.dim] = add(current ? current->first : firstStep, step); };
     if (whole > 0)
       loop(constantIndex(0), constantIndex(whole * stepsTogether()), stepsTogether(), [&](Value step) {
@@ -167,9 +167,9 @@ private:
 
   TilePlace copyRows(int64_t rows, int64_t terms) {
     Value memory = outer.lookup(contraction.rows.getSlice());
-    auto type = VectorType::get({kernel.stepTerms()}, cast<MemRefType>(memory.getType()).getElementType());
+    auto type = VectorType::get({kernel.stepK()}, cast<MemRefType>(memory.getType()).getElementType());
     if (!stackRows)
-      stackRows = allocatePanel({block.rows, kernel.stepTerms()}, type.getElementType());
+      stackRows = allocatePanel({block.rows, kernel.stepK()}, type.getElementType());
     Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
                                                 ArrayRef<int64_t>{terms});
     forRows(rows, [&](Value row) {
@@ -195,15 +195,15 @@ private:
             *groupsApart() * elementBytes(storedLanes())};
   }
 
-  TilePlace sumsInMemory() {
+  TilePlace accumulatorsInMemory() {
     return {outer.lookup(compute.getAccs()[0]), at(accumulatorMap(), 0, 0),
             bytesApart(accumulatorType(), accumulatorMap())};
   }
 
-  TilePlace sumsOnStack() {
-    if (!stackSums)
-      stackSums = allocatePanel({block.rows, width()}, element);
-    return {stackSums, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
+  TilePlace accumulatorsOnStack() {
+    if (!stackAccumulators)
+      stackAccumulators = allocatePanel({block.rows, width()}, element);
+    return {stackAccumulators, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
   }
 
   int64_t bytesApart(SliceType type, AffineMap map) {
@@ -223,7 +223,7 @@ private:
   }
 
   /// Each vector of sums: of which row, and which of the row.
-  void forSums(int64_t rows, int64_t count, llvm::function_ref<void(Value row, int64_t vector)> body) {
+  void forAccumulators(int64_t rows, int64_t count, llvm::function_ref<void(Value row, int64_t vector)> body) {
     forRows(rows, [&](Value row) {
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         body(row, vector);
@@ -231,7 +231,7 @@ private:
   }
 
   TileRegisters tiles;
-  Value configuration, stackSums, stackRows; ///< memory for tile registers, once it is needed
+  Value configuration, stackAccumulators, stackRows; ///< memory for tile registers, once it is needed
 };
 } // namespace
 

@@ -52,21 +52,21 @@ void TileRegisters::configure(Value memory, int64_t rows) {
 
 void TileRegisters::release() { call("llvm.x86.tilerelease", {}); }
 
-void TileRegisters::clearSums(int64_t rows, int64_t lanes) {
-  forSums(rows, lanes, [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(sumTile(row, lane))); });
+void TileRegisters::clearAccumulators(int64_t rows, int64_t lanes) {
+  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(sumTile(row, lane))); });
 }
 
-void TileRegisters::loadSums(const TilePlace &place, int64_t rows, int64_t lanes) {
+void TileRegisters::loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
   Value address = addressOf(place);
-  forSums(rows, lanes, [&](int64_t row, int64_t lane) {
+  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
     move("llvm.x86.tileloadd64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
          place.rowBytes);
   });
 }
 
-void TileRegisters::storeSums(const TilePlace &place, int64_t rows, int64_t lanes) {
+void TileRegisters::storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
   Value address = addressOf(place);
-  forSums(rows, lanes, [&](int64_t row, int64_t lane) {
+  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
     move("llvm.x86.tilestored64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
          place.rowBytes);
   });
@@ -85,7 +85,7 @@ void TileRegisters::multiplyAdd(const TilePlace &rows, const TilePlace &along, i
   }
 }
 
-void TileRegisters::forSums(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t, int64_t)> body) {
+void TileRegisters::forAccumulators(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t, int64_t)> body) {
   for (int64_t row = 0; row < tilesOf(rows, kTileRows); ++row)
     for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane)
       body(row, lane);

@@ -27,9 +27,9 @@ public:
   void release();
 
   /// Of the block's first `lanes` lanes.
-  void clearSums(int64_t rows, int64_t lanes);
-  void loadSums(const TilePlace &place, int64_t rows, int64_t lanes);
-  void storeSums(const TilePlace &place, int64_t rows, int64_t lanes);
+  void clearAccumulators(int64_t rows, int64_t lanes);
+  void loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
+  void storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
 
   /// Adds one step's products: `rows` has the terms of a row side by side, `along` groups of terms as rows of lanes.
   void multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes);
@@ -42,7 +42,7 @@ private:
   void call(llvm::StringRef name, mlir::ValueRange arguments);
   /// Loads or stores a register: of the tile that begins so many bytes behind the address.
   void move(llvm::StringRef name, int64_t tile, mlir::Value address, int64_t bytes, int64_t rowBytes);
-  void forSums(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t row, int64_t lane)> body);
+  void forAccumulators(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t row, int64_t lane)> body);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

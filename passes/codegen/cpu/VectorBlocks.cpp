@@ -30,18 +30,18 @@ private:
 
   // --- panels ------------------------------------------------------------------------------------------------------
 
-  bool blocksTerms() override {
-    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 && keepsSums();
+  bool blocksK() override {
+    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 && keepsAccumulators();
   }
 
   bool packsPanels() override {
-    if (contraction.row < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsSums())
+    if (contraction.row < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsAccumulators())
       return false;
     int64_t rows = compute.getSizes()[contraction.row];
     if (depth > 1)
       return rows >= kBlocksToPack * block.rows;
     SliceType type = contraction.lanes.getSlice().getType();
-    return blocksTerms() && rows >= kBlocksToCopy * block.rows &&
+    return blocksK() && rows >= kBlocksToCopy * block.rows &&
            terms * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
            distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, 1}) != panel;
   }
@@ -79,7 +79,7 @@ private:
     Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
     Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
     before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
-    indices[layout.dim] = current ? current->first : depth == 1 && !blocksTerms() ? offsets[layout.dim] : firstStep;
+    indices[layout.dim] = current ? current->first : depth == 1 && !blocksK() ? offsets[layout.dim] : firstStep;
     prefetch = Prefetch{at(contraction.lanes.getMap(), 0, 0),
                         arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
     prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
@@ -114,19 +114,19 @@ private:
         Value sum = sums[row * vectors + vector];
         if (kernel.hasOffset)
           sum = arith::SubIOp::create(builder, loc, sum, sums[rows * vectors + vector]);
-        storeSums(sum, row, vector, count);
+        storeAccumulators(sum, row, vector, count);
       }
     prefetch.reset();
   }
 
   /// What the sums begin with: the init, or what is in the slice.
   SmallVector<Value> start(int64_t rows, int64_t count) {
-    if (init() && !sumsInSlice)
+    if (init() && !accumulatorsInSlice)
       return SmallVector<Value>(rows * vectorsOf(count), broadcast(constant(init())));
     SmallVector<Value> sums;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectorsOf(count); ++vector)
-        sums.push_back(loadSums(row, vector, count));
+        sums.push_back(loadAccumulators(row, vector, count));
     return sums;
   }
 

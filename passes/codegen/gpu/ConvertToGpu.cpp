@@ -10,10 +10,10 @@
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"
-#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
-#include "passes/program/gpu/ScratchPlaces.h"
-#include "passes/codegen/gpu/gemm/SumRows.h"
+#include "passes/program/gpu/ScratchOffsets.h"
+#include "passes/codegen/gpu/gemm/RowEpilogue.h"
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
 #include "passes/target/TargetOrError.h"
 
@@ -66,7 +66,7 @@ private:
       thread = threadOfItsOwn(builder, loc);
     if (clusterOf(part) > 1)
       arriveAtCluster(builder, loc, /*hasWritten=*/false);
-    places = placeScratch(part, threads, target);
+    places = scratchOffsets(part, threads, target);
     firstScratch = scratchOffset(part);
   }
 
@@ -95,7 +95,7 @@ private:
       return std::nullopt;
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
     placed.share = share;
-    placed.begun = stepsBegunAhead(compute, *plan, threads, target);
+    placed.begun = prefetchedSteps(compute, *plan, threads, target);
     if (plan->tiling.keptSteps > 0)
       placed.firstOfLoop = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     return placed;
@@ -104,7 +104,7 @@ private:
   /// The one whose copies begin during the contraction before it, maybe of the loop's next iteration.
   UpcomingContraction upcoming(OpBuilder &builder, const PlacedContraction &placed, const IRMapping &values) {
     UpcomingContraction next{placed, values, {}};
-    if (!beginsInBlockBefore(placed.compute))
+    if (!isPrefetchedInBlockBefore(placed.compute))
       return next;
     auto loop = cast<scf::ForOp>(ComputeOp(placed.compute)->getParentOp());
     Value now = values.lookup(loop.getInductionVar()), step = values.lookup(loop.getStep());
@@ -119,7 +119,7 @@ private:
     std::string why;
     std::optional<PlacedContraction> own = place(builder, compute, values, &why);
     std::optional<UpcomingContraction> next;
-    if (ComputeOp behind = contractionAheadOf(compute); own && behind) {
+    if (ComputeOp behind = contractionPrefetchedDuring(compute); own && behind) {
       if (std::optional<PlacedContraction> placed = place(builder, behind, values, &why))
         next = upcoming(builder, *placed, values);
       else
@@ -128,24 +128,24 @@ private:
     if (!own)
       return compute.emitError("the contraction has no code generation on GPUs: ") << why;
     auto part = compute->getParentOfType<ParallelOp>();
-    if (contractionBegunBefore(part) == compute)
+    if (contractionPrefetchedBefore(part) == compute)
       own->again = isLaterTile(builder, part);
-    if (beginsInBlockBefore(compute))
+    if (isPrefetchedInBlockBefore(compute))
       own->again = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
-    std::optional<HeldSums> sums = emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+    std::optional<HeldAccumulators> sums = emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
     if (sums)
       held.insert_or_assign(compute, std::move(*sums));
     return success();
   }
 
-  bool beginsEarly(ParallelOp part) const override { return contractionBegunBefore(part) != nullptr; }
+  bool beginsEarly(ParallelOp part) const override { return contractionPrefetchedBefore(part) != nullptr; }
 
   /// Slower threads may still read what the phase before left in shared memory.
   LogicalResult emitEarly(OpBuilder &builder, ParallelOp part, IRMapping &values) override {
-    ComputeOp contraction = contractionBegunBefore(part);
+    ComputeOp contraction = contractionPrefetchedBefore(part);
     beginPart(builder, part);
     std::string why;
     std::optional<PlacedContraction> placed = place(builder, contraction, values, &why);
@@ -161,18 +161,18 @@ private:
     RegisterHandover handover = *registerHandover(contraction);
     if (nest == handover.readers.front().nest && failed(emitProduct(builder, contraction, values)))
       return failure();
-    if (!handover.keepsSums())
+    if (!handover.keepsAccumulators())
       return success();
     if (!held.contains(contraction))
       return failure(); // the first of its readers has said why
-    HeldSums &sums = held[contraction];
+    HeldAccumulators &sums = held[contraction];
     if (handover.grows)
-      for (const GrownSums &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))
+      for (const GrowingAccumulators &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))
         if (own.contraction == contraction)
           sums.tiles[own.slice] = grown[own.slice];
-    for (const SumReader &reader : handover.readers)
+    for (const EpilogueNest &reader : handover.readers)
       if (reader.nest == nest)
-        emitSumReader(builder, sums, reader, values, thread, threads);
+        emitEpilogueNest(builder, sums, reader, values, thread, threads);
     for (auto &[slice, tile] : sums.tiles)
       if (grown.contains(slice))
         grown[slice] = tile;
@@ -181,14 +181,14 @@ private:
 
   SmallVector<Value> startLoop(OpBuilder &builder, scf::ForOp loop) override {
     SmallVector<Value> start;
-    for (GrownSums own : grownIn(loop))
+    for (GrowingAccumulators own : grownIn(loop))
       if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target))
         start.append(plan->tiling.sums, arith::ConstantOp::create(builder, loop.getLoc(), own.start));
     return start;
   }
 
   void enterLoop(scf::ForOp loop, ValueRange values) override {
-    for (GrownSums own : grownIn(loop))
+    for (GrowingAccumulators own : grownIn(loop))
       if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target)) {
         grown[own.slice] = SmallVector<Value>(values.take_front(plan->tiling.sums));
         values = values.drop_front(plan->tiling.sums);
@@ -197,13 +197,13 @@ private:
 
   SmallVector<Value> carriedBy(scf::ForOp loop) override {
     SmallVector<Value> values;
-    for (GrownSums own : grownIn(loop))
+    for (GrowingAccumulators own : grownIn(loop))
       llvm::append_range(values, grown[own.slice]);
     return values;
   }
 
   /// A nest that starts sums that grow in registers, or reads them behind the loop.
-  LogicalResult emitBesideGrown(OpBuilder &builder, const GrownSums &own, ComputeOp nest, IRMapping values) {
+  LogicalResult emitBesideGrown(OpBuilder &builder, const GrowingAccumulators &own, ComputeOp nest, IRMapping values) {
     if (nest == own.starting)
       return success(); // the loop starts with them
     auto loop = cast<scf::ForOp>(own.contraction->getParentOp());
@@ -213,11 +213,11 @@ private:
     std::optional<PlacedContraction> placed = place(builder, own.contraction, values, &why);
     if (!placed)
       return own.contraction->emitError("the contraction has no code generation on GPUs: ") << why;
-    HeldSums sums{*placed, sumLayout(builder, *placed, values, thread, threads), {}};
+    HeldAccumulators sums{*placed, accumulatorLayout(builder, *placed, values, thread, threads), {}};
     std::swap(sums.tiles[own.slice], grown[own.slice]);
-    for (const SumReader &reader : own.readers)
+    for (const EpilogueNest &reader : own.readers)
       if (reader.nest == nest)
-        emitSumReader(builder, sums, reader, values, thread, threads);
+        emitEpilogueNest(builder, sums, reader, values, thread, threads);
     std::swap(sums.tiles[own.slice], grown[own.slice]);
     return success();
   }
@@ -228,7 +228,7 @@ private:
       return success();
     if (ComputeOp contraction = contractionHandedTo(compute))
       return emitReader(builder, contraction, compute, values);
-    if (std::optional<GrownSums> own = grownBeside(compute))
+    if (std::optional<GrowingAccumulators> own = grownBeside(compute))
       return emitBesideGrown(builder, *own, compute, values);
     if (compute.getMicroKernel())
       return emitProduct(builder, compute, values);
@@ -287,12 +287,12 @@ private:
       NVVM::Barrier0Op::create(builder, sync.getLoc());
   }
 
-  void meetAtGrid(OpBuilder &builder, Location loc) {
+  void syncAtGrid(OpBuilder &builder, Location loc) {
     callGridBarrier(builder, loc, program->getParentOfType<ModuleOp>(), program.getSymName(), program.getWorkgroups());
   }
 
   LogicalResult emitGridSync(OpBuilder &builder, SyncOp sync) override {
-    meetAtGrid(builder, sync.getLoc());
+    syncAtGrid(builder, sync.getLoc());
     return success();
   }
 
@@ -310,7 +310,7 @@ private:
     // Workgroup w begins at step w * units / workgroups, rounded down.
     Value scaled = arith::MulIOp::create(builder, loc, end, constant(part.getWorkgroups()));
     share.endRow = arith::CeilDivUIOp::create(builder, loc, scaled, constant(part.getNumUnits()));
-    share.meet = [this, loc](OpBuilder &at) { meetAtGrid(at, loc); };
+    share.meet = [this, loc](OpBuilder &at) { syncAtGrid(at, loc); };
     return share;
   }
 
@@ -318,7 +318,7 @@ private:
   LogicalResult convertSteps(OpBuilder &builder, ParallelOp part, Value workgroup, Value low, Value high,
                              IRMapping values) override {
     if (!part.getPartials())
-      return part.emitError("shared tiles have no partial sums: run tile-place-partials before");
+      return part.emitError("shared tiles have no partial sums: run tile-allocate-partials before");
     Location loc = part.getLoc();
     Value steps = arith::ConstantIndexOp::create(builder, loc, *part.getSteps());
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -382,8 +382,8 @@ private:
   std::optional<StepShare> share; ///< of the current tile, if workgroups share it
   BlockShape shape;               ///< of the current part
   Value thread;
-  ScratchPlaces places;                            ///< of the current part
-  llvm::DenseMap<Operation *, HeldSums> held;      ///< by contraction
+  ScratchOffsets places;                            ///< of the current part
+  llvm::DenseMap<Operation *, HeldAccumulators> held;      ///< by contraction
   llvm::DenseMap<Value, SmallVector<Value>> grown; ///< tiles that grow in registers, by slice
   int64_t firstScratch = 0;                        ///< behind its buffers
 };

@@ -5,7 +5,7 @@
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/program/gpu/ClusterAttr.h"
-#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/ThreadMapping.h"
 
@@ -13,11 +13,11 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static LogicalResult checkLoadsAhead(ProgramOp program, const Target &target) {
+static LogicalResult checkPrefetch(ProgramOp program, const Target &target) {
   int64_t threads = threadsOf(program);
   WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
-    std::string why = whyNotAhead(compute, threads, target);
-    return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kLoadsAheadAttr) << ": " << why);
+    std::string why = whyNoPrefetch(compute, threads, target);
+    return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kPrefetchAttr) << ": " << why);
   });
   return failure(checked.wasInterrupted());
 }
@@ -54,7 +54,7 @@ LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
     if (failed(checkCluster(program, part, target)))
       return failure();
   }
-  return checkLoadsAhead(program, target);
+  return checkPrefetch(program, target);
 }
 
 static int64_t integer(func::FuncOp function, StringRef name) {
@@ -85,7 +85,7 @@ void tilewright::boundRegisters(ProgramOp program, func::FuncOp function, const 
 }
 
 LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp function, const Target &target) {
-  if (!meetsAtGrid(program))
+  if (!syncsAtGrid(program))
     return success();
   int64_t blocks = integer(function, kWorkgroupsAttr), threads = integer(function, kThreadsAttr),
           bytes = integer(function, kBlockBytesAttr);
@@ -101,7 +101,7 @@ LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp funct
                                       << " resident: plan fewer workgroups, or scope launch";
   int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
   function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
-  function->setAttr(kMeetsAttr, UnitAttr::get(function.getContext()));
+  function->setAttr(kGridSyncAttr, UnitAttr::get(function.getContext()));
   return success();
 }
 

@@ -95,7 +95,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     if (auto cluster = kernel->getAttrOfType<IntegerAttr>(kClusterAttr))
       kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                       builder.getDenseI32ArrayAttr({static_cast<int32_t>(cluster.getInt()), 1, 1}));
-    if (kernel->hasAttr(kMeetsAttr))
+    if (kernel->hasAttr(kGridSyncAttr))
       shareOutputs(kernel, bindings);
     kernel.setLinkage(LLVM::Linkage::External);
     return success();

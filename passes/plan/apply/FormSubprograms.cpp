@@ -10,7 +10,7 @@
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/space/SettleMicroKernels.h"
-#include "passes/plan/tiling/gpu/TileImages.h"
+#include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/support/ParseJson.h"
 #include "passes/plan/apply/ExprRewriter.h"
@@ -93,7 +93,7 @@ void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
 class PartBuilder {
 public:
   /// `made` holds what earlier subprograms return in place of the graph's values, and gains what this one does.
-  PartBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const PartPlan &part,
+  PartBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const GroupPlan &part,
               llvm::DenseMap<Value, Value> &made)
       : graph(graph), plan(plan), kernel(kernel), part(part), made(made) {
     for (const OpPlan &op : part.ops)
@@ -101,7 +101,7 @@ public:
   }
 
   LogicalResult build(OpBuilder &builder) {
-    std::vector<Value> inputs = partInputs(graph, choice), outputs = partOutputs(graph, choice);
+    std::vector<Value> inputs = groupInputs(graph, choice), outputs = groupOutputs(graph, choice);
     SmallVector<Value> operands = llvm::map_to_vector(inputs, [&](Value input) {
       Value replaced = made.lookup(input);
       return replaced ? replaced : input;
@@ -118,8 +118,8 @@ public:
     }
     if (part.steps > 0)
       subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
-    if (SmallVector<int64_t> keeps = keptInputs(); !keeps.empty())
-      subprogram->setAttr(kKeepsAttr, builder.getDenseI64ArrayAttr(keeps));
+    if (SmallVector<int64_t> keeps = residentInputs(); !keeps.empty())
+      subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())
       subprogram->setAttr(kCountedAttr, end);
     Block &body = subprogram.getBody().emplaceBlock();
@@ -151,7 +151,7 @@ private:
   }
 
   /// Numbers of what blocks keep of the part's inputs, or find kept, each with its input.
-  SmallVector<int64_t> keptInputs() const {
+  SmallVector<int64_t> residentInputs() const {
     SmallVector<int64_t> keeps;
     unsigned own = &part - kernel.parts.data();
     for (auto [number, kept] : llvm::enumerate(kernel.kept)) {
@@ -219,7 +219,7 @@ private:
     if (!op.microKernel.empty())
       raised->setMicroKernel(op.microKernel);
     if (DenseI64ArrayAttr image = imageOf(builder, op))
-      (*raised)->setAttr(kImageAttr, image);
+      (*raised)->setAttr(kSwizzledAttr, image);
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
@@ -258,9 +258,9 @@ private:
   const TensorGraph &graph;
   const Plan &plan;
   const KernelPlan &kernel;
-  const PartPlan &part;
+  const GroupPlan &part;
   llvm::DenseMap<Value, Value> &made;
-  PartChoice choice;
+  GroupChoice choice;
   llvm::DenseMap<Value, Value> values;
   std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
 };
@@ -269,7 +269,7 @@ private:
 void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
   Partition partition(graph, block);
   for (const KernelPlan &kernel : plan.kernels)
-    for (const PartPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.parts)
       for (const OpPlan &op : part.ops)
         partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(op.id));
   auto sequence = partition.order();
@@ -281,7 +281,7 @@ void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
 
 Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
   Operation *first = nullptr;
-  for (const PartPlan &part : kernel.parts)
+  for (const GroupPlan &part : kernel.parts)
     for (const OpPlan &op : part.ops)
       if (Operation *candidate = graph.exprs()[op.id].op; !first || candidate->isBeforeInBlock(first))
         first = candidate;
@@ -294,7 +294,7 @@ LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block)
   llvm::DenseMap<Value, Value> made;
   for (const KernelPlan &kernel : plan.kernels) {
     OpBuilder builder(firstOf(graph, kernel));
-    for (const PartPlan &part : kernel.parts) {
+    for (const GroupPlan &part : kernel.parts) {
       if (failed(PartBuilder(graph, plan, kernel, part, made).build(builder)))
         return failure();
       for (const OpPlan &op : part.ops)

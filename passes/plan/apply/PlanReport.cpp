@@ -5,7 +5,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/target/AllowedProducts.h"
@@ -20,7 +20,7 @@ public:
   Reporter(const TensorGraph &graph, const Plan &plan)
       : graph(graph), plan(plan), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
-      for (const PartPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.parts)
         for (const OpPlan &op : part.ops)
           kernelOf[op.id] = k;
     std::vector<bool> irees;
@@ -133,7 +133,7 @@ private:
   }
 
   /// The part's dims in the order of its loops: those of the grid first.
-  static json::Array orderOf(const PartPlan &part) {
+  static json::Array orderOf(const GroupPlan &part) {
     json::Array order(part.grid);
     for (int64_t place = 0; place < static_cast<int64_t>(part.extents.size()); ++place)
       if (!llvm::is_contained(part.grid, place))
@@ -141,7 +141,7 @@ private:
     return order;
   }
 
-  static json::Array movementOf(const PartPlan &part) {
+  static json::Array movementOf(const GroupPlan &part) {
     json::Array levels;
     for (const LevelMovement &level : part.movement)
       levels.push_back(json::Object{{"level", level.level}, {"bytes", level.bytes}, {"least_bytes", level.leastBytes}});
@@ -154,7 +154,7 @@ private:
     Phases phases = phasesOf(plan, entry);
     for (auto [p, part] : llvm::enumerate(entry.parts)) {
       int64_t kept = 0;
-      for (const KeptTile &tile : entry.kept)
+      for (const ResidentTile &tile : entry.kept)
         kept += tile.reader == p ? tile.bytes : 0;
       auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
@@ -193,7 +193,7 @@ private:
                                      {"reason", edge.reason}});
     for (const CostTerm &term : entry.predicted)
       predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});
-    const PartPlan &first = entry.parts.front();
+    const GroupPlan &first = entry.parts.front();
     return json::Object{{"name", entry.name},
                         {"ops", std::move(ops)},
                         {"edges", std::move(edges)},

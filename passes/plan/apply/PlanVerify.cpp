@@ -1,6 +1,6 @@
 // Whether a plan can be carried out for a graph. Each check answers one question and returns the first thing that is
 // wrong, with its place; together they are the contract between whoever plans and the rewrites.
-#include "passes/plan/grid/KeptTiles.h"
+#include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
@@ -165,7 +165,7 @@ private:
       return "";
     Partition partition(graph, *graph.exprs()[0].op->getBlock());
     for (const KernelPlan &kernel : plan.kernels)
-      for (const PartPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.parts)
         for (const OpPlan &entry : part.ops)
           partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(entry.id));
     if (!partition.order())
@@ -193,7 +193,7 @@ private:
   std::string checkKept() {
     for (const KernelPlan &kernel : plan.kernels) {
       Phases phases = phasesOf(plan, kernel);
-      for (const KeptTile &kept : kernel.kept)
+      for (const ResidentTile &kept : kernel.kept)
         if (std::string why = whyNotKept(kernel, phases, kept); !why.empty())
           return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(kept.writerInput) + " of part " +
                  std::to_string(kept.writer) + " for part " + std::to_string(kept.reader) + ": " + why;
@@ -201,7 +201,7 @@ private:
     return "";
   }
 
-  std::string whyNotKept(const KernelPlan &kernel, const Phases &phases, const KeptTile &kept) const {
+  std::string whyNotKept(const KernelPlan &kernel, const Phases &phases, const ResidentTile &kept) const {
     auto phaseOf = [&](unsigned part) {
       auto begins = [&](ArrayRef<unsigned> phase) { return phase.front() == part; };
       return llvm::find_if(phases, begins) - phases.begin();
@@ -209,32 +209,32 @@ private:
     if (kept.reader >= kernel.parts.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
         phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
       return "the parts do not begin a phase and a later one";
-    IndexSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
+    IterationSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
     if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
       return "there is no such input";
-    for (const IndexSpace *space : {&writer, &reader})
+    for (const IterationSpace *space : {&writer, &reader})
       if (space->workgroups != space->numTiles() || space->steps > 0)
         return "blocks have several tiles";
     return whyNotAlike(graph, writer, reader, {kept.writerInput, kept.readerInput});
   }
 
-  IndexSpace spaceOf(const PartPlan &part) const {
-    IndexSpace space;
-    PartChoice choice = choiceOf(part);
+  IterationSpace spaceOf(const GroupPlan &part) const {
+    IterationSpace space;
+    GroupChoice choice = choiceOf(part);
     space.roots = collectRoots(graph, choice);
-    for (PartRoot &root : space.roots)
+    for (GroupRoot &root : space.roots)
       root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
     space.extents = part.extents;
     space.tiles = part.tiles;
     space.grid = part.grid;
     space.workgroups = part.workgroups;
     space.steps = part.steps;
-    space.inputs = partInputs(graph, choice);
+    space.inputs = groupInputs(graph, choice);
     return space;
   }
 
-  PartChoice choiceOf(const PartPlan &part) const {
-    PartChoice choice;
+  GroupChoice choiceOf(const GroupPlan &part) const {
+    GroupChoice choice;
     for (const OpPlan &entry : part.ops)
       choice.exprs.push_back(entry.id);
     for (auto [index, edge] : llvm::enumerate(graph.edges()))
@@ -251,7 +251,7 @@ private:
     return "";
   }
 
-  std::string checkPart(const PartPlan &part) const {
+  std::string checkPart(const GroupPlan &part) const {
     if (std::string why = checkSpace(part); !why.empty())
       return why;
     if (part.steps > 0 && plan.numerics == NumericsMode::strict)
@@ -259,18 +259,18 @@ private:
     for (const TensorPlan &tensor : part.tensors)
       if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
         return "tensor " + tensor.tensor + " is streamed, so it must be global";
-    PartChoice choice = choiceOf(part);
-    std::vector<PartRoot> roots = collectRoots(graph, choice);
+    GroupChoice choice = choiceOf(part);
+    std::vector<GroupRoot> roots = collectRoots(graph, choice);
     for (const OpPlan &entry : part.ops)
       if (std::string why = checkOp(part, choice, roots, entry); !why.empty())
         return op(entry.id) + ": " + why;
-    for (const PartRoot &root : roots)
+    for (const GroupRoot &root : roots)
       if (std::string why = checkTileLocal(part, root); !why.empty())
         return op(root.expr) + ": " + why;
     return checkWalk(part, choice, roots);
   }
 
-  static std::string checkSpace(const PartPlan &part) {
+  static std::string checkSpace(const GroupPlan &part) {
     int64_t rank = part.extents.size();
     if (part.tiles.size() != part.extents.size())
       return "expected one tile per extent";
@@ -302,7 +302,7 @@ private:
     return "";
   }
 
-  std::string checkOp(const PartPlan &part, const PartChoice &choice, ArrayRef<PartRoot> roots,
+  std::string checkOp(const GroupPlan &part, const GroupChoice &choice, ArrayRef<GroupRoot> roots,
                       const OpPlan &entry) const {
     const TensorExpr &expr = graph.exprs()[entry.id];
     bool root = isRoot(graph, choice, entry.id);
@@ -319,7 +319,7 @@ private:
     return checkDims(part, expr, entry.dims, preparesOperand(graph, choice, roots, entry.id));
   }
 
-  static std::string checkDims(const PartPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,
+  static std::string checkDims(const GroupPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,
                                bool mayLackGrid) {
     if (dims.size() != expr.domain.size())
       return "expected a place for each of the " + std::to_string(expr.domain.size()) + " domain dims";
@@ -347,11 +347,11 @@ private:
   }
 
   /// A dim outside of the grid whose tile is not its extent is walked block by block.
-  std::string checkWalk(const PartPlan &part, const PartChoice &choice, std::vector<PartRoot> &roots) const {
+  std::string checkWalk(const GroupPlan &part, const GroupChoice &choice, std::vector<GroupRoot> &roots) const {
     int64_t dim = walkedDim(part.extents, part.tiles, part.grid);
     if (dim < 0)
       return "";
-    for (PartRoot &root : roots)
+    for (GroupRoot &root : roots)
       root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
     Walk walk = walkAlong(graph, choice, roots, dim);
     std::string name = "dim " + std::to_string(dim);
@@ -370,12 +370,12 @@ private:
     return "";
   }
 
-  const OpPlan &planOf(const PartPlan &part, unsigned id) const {
+  const OpPlan &planOf(const GroupPlan &part, unsigned id) const {
     return *llvm::find_if(part.ops, [&](const OpPlan &entry) { return entry.id == id; });
   }
 
   /// Along grid dims a root reads other roots' elements at its own index only.
-  std::string checkTileLocal(const PartPlan &part, const PartRoot &root) const {
+  std::string checkTileLocal(const GroupPlan &part, const GroupRoot &root) const {
     const std::vector<int64_t> &dims = planOf(part, root.expr).dims;
     for (const RootAccess &access : root.accesses) {
       if (access.producer < 0)

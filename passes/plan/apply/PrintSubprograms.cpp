@@ -72,7 +72,7 @@ private:
       for (auto [p, part] : llvm::enumerate(kernel.parts)) {
         std::string text;
         llvm::raw_string_ostream stream(text);
-        outlinePart(graph, part)->print(stream);
+        outlineGroup(graph, part)->print(stream);
         found.push_back(
             llvm::json::Object{{"kernel", static_cast<int64_t>(k)}, {"part", static_cast<int64_t>(p)}, {"form", text}});
       }

@@ -14,7 +14,7 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kFewestParts = 16, kMostParts = 16384;
 /// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
-constexpr int64_t kFewestOfProducts = 2, kLeastTerms = 128;
+constexpr int64_t kFewestOfProducts = 2, kLeastK = 128;
 constexpr double kClearly = 0.8; ///< of the time of one phase
 
 /// The reduction alone, in a function of its own, where cuts are tried.
@@ -45,7 +45,7 @@ public:
     TensorGraph graph = TensorGraph::build(function.front());
     if (multiplies(reduction)) // whose tiles blocks may share
       return plannedSeconds(graph, target, options()).value_or(0);
-    std::optional<PlannedPart> part = planPart(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
+    std::optional<PlannedGroup> part = planGroup(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
     return part ? part->predicted.seconds : 0;
   }
 
@@ -109,7 +109,7 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     best.reason = "it takes too little time";
     return best;
   }
-  int64_t fewest = products ? kFewestOfProducts : kFewestParts, leastTerms = products ? kLeastTerms : 1;
+  int64_t fewest = products ? kFewestOfProducts : kFewestParts, leastK = products ? kLeastK : 1;
   SmallVector<int64_t> extents = trial.reduction.getStaticLoopRanges();
   SmallVector<SplitDim> outer;
   int64_t count = 1;
@@ -128,7 +128,7 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     SmallVector<SplitDim> dims(outer);
     dims.push_back({dim, 0});
     if (isCuttable(op, dim))
-      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastTerms))) {
+      for (int64_t parts : partCounts(extents[dim], std::min(kMostParts / count, extents[dim] / leastK))) {
         dims.back().parts = parts;
         consider(dims, count * parts);
       }

@@ -2,7 +2,7 @@
 
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

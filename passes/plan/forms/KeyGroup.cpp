@@ -2,7 +2,7 @@
 
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
-#include "passes/graph/RunningMaximum.h"
+#include "passes/graph/OnlineSoftmax.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

@@ -1,6 +1,6 @@
 // What is cut together where sums of exponentials relative to a maximum are split along their dim, the keys of an
 // attention (SplitKeys.h): the maximum, the sums, and what the exponentials are computed from, down to a contraction,
-// so that a part is one kernel. Read off the bodies (RunningMaximum.h), whatever they are part of.
+// so that a part is one kernel. Read off the bodies (OnlineSoftmax.h), whatever they are part of.
 #ifndef TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
 #define TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
 

@@ -6,7 +6,7 @@
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/plan/forms/HorizontalMerge.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/space/PlanNumerics.h"
 

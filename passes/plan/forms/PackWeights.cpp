@@ -28,7 +28,7 @@ class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, const MicroKernel &kernel)
       : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width),
-        depth(kernel.depth), stepTerms(kernel.stepTerms()) {}
+        depth(kernel.depth), stepK(kernel.stepK()) {}
 
   /// The operand can be packed if its dims are dims of the contraction, or single points.
   bool isPossible() const {
@@ -104,7 +104,7 @@ private:
     Positions positions = sourceOrder();
     if (position == positions.lane)
       return width;
-    return !positions.reduced.empty() && position == positions.reduced.back() ? stepTerms : 1;
+    return !positions.reduced.empty() && position == positions.reduced.back() ? stepK : 1;
   }
 
   /// Whether the bytes of whole blocks can be counted.
@@ -132,7 +132,7 @@ private:
 
   const TensorExpr &expr;
   TensorAccess access;
-  int64_t lane, width, depth, stepTerms;
+  int64_t lane, width, depth, stepK;
 };
 
 /// The contraction as a linalg.generic that reads the packed operand instead.

@@ -1,6 +1,6 @@
 #include "passes/plan/forms/PackedCopy.h"
 
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/graph/ParameterRecipe.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

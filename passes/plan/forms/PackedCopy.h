@@ -15,7 +15,7 @@ mlir::linalg::GenericOp copyElements(mlir::OpBuilder &builder, mlir::Location lo
                                      llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<mlir::AffineExpr> from);
 
 /// The lines of a tensor's last two dims as shared memory has them: atoms of so many elements change places with the
-/// number of the line (graph/TileImage.h).
+/// number of the line (graph/SwizzledLayout.h).
 mlir::linalg::GenericOp swizzleLines(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value source, int64_t atom);
 
 } // namespace tilewright

@@ -76,10 +76,10 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
     "::mlir::arith::ArithDialect"];
 }
 
-def PackImages : Pass<"tile-pack-images", "::mlir::func::FuncOp"> {
+def SwizzleWeights : Pass<"tile-swizzle-weights", "::mlir::func::FuncOp"> {
   let summary = "Lay weights of contractions out as images of their tiles in shared memory";
   let description = [{
-    Arrives: composed subprograms, in which `tile.image` on a contraction names the
+    Arrives: composed subprograms, in which `tile.swizzled` on a contraction names the
     lines and the terms of a step of its operand along the lanes, as the plan lays
     it out. Leaves: that operand as steps x lines x terms, filled up with zeros, its
     atoms of 16 bytes swizzled as shared memory has them, so that one bulk copy
@@ -87,7 +87,7 @@ def PackImages : Pass<"tile-pack-images", "::mlir::func::FuncOp"> {
     swizzle, which code generation knows by the attribute. An operand that is no
     input of the subprogram, or no matrix of lanes and terms, stays as it is: the
     attribute is gone, and a missed remark says why.
-    See test/passes/plan/forms/pack-images.mlir.
+    See test/passes/plan/forms/swizzle-weights.mlir.
   }];
   let statistics = [Statistic<"numPacked", "packed", "operands packed">,
                     Statistic<"numDeclined", "declined", "operands that stay as they are">];
@@ -98,7 +98,7 @@ def PackImages : Pass<"tile-pack-images", "::mlir::func::FuncOp"> {
 def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
   let summary = "Have weights stored in the parameter file as they were laid out for kernels";
   let description = [{
-    Arrives: functions whose weights `tile-pack-weights` or `tile-pack-images` laid
+    Arrives: functions whose weights `tile-pack-weights` or `tile-swizzle-weights` laid
     out. Leaves: every
     one that movement alone makes of parameters of `scopes` as a parameter of its
     own, which is loaded, and mapped, as it lies in the file; globals of

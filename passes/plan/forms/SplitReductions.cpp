@@ -6,7 +6,7 @@
 // a norm), stays whole: its block keeps it, where parts would be read anew behind a barrier.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
-#include "passes/graph/RunningMaximum.h"
+#include "passes/graph/OnlineSoftmax.h"
 #include "passes/target/TargetOrError.h"
 #include "passes/plan/forms/DecideKeySplit.h"
 #include "passes/support/EraseUnused.h"

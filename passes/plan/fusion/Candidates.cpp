@@ -26,7 +26,7 @@ using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 
 /// Kernels that together compute a graph, and what they are predicted to take.
 struct Candidate {
-  std::vector<PlannedPart> kernels;
+  std::vector<PlannedGroup> kernels;
   double seconds = 0;
   size_t scopes = 0; ///< which choice of scopes; 0: the planner's
 };
@@ -39,7 +39,7 @@ public:
   }
 
   std::vector<Plan> list(unsigned count) {
-    std::optional<PlannedPart> own = planPart(graph, all, target);
+    std::optional<PlannedGroup> own = planGroup(graph, all, target);
     if (!own)
       return {};
     std::vector<Candidate> fused = fusedCandidates(*own), cut = cutCandidates();
@@ -74,12 +74,12 @@ private:
   // One kernel
   //===--------------------------------------------------------------------===//
 
-  std::vector<Candidate> fusedCandidates(const PlannedPart &own) const {
+  std::vector<Candidate> fusedCandidates(const PlannedGroup &own) const {
     std::vector<Candidate> found;
     for (auto [choice, edges] : llvm::enumerate(scopeChoices(own.edges)))
-      if (std::optional<PlannedPart> part = planPart(graph, all, target, edges))
-        for (PlannedPart &tiled : tilings(*part))
-          for (PlannedPart &shared : sharings(tiled))
+      if (std::optional<PlannedGroup> part = planGroup(graph, all, target, edges))
+        for (PlannedGroup &tiled : tilings(*part))
+          for (PlannedGroup &shared : sharings(tiled))
             found.push_back({{shared}, secondsOf(shared), choice});
     sort(found);
     return found;
@@ -115,10 +115,10 @@ private:
   }
 
   /// On a GPU, its blocks of threads.
-  std::vector<PlannedPart> blocks(const PlannedPart &part) const {
-    std::vector<PlannedPart> parts;
+  std::vector<PlannedGroup> blocks(const PlannedGroup &part) const {
+    std::vector<PlannedGroup> parts;
     for (const BlockCandidate &block : blockCandidates(graph, part.choice, target, part.space)) {
-      PlannedPart shaped = part;
+      PlannedGroup shaped = part;
       if (!block.discarded.empty() || !takeBlock(graph, shaped.choice, target, shaped.space, block).empty())
         continue;
       predict(shaped);
@@ -127,7 +127,7 @@ private:
     return parts;
   }
 
-  std::vector<PlannedPart> tilings(const PlannedPart &part) const {
+  std::vector<PlannedGroup> tilings(const PlannedGroup &part) const {
     if (isGpu())
       return blocks(part);
     std::vector<std::vector<int64_t>> found = {part.space.tiles};
@@ -142,9 +142,9 @@ private:
         break;
       found = std::move(wider);
     }
-    std::vector<PlannedPart> parts;
+    std::vector<PlannedGroup> parts;
     for (const std::vector<int64_t> &tiles : found) {
-      PlannedPart tiled = part;
+      PlannedGroup tiled = part;
       if (!takeTiles(graph, tiled.choice, target, tiled.space, tiles).empty())
         continue;
       predict(tiled);
@@ -155,7 +155,7 @@ private:
 
   /// The planner's, and even pieces: whole ones of what the hardware likes where they are lanes or rows of a
   /// contraction.
-  std::vector<int64_t> sizesOf(const IndexSpace &space, int64_t dim) const {
+  std::vector<int64_t> sizesOf(const IterationSpace &space, int64_t dim) const {
     bool contracts = space.block.rows > 1;
     int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kLanes;
     int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
@@ -172,8 +172,8 @@ private:
   }
 
   /// The tiling as it is, and shared out to one workgroup for each core.
-  std::vector<PlannedPart> sharings(const PlannedPart &part) const {
-    std::vector<PlannedPart> found = {part};
+  std::vector<PlannedGroup> sharings(const PlannedGroup &part) const {
+    std::vector<PlannedGroup> found = {part};
     if (!isGpu() && part.space.workgroups > target.cores) {
       found.push_back(part);
       found.back().space.workgroups = target.cores;
@@ -182,14 +182,14 @@ private:
     return found;
   }
 
-  void predict(PlannedPart &part) const {
+  void predict(PlannedGroup &part) const {
     part.work = workOf(graph, part.space);
     part.predicted = predictKernel(part.work, target);
   }
 
   bool isGpu() const { return target.backend == Backend::cuda; }
 
-  double secondsOf(const PlannedPart &part) const {
+  double secondsOf(const PlannedGroup &part) const {
     if (isGpu())
       return part.predicted.seconds;
     return part.predicted.seconds + kTileSeconds * part.space.numTiles() / target.cores;
@@ -221,7 +221,7 @@ private:
     for (const SmallVector<unsigned> &piece : pieces) {
       if (llvm::all_of(piece, [&](unsigned expr) { return isView(graph.exprs()[expr]); }))
         continue;
-      std::optional<PlannedPart> part = planPart(graph, piece, target);
+      std::optional<PlannedGroup> part = planGroup(graph, piece, target);
       if (!part)
         return std::nullopt;
       candidate.seconds += secondsOf(*part);
@@ -232,7 +232,7 @@ private:
   }
 
   /// Each kernel after those that it reads from. (Where kernels wait for each other some are left out: no plan.)
-  std::vector<PlannedPart> launchOrder(ArrayRef<PlannedPart> kernels) const {
+  std::vector<PlannedGroup> launchOrder(ArrayRef<PlannedGroup> kernels) const {
     llvm::DenseMap<unsigned, size_t> kernelOf;
     for (auto [index, kernel] : llvm::enumerate(kernels))
       for (unsigned expr : kernel.choice.exprs)
@@ -243,7 +243,7 @@ private:
       if (from != kernelOf.end() && to != kernelOf.end() && from->second != to->second)
         waitsFor[to->second].insert(from->second);
     }
-    std::vector<PlannedPart> ordered;
+    std::vector<PlannedGroup> ordered;
     llvm::SmallDenseSet<size_t> done;
     auto isReady = [&](size_t index) {
       return !done.contains(index) && llvm::all_of(waitsFor[index], [&](size_t from) { return done.contains(from); });

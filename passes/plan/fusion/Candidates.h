@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Plans that put all of a graph (as `outlinePart` makes it) into one kernel, with other tiles, workgroups and scopes,
+/// Plans that put all of a graph (as `outlineGroup` makes it) into one kernel, with other tiles, workgroups and scopes,
 /// and the best that cut it into several; the planner's own choice comes first. At most `count`, all legal and all
 /// different. None where the planner has no plan of one kernel for the graph.
 std::vector<Plan> planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,

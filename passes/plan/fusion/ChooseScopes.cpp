@@ -54,7 +54,7 @@ private:
         readers.insert(nest);
     }
     bool leaves =
-        llvm::any_of(graph.exprs()[expr].op->getResults(), [&](Value value) { return leavesPart(graph, part, value); });
+        llvm::any_of(graph.exprs()[expr].op->getResults(), [&](Value value) { return leavesGroup(graph, part, value); });
     EdgeChoice choice = decide(expr, readers, leaves);
     for (unsigned edge : inside)
       edges[edge] = choice;
@@ -198,7 +198,7 @@ private:
 
   const TensorGraph &graph;
   bool threadOnly;
-  PartChoice part;
+  GroupChoice part;
   int64_t largest = 1;                     ///< points of the largest nest but those of contractions
   llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
   llvm::DenseMap<unsigned, EdgeChoice> edges;
@@ -223,8 +223,8 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
 }
 
 /// On a CPU the micro kernel loads its lane operand by whole vectors.
-static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
-  for (const PartRoot &root : space.roots) {
+static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
+  for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (expr.kind != ExprKind::contraction)
       continue;
@@ -242,15 +242,15 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
   return "";
 }
 
-std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
                                                 std::string *reason) {
-  PlannedPart part;
+  PlannedGroup part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);
   for (auto &[edge, choice] : part.edges)
     part.choice.scopes[edge] = choice.scope;
-  std::optional<IndexSpace> space = findIndexSpace(graph, part.choice, target, reason);
+  std::optional<IterationSpace> space = findIterationSpace(graph, part.choice, target, reason);
   if (!space)
     return std::nullopt;
   part.space = std::move(*space);
@@ -270,17 +270,17 @@ std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayR
   return part;
 }
 
-std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, std::string *reason) {
-  std::optional<PlannedPart> part =
-      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false), reason);
+  std::optional<PlannedGroup> part =
+      planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false), reason);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (!keepsElementwise)
     return part;
-  std::optional<PlannedPart> other =
-      planPart(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
+  std::optional<PlannedGroup> other =
+      planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
   if (other && (!part || other->predicted.seconds < part->predicted.seconds))
     return other;
   return part;

@@ -123,7 +123,7 @@ private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
   void startPart(unsigned id) {
-    std::optional<PlannedPart> part = planPart(graph, id, target, &decisions.reasons[id]);
+    std::optional<PlannedGroup> part = planGroup(graph, id, target, &decisions.reasons[id]);
     if (!part)
       return;
     decisions.partOf[id] = decisions.parts.size();
@@ -132,10 +132,10 @@ private:
   }
 
   /// A part of reshapes alone costs nothing: whoever reads it reads the dense tensor.
-  bool isFree(const PlannedPart &part) const {
+  bool isFree(const PlannedGroup &part) const {
     return llvm::all_of(part.choice.exprs, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
   }
-  double secondsOf(const PlannedPart &part, double workingSetBytes) const {
+  double secondsOf(const PlannedGroup &part, double workingSetBytes) const {
     return isFree(part) ? 0 : predictKernel(part.work, target, workingSetBytes).seconds;
   }
 
@@ -147,7 +147,7 @@ private:
   /// columns reads whole rows, so that a norm there may keep its own bias out.
   void mergeAlongEdges() {
     mergeAlong([&](unsigned producer, unsigned consumer) {
-      const PlannedPart &reader = *decisions.parts[consumer];
+      const PlannedGroup &reader = *decisions.parts[consumer];
       return contracts(*decisions.parts[producer]) && !contracts(reader) && !repeatsElements(reader);
     });
     // What lays short rows out along a longer one is a broadcast and a reshape: to readers one index or buffer.
@@ -157,7 +157,7 @@ private:
     mergeAlong([&](unsigned producer, unsigned) { return repeatsElements(*decisions.parts[producer]); });
     // The windows of an image before the pad behind them: a contraction reads through the one, not under a guard.
     mergeAlong([&](unsigned producer, unsigned consumer) {
-      const PlannedPart &reader = *decisions.parts[consumer];
+      const PlannedGroup &reader = *decisions.parts[consumer];
       return movesUnguarded(*decisions.parts[producer]) && (contracts(reader) || movesUnguarded(reader));
     });
     mergeAlong([](unsigned, unsigned) { return true; });
@@ -214,7 +214,7 @@ private:
       return false;
     }
     std::string reason;
-    std::optional<PlannedPart> merged = planPart(graph, exprs, target, &reason);
+    std::optional<PlannedGroup> merged = planGroup(graph, exprs, target, &reason);
     if (!merged) {
       why = {reason, "a target with more memory for a workgroup or more bindings"};
       return false;
@@ -255,7 +255,7 @@ private:
     double seconds = 0;
     int64_t contractions = 0;
     for (unsigned number : parts) {
-      const PlannedPart &part = *decisions.parts[number];
+      const PlannedGroup &part = *decisions.parts[number];
       contractions += part.apartSeconds > 0 ? 2 : contracts(part);
       seconds += part.apartSeconds > 0 ? part.apartSeconds : secondsOf(part, bytes);
     }
@@ -331,20 +331,20 @@ private:
   }
 
   /// By time, and where that stays by what blocks ask the L2 for.
-  static bool isBetter(const PlannedPart &a, const PlannedPart &b, const PlannedPart &thanA, const PlannedPart &thanB) {
+  static bool isBetter(const PlannedGroup &a, const PlannedGroup &b, const PlannedGroup &thanA, const PlannedGroup &thanB) {
     double seconds = a.predicted.seconds + b.predicted.seconds,
            before = thanA.predicted.seconds + thanB.predicted.seconds;
-    auto asked = [](const PlannedPart &part) { return part.space.blockWork.movedBytes; };
+    auto asked = [](const PlannedGroup &part) { return part.space.blockWork.movedBytes; };
     return seconds < before || (seconds == before && asked(a) + asked(b) < asked(thanA) + asked(thanB));
   }
 
   void handOn(unsigned expr, unsigned reader) {
-    std::optional<PlannedPart> &from = decisions.parts[decisions.partOf[expr]], &to = decisions.parts[reader];
+    std::optional<PlannedGroup> &from = decisions.parts[decisions.partOf[expr]], &to = decisions.parts[reader];
     SmallVector<unsigned> rest(from->choice.exprs), more(to->choice.exprs);
     llvm::erase(rest, expr);
     more.insert(llvm::lower_bound(more, expr), expr);
-    std::optional<PlannedPart> without = rest.empty() ? std::nullopt : planPart(graph, rest, target);
-    std::optional<PlannedPart> with = without ? planPart(graph, more, target) : std::nullopt;
+    std::optional<PlannedGroup> without = rest.empty() ? std::nullopt : planGroup(graph, rest, target);
+    std::optional<PlannedGroup> with = without ? planGroup(graph, more, target) : std::nullopt;
     if (!with || !isBetter(*without, *with, *from, *to))
       return;
     without->apartSeconds = from->apartSeconds;
@@ -356,7 +356,7 @@ private:
 
   /// Reshapes at the border of a part: outside it they are free, inside they only make indices harder.
   void trimViews() {
-    for (std::optional<PlannedPart> &part : decisions.parts)
+    for (std::optional<PlannedGroup> &part : decisions.parts)
       while (part) {
         auto view = llvm::find_if(part->choice.exprs, [&](unsigned expr) { return isBorderView(*part, expr); });
         if (view == part->choice.exprs.end())
@@ -364,8 +364,8 @@ private:
         unsigned expr = *view;
         SmallVector<unsigned> rest(part->choice.exprs);
         llvm::erase(rest, expr);
-        std::optional<PlannedPart> trimmed;
-        if (!rest.empty() && !(trimmed = planPart(graph, rest, target)))
+        std::optional<PlannedGroup> trimmed;
+        if (!rest.empty() && !(trimmed = planGroup(graph, rest, target)))
           break;
         if (trimmed)
           trimmed->apartSeconds = part->apartSeconds;
@@ -374,7 +374,7 @@ private:
       }
   }
 
-  bool isBorderView(const PlannedPart &part, unsigned expr) const {
+  bool isBorderView(const PlannedGroup &part, unsigned expr) const {
     if (!isView(graph.exprs()[expr]))
       return false;
     auto inside = [&](unsigned other) { return part.choice.contains(other); };
@@ -393,7 +393,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void dropSlow() {
-    for (std::optional<PlannedPart> &part : decisions.parts) {
+    for (std::optional<PlannedGroup> &part : decisions.parts) {
       if (!part)
         continue;
       std::string why = whyNotFaster(*part);
@@ -413,7 +413,7 @@ private:
   }
 
   /// Windows that overlap: whoever reads them had better read what is behind them.
-  bool repeatsElements(const PlannedPart &part) const {
+  bool repeatsElements(const PlannedGroup &part) const {
     return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
       const TensorExpr &windows = graph.exprs()[expr];
       return windows.kind == ExprKind::movement && windows.inputs.size() == 1 &&
@@ -421,7 +421,7 @@ private:
     });
   }
 
-  bool movesUnguarded(const PlannedPart &part) const {
+  bool movesUnguarded(const PlannedGroup &part) const {
     return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
       return graph.exprs()[expr].kind == ExprKind::movement && !movesInPieces(expr);
     });
@@ -429,7 +429,7 @@ private:
 
   /// On a GPU, what a kernel of ours computes is sliced by strides: alone, a launch that copies, and with that kernel
   /// at scope grid one of its phases.
-  bool slicesOurs(const PlannedPart &part) const {
+  bool slicesOurs(const PlannedGroup &part) const {
     return target.backend == Backend::cuda && movesUnguarded(part) &&
            llvm::any_of(part.choice.exprs, [&](unsigned expr) {
              return isStridedSlice(expr) && llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
@@ -460,12 +460,12 @@ private:
     });
   }
 
-  bool contracts(const PlannedPart &part) const {
+  bool contracts(const PlannedGroup &part) const {
     return llvm::any_of(part.choice.exprs,
                         [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::contraction; });
   }
 
-  std::string whyNotFaster(const PlannedPart &part) const {
+  std::string whyNotFaster(const PlannedGroup &part) const {
     if (contracts(part))
       return ""; // measured: register blocks run at 95% of the machine's peak, IREE's contractions at 70%
     bool computes =
@@ -480,17 +480,17 @@ private:
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
     // Each of its dispatches is charged what a kernel of ours would be for the same ops, as far as is measured.
-    std::vector<PlannedPart> dispatches;
+    std::vector<PlannedGroup> dispatches;
     double bytes = 0;
     for (ArrayRef<unsigned> dispatch : alone) {
-      std::optional<PlannedPart> planned = planPart(graph, dispatch, target);
+      std::optional<PlannedGroup> planned = planGroup(graph, dispatch, target);
       if (!planned)
         return "";
       bytes += planned->predicted.bytes;
       dispatches.push_back(std::move(*planned));
     }
     double ours = part.predicted.seconds, theirs = 0;
-    for (const PlannedPart &dispatch : dispatches)
+    for (const PlannedGroup &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
     theirs *= target.backend == Backend::cpu ? kTimesOfIreeOnCpu : 1;
     if (ours > theirs * roughness(part.predicted.bytes))
@@ -505,7 +505,7 @@ private:
   /// Groups without what was trimmed and dropped since they grew. Taking members at the border away makes no cycle.
   void regroup() {
     partition = Partition(graph, block);
-    for (const std::optional<PlannedPart> &part : decisions.parts)
+    for (const std::optional<PlannedGroup> &part : decisions.parts)
       if (part)
         for (unsigned expr : part->choice.exprs)
           partition.merge(partition.groupOf(part->choice.exprs.front()), partition.groupOf(expr));
@@ -532,7 +532,7 @@ private:
 
   /// A contraction on a GPU is small while a launch takes as long as a good part of it.
   bool isSmall(unsigned part) const {
-    const PlannedPart &planned = *decisions.parts[part];
+    const PlannedGroup &planned = *decisions.parts[part];
     bool isShort = target.backend == Backend::cuda && contracts(planned) &&
                    planned.predicted.seconds < kLaunchesOfSmall * target.launchSeconds;
     return planned.work.globalBytes() <= kSmallPart || planned.space.workgroups == 1 || isShort;

@@ -5,7 +5,7 @@
 #define TILEWRIGHT_PLAN_FUSION_GREEDYPLANNER_H
 
 #include "passes/plan/ir/Plan.h"
-#include "passes/plan/space/PlannedPart.h"
+#include "passes/plan/space/PlannedGroup.h"
 
 namespace tilewright {
 
@@ -26,11 +26,11 @@ llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm
                                                   bool threadOnly);
 
 /// The better of the scope choices for a set of expressions (in program order), or why there is none.
-std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
                                     std::string *reason = nullptr);
 
 /// The same with given scopes for all edges between them.
-std::optional<PlannedPart> planPart(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
                                     llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
 
 Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});

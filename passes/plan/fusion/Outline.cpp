@@ -1,7 +1,7 @@
 #include "passes/plan/fusion/Outline.h"
 
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -14,19 +14,19 @@ using namespace tilewright;
 namespace {
 class Outliner {
 public:
-  Outliner(const TensorGraph &graph, const PartPlan &part) : graph(graph) {
+  Outliner(const TensorGraph &graph, const GroupPlan &part) : graph(graph) {
     for (const OpPlan &op : part.ops) {
       choice.exprs.push_back(op.id);
       members.insert(graph.exprs()[op.id].op);
     }
-    for (Value input : partInputs(graph, choice))
+    for (Value input : groupInputs(graph, choice))
       arguments.insert(input);
   }
 
   OwningOpRef<ModuleOp> outline() {
     for (Operation *op : members)
       collectArguments(op);
-    std::vector<Value> outputs = partOutputs(graph, choice);
+    std::vector<Value> outputs = groupOutputs(graph, choice);
     MLIRContext *context = members.front()->getContext();
     Location loc = UnknownLoc::get(context);
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -82,13 +82,13 @@ private:
   }
 
   const TensorGraph &graph;
-  PartChoice choice;
+  GroupChoice choice;
   llvm::SetVector<Operation *> members;
   llvm::SetVector<Value> arguments;
   IRMapping values;
 };
 } // namespace
 
-OwningOpRef<ModuleOp> tilewright::outlinePart(const TensorGraph &graph, const PartPlan &part) {
+OwningOpRef<ModuleOp> tilewright::outlineGroup(const TensorGraph &graph, const GroupPlan &part) {
   return Outliner(graph, part).outline();
 }

@@ -14,7 +14,7 @@ inline constexpr llvm::StringLiteral kWeightAttr = "tilewright.weight";
 
 /// A module with one function: its arguments are what the part reads, its results what leaves it, and its tensor
 /// expressions are those of the part, in the same order.
-mlir::OwningOpRef<mlir::ModuleOp> outlinePart(const TensorGraph &graph, const PartPlan &part);
+mlir::OwningOpRef<mlir::ModuleOp> outlineGroup(const TensorGraph &graph, const GroupPlan &part);
 
 } // namespace tilewright
 

@@ -20,11 +20,11 @@ public:
   using GraphPass::GraphPass;
 
 private:
-  void printPart(const TensorGraph &graph, const PartPlan &part, const Target &machine) {
+  void printGroup(const TensorGraph &graph, const GroupPlan &part, const Target &machine) {
     SmallVector<unsigned> exprs;
     for (const OpPlan &op : part.ops)
       exprs.push_back(op.id);
-    std::optional<PlannedPart> planned = planPart(graph, exprs, machine);
+    std::optional<PlannedGroup> planned = planGroup(graph, exprs, machine);
     if (!planned)
       return;
     Operation *last = graph.exprs()[exprs.back()].op;
@@ -68,8 +68,8 @@ private:
       if (kernel.parts.size() > 1)
         getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.parts.size()
                                     << " parts";
-      for (const PartPlan &part : kernel.parts)
-        printPart(graph, part, target);
+      for (const GroupPlan &part : kernel.parts)
+        printGroup(graph, part, target);
     }
   }
 };

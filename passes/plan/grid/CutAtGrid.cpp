@@ -3,7 +3,7 @@
 #include "passes/plan/grid/BarrierCuts.h"
 #include "passes/plan/grid/GridReasons.h"
 #include "passes/plan/grid/PlannedKernel.h"
-#include "passes/plan/grid/TrialParts.h"
+#include "passes/plan/grid/TrialGroups.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -15,7 +15,7 @@ constexpr double kWorthTheBytes = 0.9;
 
 /// A part of a kernel in pieces, and the kernel with them.
 struct PartCut {
-  std::vector<PlannedPart> pieces; ///< the one behind the barrier last
+  std::vector<PlannedGroup> pieces; ///< the one behind the barrier last
   SmallVector<unsigned> places;    ///< of the pieces among all parts: new ones, and last that of the part
   SmallVector<unsigned> kernel;    ///< its parts
   double bound = 0;                ///< below which the kernel was looked for
@@ -28,7 +28,7 @@ static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<u
                                           const BarrierCut &pieces) {
   PartCut cut{{}, {}, SmallVector<unsigned>(kernel)};
   for (ArrayRef<unsigned> exprs : pieces) {
-    std::optional<PlannedPart> planned = planPart(context.graph, exprs, context.target);
+    std::optional<PlannedGroup> planned = planGroup(context.graph, exprs, context.target);
     if (!planned)
       return std::nullopt;
     cut.pieces.push_back(std::move(*planned));
@@ -41,21 +41,21 @@ static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<u
 }
 
 /// Whatever else stands in the kernel.
-static double secondsAtLeast(ArrayRef<PlannedPart> pieces, const Target &target) {
+static double secondsAtLeast(ArrayRef<PlannedGroup> pieces, const Target &target) {
   double slowest = 0;
-  for (const PlannedPart &piece : pieces)
+  for (const PlannedGroup &piece : pieces)
     slowest = std::max(slowest, piece.predicted.seconds);
   return slowest + target.gpu.gridBarrierSeconds;
 }
 
-static void place(const PartCut &cut, TrialParts &trial) {
+static void place(const PartCut &cut, TrialGroups &trial) {
   for (auto [index, piece] : llvm::zip(cut.places, cut.pieces))
     trial.place(index, piece);
 }
 
 /// Of the kernel; nothing if there is none below the bound.
 static std::optional<double> secondsWith(const GridContext &context, const PartCut &cut, Decisions &decisions) {
-  TrialParts trial(context, decisions);
+  TrialGroups trial(context, decisions);
   place(cut, trial);
   if (countBindings(context.graph, decisions, cut.kernel, context.target) > context.target.maxBindings)
     return std::nullopt;
@@ -92,7 +92,7 @@ bool tilewright::cutOnePart(const GridContext &context, size_t kernel, Decisions
   std::optional<PartCut> cut = bestCut(context, parts, kWorthTheBytes * whole, decisions);
   if (!cut)
     return false;
-  TrialParts chosen(context, decisions);
+  TrialGroups chosen(context, decisions);
   place(*cut, chosen);
   chosen.keep();
   sayCut(cut->places, cut->seconds, whole, decisions);

@@ -1,4 +1,4 @@
-// What decisions about barriers of the grid are made from: CutAtGrid, JoinAtGrid, KeepAtGrid and StreamK. They change
+// What decisions about barriers of the grid are made from: CutAtGrid, JoinAtGrid, ResidentAtGrid and StreamK. They change
 // what the planner has decided, one after another; each sees what those before it have left.
 #ifndef TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 #define TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-class ResizedParts;
+class ResizedGroups;
 
 /// Of one run of joinAtGrid. Decisions are made from it, and carried out on the `Decisions` that it shows.
 struct GridContext {
@@ -15,10 +15,10 @@ struct GridContext {
   const Target &target;
   const Decisions &decisions;
   bool allowed;          ///< barriers of the grid
-  ResizedParts &resized; ///< remembered from one decision to the next
+  ResizedGroups &resized; ///< remembered from one decision to the next
 
   /// Parts by their index among those of the decisions, which is what kernels name.
-  const PlannedPart &part(unsigned index) const { return *decisions.parts[index]; }
+  const PlannedGroup &part(unsigned index) const { return *decisions.parts[index]; }
 
   bool contracts(unsigned index) const {
     return llvm::any_of(part(index).choice.exprs,

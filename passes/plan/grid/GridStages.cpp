@@ -8,27 +8,27 @@ using namespace mlir;
 using namespace tilewright;
 
 /// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
-static constexpr int64_t kBesideSums = 56;
+static constexpr int64_t kBesideAccumulators = 56;
 
 /// Of a thread that adds up over a loop: its own sums, and those of others that they are combined with behind it.
-static int64_t registersOfSums(const IndexSpace &space) {
+static int64_t registersOfAccumulators(const IterationSpace &space) {
   const BlockWork &work = space.blockWork;
   int64_t narrowest = work.accessBytes, sums = 0;
   for (Value input : space.inputs)
     narrowest = std::min(narrowest, tile::elementBytes(cast<RankedTensorType>(input.getType()).getElementType()));
   for (const NestWork &nest : work.nests)
     sums = std::max(sums, nest.accumulators * work.accessBytes / narrowest);
-  return sums > 0 ? kBesideSums + 2 * sums : 0;
+  return sums > 0 ? kBesideAccumulators + 2 * sums : 0;
 }
 
 /// What the proof counts on (countedRegisters), and launch bounds hold the assembler to: fewer blocks where it would
 /// have to spill.
-static int64_t registersOf(const IndexSpace &space, const Target &target) {
-  return std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfSums(space)));
+static int64_t registersOf(const IterationSpace &space, const Target &target) {
+  return std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfAccumulators(space)));
 }
 
 /// False if blocks of so many threads cannot compute its tile.
-static bool describeContraction(const GridContext &context, const IndexSpace &space, int64_t threads,
+static bool describeContraction(const GridContext &context, const IterationSpace &space, int64_t threads,
                                 GridStage &stage) {
   const TensorGraph &graph = context.graph;
   const Target &target = context.target;
@@ -48,8 +48,8 @@ static bool describeContraction(const GridContext &context, const IndexSpace &sp
 }
 
 std::optional<GridStage> tilewright::stageOf(const GridContext &context, unsigned own, ArrayRef<unsigned> parts,
-                                             const IndexSpace &space, int64_t threads) {
-  const PartChoice &choice = context.part(own).choice;
+                                             const IterationSpace &space, int64_t threads) {
+  const GroupChoice &choice = context.part(own).choice;
   GridStage stage;
   stage.name =
       llvm::formatv("op {0} ({1})", choice.exprs.back(), context.graph.exprs()[choice.exprs.back()].op->getName());

@@ -11,7 +11,7 @@ namespace tilewright {
 /// The part `own` of a kernel of `parts`, with the tiles of `space` in blocks of so many threads; nothing if those
 /// cannot compute the tile of a contraction. A contraction's stage refers to the space, and asks it when it is asked.
 std::optional<GridStage> stageOf(const GridContext &context, unsigned own, llvm::ArrayRef<unsigned> parts,
-                                 const IndexSpace &space, int64_t threads);
+                                 const IterationSpace &space, int64_t threads);
 
 /// A kernel of these parts as they stand, all in blocks of the size of the largest; nothing if those cannot compute one
 /// of them. The stages refer to the spaces of the parts: they are good until a part is replaced, or moves.

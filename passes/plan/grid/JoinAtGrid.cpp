@@ -2,10 +2,10 @@
 
 #include "passes/plan/grid/CutAtGrid.h"
 #include "passes/plan/grid/GridReasons.h"
-#include "passes/plan/grid/KeepAtGrid.h"
+#include "passes/plan/grid/ResidentAtGrid.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/StreamK.h"
-#include "passes/plan/grid/TrialParts.h"
+#include "passes/plan/grid/TrialGroups.h"
 #include "passes/plan/grid/ViewsBetween.h"
 
 using namespace mlir;
@@ -55,7 +55,7 @@ private:
   /// Of kernels that have been joined with nothing: whether a phase shares tiles was decided with its kernel.
   void shareTilesOfLone() {
     for (ArrayRef<unsigned> parts : decisions.kernels)
-      if (std::optional<PlannedPart> shared = parts.size() == 1 ? inSharedTiles(context, parts.front()) : std::nullopt)
+      if (std::optional<PlannedGroup> shared = parts.size() == 1 ? inSharedTiles(context, parts.front()) : std::nullopt)
         decisions.parts[parts.front()] = std::move(*shared);
   }
 
@@ -83,7 +83,7 @@ private:
     if (views.empty())
       return tryJoin(kernel, reader, apart);
     Partition before = partition;
-    TrialParts trial(context, decisions);
+    TrialGroups trial(context, decisions);
     if (llvm::all_of(views, [&](auto &own) { return takeViews(own.first, own.second, trial); }) &&
         tryJoin(kernel, reader, apart)) {
       trial.keep();
@@ -94,11 +94,11 @@ private:
   }
 
   /// False if there is no part with them.
-  bool takeViews(unsigned own, ArrayRef<unsigned> views, TrialParts &trial) {
+  bool takeViews(unsigned own, ArrayRef<unsigned> views, TrialGroups &trial) {
     SmallVector<unsigned> exprs(context.part(own).choice.exprs);
     llvm::append_range(exprs, views);
     llvm::sort(exprs);
-    std::optional<PlannedPart> with = planPart(context.graph, exprs, context.target);
+    std::optional<PlannedGroup> with = planGroup(context.graph, exprs, context.target);
     if (!with)
       return false;
     with->apartSeconds = context.part(own).apartSeconds;
@@ -157,7 +157,7 @@ private:
   }
 
   /// The same ops, but for what they read.
-  bool areAlike(const PartChoice &a, const PartChoice &b) const {
+  bool areAlike(const GroupChoice &a, const GroupChoice &b) const {
     auto opOf = [&](unsigned expr) { return context.graph.exprs()[expr].op; };
     return llvm::equal(a.exprs, b.exprs, [&](unsigned own, unsigned other) {
       return OperationEquivalence::isEquivalentTo(opOf(own), opOf(other), OperationEquivalence::ignoreValueEquivalence,
@@ -167,7 +167,7 @@ private:
 
   Partition &partition;
   Decisions &decisions;
-  ResizedParts resized;
+  ResizedGroups resized;
   GridContext context;
 };
 } // namespace

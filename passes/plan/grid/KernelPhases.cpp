@@ -39,7 +39,7 @@ int64_t tilewright::workgroupsOf(const Plan &plan, const KernelPlan &kernel) {
   return most;
 }
 
-bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer) {
+bool tilewright::readsResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer) {
   return llvm::any_of(reader.exprs, [&](unsigned expr) {
     return llvm::any_of(graph.inEdges(expr),
                         [&](unsigned edge) { return producer.contains(graph.edges()[edge].producer); });
@@ -49,7 +49,7 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const PartChoice &read
 std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
                                          bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {
-    bool shares = llvm::any_of(kernel.parts, [](const PartPlan &part) { return part.steps > 0; });
+    bool shares = llvm::any_of(kernel.parts, [](const GroupPlan &part) { return part.steps > 0; });
     if (phasesOf(plan, kernel).size() == 1 && !shares)
       continue;
     std::string meets = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
@@ -59,10 +59,10 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &gr
       return meets + ", which target '" + target.name +
              (shares ? "' cannot: it has no barrier of the grid" : "' does not have");
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
-    for (const PartPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.parts)
       threads = std::max(threads, part.threads);
     int64_t registers = 0;
-    for (const PartPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.parts)
       registers = std::max(registers, countedRegisters(part, graph, threads, target));
     int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
     if (blocks > most)

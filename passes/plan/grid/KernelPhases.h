@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 #define TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/ir/Plan.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -20,7 +20,7 @@ Phases phasesOf(const Plan &plan, const KernelPlan &kernel);
 int64_t workgroupsOf(const Plan &plan, const KernelPlan &kernel);
 
 /// Whether the part `reader` reads what the part `producer` makes.
-bool readsResultsOf(const TensorGraph &graph, const PartChoice &reader, const PartChoice &producer);
+bool readsResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer);
 
 /// Empty, or why a kernel has edges at scope grid whose workgroups cannot all be resident at once, or are not allowed.
 std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target, bool allowed);

@@ -1,6 +1,6 @@
 #include "passes/plan/grid/PlannedKernel.h"
 
-#include "passes/plan/grid/ResizedParts.h"
+#include "passes/plan/grid/ResizedGroups.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -13,7 +13,7 @@ static std::optional<PlannedKernel> inBlocksOf(const GridContext &context, Array
                                                int64_t resident) {
   PlannedKernel kernel{SmallVector<unsigned>(parts), {}, {}, {}};
   for (unsigned own : parts) {
-    const std::optional<PlannedPart> &planned = context.resized.find(context, own, threads, resident);
+    const std::optional<PlannedGroup> &planned = context.resized.find(context, own, threads, resident);
     std::optional<GridStage> stage = planned ? stageOf(context, own, parts, planned->space, threads) : std::nullopt;
     if (!stage)
       return std::nullopt;
@@ -63,7 +63,7 @@ static std::optional<PlannedKernel> withTilesOfShares(const GridContext &context
       if (phase.size() == 1 || wanted <= slots || !context.contracts(own))
         continue;
       auto most = std::max<int64_t>(1, static_cast<int64_t>(slots * tiles / wanted));
-      const std::optional<PlannedPart> &planned =
+      const std::optional<PlannedGroup> &planned =
           context.resized.find(context, own, before.grid.threads, before.grid.residentBlocks, most);
       std::optional<GridStage> stage =
           planned ? stageOf(context, own, before.parts, planned->space, before.grid.threads) : std::nullopt;
@@ -118,7 +118,7 @@ static int64_t blocksOf(ArrayRef<GridShare> phase) {
 }
 
 void tilewright::giveBlocks(const GridContext &context, const PlannedKernel &kernel, unsigned index,
-                            PlannedPart &part) {
+                            PlannedGroup &part) {
   auto isOwn = [&](const GridShare &share) { return share.stage == index; };
   auto hasOwn = [&](ArrayRef<GridShare> phase) { return llvm::any_of(phase, isOwn); };
   ArrayRef<GridShare> phase = *llvm::find_if(kernel.grid.phases, hasOwn);

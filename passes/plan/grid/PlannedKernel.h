@@ -14,10 +14,10 @@ inline constexpr double kWorthOtherBlocks = 0.97;
 /// stagesOf), so it is carried out before any part changes, or found again.
 struct PlannedKernel {
   llvm::SmallVector<unsigned> parts;
-  std::vector<PlannedPart> planned; ///< for blocks of as many threads
+  std::vector<PlannedGroup> planned; ///< for blocks of as many threads
   std::vector<GridStage> stages;
   GridKernel grid; ///< its phases, and the blocks that stages have there
-  std::vector<KeptInput> kept = {};
+  std::vector<ResidentInput> kept = {};
 
   double seconds() const { return grid.seconds; }
 };
@@ -29,7 +29,7 @@ std::optional<PlannedKernel> planKernel(const GridContext &context, llvm::ArrayR
                                         std::string *cut = nullptr);
 
 /// Gives the part the blocks that the stage has in the kernel.
-void giveBlocks(const GridContext &context, const PlannedKernel &kernel, unsigned stage, PlannedPart &part);
+void giveBlocks(const GridContext &context, const PlannedKernel &kernel, unsigned stage, PlannedGroup &part);
 
 /// Makes it the kernel with this index, its parts in the order of its phases.
 void carryOut(const GridContext &context, const PlannedKernel &kernel, size_t index, Decisions &decisions);

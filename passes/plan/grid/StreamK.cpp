@@ -7,25 +7,25 @@ using namespace mlir;
 using namespace tilewright;
 
 /// What workgroups leave to each other is written and read once.
-static PartWork withPartials(const GridContext &context, const PlannedPart &planned) {
-  const IndexSpace &space = planned.space;
+static GroupWork withPartials(const GridContext &context, const PlannedGroup &planned) {
+  const IterationSpace &space = planned.space;
   int64_t units = space.numTiles() * space.steps, left = 0;
   for (int64_t workgroup = 0; workgroup < space.workgroups; ++workgroup)
     left += workgroup * units / space.workgroups % space.steps != 0;
   int64_t rowBytes = sharedTiles(context.graph, context.target, space, space.threads).rowBytes;
   double bytes = static_cast<double>(left * rowBytes);
-  PartWork work = planned.work;
+  GroupWork work = planned.work;
   work.inputBytes += bytes;
   work.outputBytes += bytes;
   return work;
 }
 
-std::optional<PlannedPart> tilewright::inSharedTiles(const GridContext &context, unsigned part) {
+std::optional<PlannedGroup> tilewright::inSharedTiles(const GridContext &context, unsigned part) {
   std::optional<std::vector<GridStage>> stages = stagesOf(context, part);
   std::optional<GridKernel> grid = stages ? joinStages(context, *stages) : std::nullopt;
   if (!grid || !grid->phases.front().front().sharesTiles)
     return std::nullopt;
-  PlannedPart shared = context.part(part);
+  PlannedGroup shared = context.part(part);
   giveBlocks(context, {{part}, {}, std::move(*stages), std::move(*grid)}, /*stage=*/0, shared);
   double seconds = predictKernel(withPartials(context, shared), context.target).seconds;
   return seconds > kWorthOtherBlocks * context.part(part).predicted.seconds ? std::nullopt
@@ -33,7 +33,7 @@ std::optional<PlannedPart> tilewright::inSharedTiles(const GridContext &context,
 }
 
 void tilewright::countPartials(const GridContext &context, Decisions &decisions) {
-  for (std::optional<PlannedPart> &planned : decisions.parts)
+  for (std::optional<PlannedGroup> &planned : decisions.parts)
     if (planned && planned->space.steps > 0)
       planned->work = withPartials(context, *planned);
 }

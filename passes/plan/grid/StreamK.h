@@ -10,7 +10,7 @@ namespace tilewright {
 
 /// The kernel's only part with tiles that workgroups share; nothing where that is not clearly quicker, with what they
 /// leave to each other counted.
-std::optional<PlannedPart> inSharedTiles(const GridContext &context, unsigned part);
+std::optional<PlannedGroup> inSharedTiles(const GridContext &context, unsigned part);
 
 /// Counts that for all parts whose workgroups share tiles, alone or as a phase of a kernel.
 void countPartials(const GridContext &context, Decisions &decisions);

@@ -11,7 +11,7 @@ static bool isLeftView(const GridContext &context, unsigned expr) {
 }
 
 /// Or by a view behind it, of those in `chain`.
-static bool isReadOnlyIn(const GridContext &context, unsigned expr, const PartChoice &reader,
+static bool isReadOnlyIn(const GridContext &context, unsigned expr, const GroupChoice &reader,
                          ArrayRef<unsigned> chain) {
   const TensorGraph &graph = context.graph;
   return !graph.escapes(expr) && llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
@@ -23,7 +23,7 @@ static bool isReadOnlyIn(const GridContext &context, unsigned expr, const PartCh
 SmallVector<unsigned> tilewright::viewsBetween(const GridContext &context, ArrayRef<unsigned> producers,
                                                unsigned reader) {
   const TensorGraph &graph = context.graph;
-  const PartChoice &reading = context.part(reader).choice;
+  const GroupChoice &reading = context.part(reader).choice;
   llvm::SmallSetVector<unsigned, 4> views;
   for (unsigned expr : reading.exprs)
     for (unsigned edge : graph.inEdges(expr)) {

@@ -3,7 +3,7 @@
 #include "passes/plan/grid/WritePlan.h"
 
 #include "passes/graph/ReducedWalk.h"
-#include "passes/cost/SumTiling.h"
+#include "passes/cost/GemmTiling.h"
 #include "passes/plan/grid/Bindings.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
@@ -11,8 +11,8 @@
 #include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/PlanNumerics.h"
-#include "passes/plan/tiling/gpu/TileImages.h"
-#include "passes/target/BlockedTerms.h"
+#include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "passes/target/KBlocking.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -57,9 +57,9 @@ private:
       return readsResultsOf(graph, decisions.parts[members[reader]]->choice,
                             decisions.parts[members[producer]]->choice);
     });
-    std::vector<std::vector<PartWork>> works;
+    std::vector<std::vector<GroupWork>> works;
     for (ArrayRef<unsigned> phase : phases) {
-      std::vector<PartWork> &own = works.emplace_back();
+      std::vector<GroupWork> &own = works.emplace_back();
       for (unsigned part : phase)
         own.push_back(decisions.parts[members[part]]->work);
     }
@@ -67,10 +67,10 @@ private:
   }
 
   /// On a GPU, in whole sectors; 0: not known of a part.
-  double askedBytes(ArrayRef<unsigned> members) const {
+  double l2TrafficBytes(ArrayRef<unsigned> members) const {
     double asked = 0;
     for (unsigned part : members) {
-      const IndexSpace &space = decisions.parts[part]->space;
+      const IterationSpace &space = decisions.parts[part]->space;
       if (space.blockWork.movedBytes <= 0)
         return 0;
       asked += space.blockWork.movedBytes;
@@ -91,12 +91,12 @@ private:
       firstInput += decisions.parts[part]->space.inputs.size();
     }
     auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
-    for (const KeptInput &kept : decisions.kept)
+    for (const ResidentInput &kept : decisions.kept)
       if (llvm::is_contained(members, kept.writer))
         kernel.kept.push_back(
             {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
-    if (double asked = askedBytes(members); asked > 0)
+    if (double asked = l2TrafficBytes(members); asked > 0)
       kernel.predicted.push_back({"asked of L2", "B", asked});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
@@ -146,8 +146,8 @@ private:
     return words.empty() ? "move" : llvm::join(words, "_");
   }
 
-  PartPlan emitPart(const PlannedPart &part, unsigned firstInput) {
-    PartPlan plan;
+  GroupPlan emitPart(const PlannedGroup &part, unsigned firstInput) {
+    GroupPlan plan;
     plan.extents = part.space.extents;
     plan.tiles = part.space.tiles;
     plan.grid = part.space.grid;
@@ -160,56 +160,56 @@ private:
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
     if (part.space.threads == 0) // blocks on a GPU meet in L2: what they ask of it is predicted
-      plan.movement = movementOfPart(graph, part, target, least);
+      plan.movement = movementOfGroup(graph, part, target, least);
     return plan;
   }
 
-  OpPlan emitOp(const PlannedPart &part, unsigned id) const {
+  OpPlan emitOp(const PlannedGroup &part, unsigned id) const {
     const TensorExpr &expr = graph.exprs()[id];
     OpPlan plan;
     plan.id = id;
     plan.op = opName(id);
     plan.form = formOf(expr);
-    if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const PartRoot &root) {
+    if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const GroupRoot &root) {
           return root.reference == static_cast<int64_t>(id);
         }))
       plan.form = "as-is";
     if (isMaximumOfBlocks(plan.form))
       plan.form = formOfBlocks(part.space);
-    auto root = llvm::find_if(part.space.roots, [&](const PartRoot &root) { return root.expr == id; });
+    auto root = llvm::find_if(part.space.roots, [&](const GroupRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
     std::optional<MicroKernel> kernel = plan.root ? kernelOf(part, *root) : std::nullopt;
     bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
     plan.numerics =
-        decideNumerics(expr, numerics, regrouped || (kernel && (part.space.termUnits > 1 || part.space.steps > 0)));
+        decideNumerics(expr, numerics, regrouped || (kernel && (part.space.kSlices > 1 || part.space.steps > 0)));
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
     if (kernel && target.backend == Backend::cuda)
       plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
-      plan.microKernel = withBlockedTerms(labelWithTermUnits(kernel->label(target), part.space.termUnits),
-                                          termsPerBlock(graph, *root, part.space, target));
+      plan.microKernel = withKBlocking(labelWithKSlices(kernel->label(target), part.space.kSlices),
+                                          kPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(tilingOf(part, root->dims));
     if (kernel)
       plan.tilings.push_back(registerTiling(part, *root));
     return plan;
   }
 
-  std::optional<MicroKernel> kernelOf(const PlannedPart &part, const PartRoot &root) const {
+  std::optional<MicroKernel> kernelOf(const PlannedGroup &part, const GroupRoot &root) const {
     if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda)
       return warpgroupKernelFor(graph, root, target);
     return microKernelFor(graph, root, target);
   }
 
-  static std::string formOfBlocks(const IndexSpace &space) {
+  static std::string formOfBlocks(const IterationSpace &space) {
     if (space.blocksPerTile() == 1)
       return "as-is";
     return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
   }
 
   /// The grid's loops are outermost.
-  static LevelTiling tilingOf(const PlannedPart &part, ArrayRef<int64_t> dims) {
+  static LevelTiling tilingOf(const PlannedGroup &part, ArrayRef<int64_t> dims) {
     LevelTiling tiling{tile::Scope::block, {}, {}};
     for (auto [dim, place] : llvm::enumerate(dims)) {
       tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
@@ -223,7 +223,7 @@ private:
   }
 
   /// What a micro kernel takes at once, and the loops around it inside a tile.
-  LevelTiling registerTiling(const PlannedPart &part, const PartRoot &root) const {
+  LevelTiling registerTiling(const PlannedGroup &part, const GroupRoot &root) const {
     LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
     for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
       if (llvm::is_contained(tiling.order, loop.dim))
@@ -237,7 +237,7 @@ private:
 
   /// Whether terms of a root's sums are added in another order than the domain's: threads of a block or lanes share
   /// them, or what the innermost of several loops adds is kept apart.
-  bool regroups(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) const {
+  bool regroups(const PlannedGroup &part, const TensorExpr &expr, ArrayRef<int64_t> dims) const {
     if (expr.kind == ExprKind::contraction)
       return false;
     auto loops = llvm::count_if(expr.reductions, [&](int64_t dim) { return expr.domain[dim] > 1; });
@@ -245,10 +245,10 @@ private:
   }
 
   /// Threads help each other along whatever is reduced: the few columns of a tile would leave most of them idle.
-  static bool isOfThreads(const PlannedPart &part) { return part.space.threads > 0; }
+  static bool isOfThreads(const PlannedGroup &part) { return part.space.threads > 0; }
 
   /// Whether the dim that fills the lanes of a root's nest is reduced: the space's, or without it the nest's innermost.
-  static bool reducesLanes(const PlannedPart &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
+  static bool reducesLanes(const PlannedGroup &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
     int64_t lanes = part.space.vector;
     if (!llvm::is_contained(dims, lanes)) {
       lanes = -1;
@@ -259,8 +259,8 @@ private:
     return lanes >= 0 && llvm::any_of(expr.reductions, [&](int64_t dim) { return dims[dim] == lanes; });
   }
 
-  void emitTensors(const PlannedPart &part, unsigned firstInput, PartPlan &plan) const {
-    const IndexSpace &space = part.space;
+  void emitTensors(const PlannedGroup &part, unsigned firstInput, GroupPlan &plan) const {
+    const IterationSpace &space = part.space;
     for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
       std::string name = "in" + std::to_string(firstInput + i);
       if (llvm::is_contained(space.workgroupStaged, tensor))
@@ -271,7 +271,7 @@ private:
         plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
     }
     auto nameOfResult = [&](Value result) { return resultName(graph, cast<OpResult>(result)); };
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       for (Value result : graph.exprs()[root.expr].op->getResults())
         if (!space.readingNests(result).empty())
           plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
@@ -380,6 +380,6 @@ Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, Strin
                            const Decisions &decisions) {
   Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
   if (target.backend == Backend::cuda)
-    chooseImages(plan, graph, target);
+    chooseSwizzledOperands(plan, graph, target);
   return plan;
 }

@@ -2,7 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 #define TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 
-#include "passes/plan/space/PlannedPart.h"
+#include "passes/plan/space/PlannedGroup.h"
 #include <map>
 
 namespace tilewright {
@@ -12,8 +12,8 @@ struct Declined {
   std::string reason, wouldChange;
 };
 
-/// What blocks keep of an input from one part to another of their kernel; see KeptTile.
-struct KeptInput {
+/// What blocks keep of an input from one part to another of their kernel; see ResidentTile.
+struct ResidentInput {
   unsigned writer, writerInput, reader, readerInput; ///< parts, and inputs of theirs
   int64_t bytes;
 };
@@ -22,11 +22,11 @@ struct KeptInput {
 inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
 
 struct Decisions {
-  std::vector<std::optional<PlannedPart>> parts;    ///< empty: merged into another, or dropped
+  std::vector<std::optional<PlannedGroup>> parts;    ///< empty: merged into another, or dropped
   std::vector<int64_t> partOf;                      ///< by expression; -1: left
   std::vector<std::string> reasons;                 ///< why an expression is left, by expression
   std::vector<llvm::SmallVector<unsigned>> kernels; ///< the parts of each, in launch order
-  std::vector<KeptInput> kept;
+  std::vector<ResidentInput> kept;
   std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming part
   std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< the same: why one of the grid stands between them
 };

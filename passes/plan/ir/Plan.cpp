@@ -32,7 +32,7 @@ static std::string list(const std::vector<int64_t> &values) {
   return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
 }
 
-static void printPart(const PartPlan &part, raw_ostream &os) {
+static void printGroup(const GroupPlan &part, raw_ostream &os) {
   os << "  part extents " << list(part.extents) << " tiles " << list(part.tiles) << " grid " << list(part.grid)
      << " vector " << part.vector << " workgroups " << part.workgroups;
   if (part.threads > 0)
@@ -71,9 +71,9 @@ void Plan::print(raw_ostream &os) const {
     if (!kernel.bound.empty())
       os << " bound by " << kernel.bound;
     os << "\n";
-    for (const PartPlan &part : kernel.parts)
-      printPart(part, os);
-    for (const KeptTile &kept : kernel.kept)
+    for (const GroupPlan &part : kernel.parts)
+      printGroup(part, os);
+    for (const ResidentTile &kept : kernel.kept)
       os << "  blocks keep input " << kept.writerInput << " of part " << kept.writer << ", " << kept.bytes
          << " bytes each, as input " << kept.readerInput << " of part " << kept.reader << "\n";
   }

@@ -18,7 +18,7 @@ struct LevelTiling {
   std::vector<int64_t> sizes, order;
 };
 
-/// One step of a layout recipe; numpy can evaluate it: pad, split, permute, swizzle (TileImages.h).
+/// One step of a layout recipe; numpy can evaluate it: pad, split, permute, swizzle (SwizzledOperands.h).
 struct LayoutStep {
   std::string kind;
   std::vector<int64_t> arguments;
@@ -67,7 +67,7 @@ struct OpPlan {
 };
 
 /// Ops that share an index space and depend on each other; a kernel has one part, or several packed side by side.
-struct PartPlan {
+struct GroupPlan {
   std::vector<OpPlan> ops; ///< in program order
   std::vector<int64_t> extents, tiles, grid;
   int64_t vector = -1;
@@ -83,7 +83,7 @@ struct PartPlan {
 };
 
 /// A tensor that parts of two phases read by the same tiles: each block keeps its own in shared memory in between.
-struct KeptTile {
+struct ResidentTile {
   unsigned writer = 0, writerInput = 0; ///< a part of the kernel, and which of its inputs it is
   unsigned reader = 0, readerInput = 0; ///< the same, of a later phase; a reshape may lie between the two
   int64_t bytes = 0;                    ///< of a block
@@ -91,8 +91,8 @@ struct KeptTile {
 
 struct KernelPlan {
   std::string name;
-  std::vector<PartPlan> parts;
-  std::vector<KeptTile> kept;
+  std::vector<GroupPlan> parts;
+  std::vector<ResidentTile> kept;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
   std::string bound; ///< what of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is
 };

@@ -67,7 +67,7 @@ json::Value write(const OpPlan &op) {
                       {"copies", op.copies}};
 }
 
-json::Value write(const PartPlan &part) {
+json::Value write(const GroupPlan &part) {
   return json::Object{{"ops", list(part.ops, [](const OpPlan &op) { return write(op); })},
                       {"extents", integers(part.extents)},
                       {"tiles", integers(part.tiles)},
@@ -81,7 +81,7 @@ json::Value write(const PartPlan &part) {
                       {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
 }
 
-json::Value write(const KeptTile &kept) {
+json::Value write(const ResidentTile &kept) {
   return json::Object{{"writer", kept.writer},
                       {"writerInput", kept.writerInput},
                       {"reader", kept.reader},
@@ -91,8 +91,8 @@ json::Value write(const KeptTile &kept) {
 
 json::Value write(const KernelPlan &kernel) {
   return json::Object{{"name", kernel.name},
-                      {"parts", list(kernel.parts, [](const PartPlan &part) { return write(part); })},
-                      {"kept", list(kernel.kept, [](const KeptTile &kept) { return write(kept); })},
+                      {"parts", list(kernel.parts, [](const GroupPlan &part) { return write(part); })},
+                      {"kept", list(kernel.kept, [](const ResidentTile &kept) { return write(kept); })},
                       {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
                       {"bound", kernel.bound}};
 }
@@ -270,7 +270,7 @@ static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
       .finish();
 }
 
-static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
+static bool fromJSON(const json::Value &value, GroupPlan &out, json::Path path) {
   return ObjectReader(value, path)
       .required("ops", out.ops)
       .required("extents", out.extents)
@@ -286,7 +286,7 @@ static bool fromJSON(const json::Value &value, PartPlan &out, json::Path path) {
       .finish();
 }
 
-static bool fromJSON(const json::Value &value, KeptTile &out, json::Path path) {
+static bool fromJSON(const json::Value &value, ResidentTile &out, json::Path path) {
   return ObjectReader(value, path)
       .required("writer", out.writer)
       .required("writerInput", out.writerInput)

@@ -6,18 +6,18 @@
 using namespace mlir;
 using namespace tilewright;
 
-static std::optional<PackedTerms> termsOf(const TensorGraph &graph, const PartRoot &root,
+static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot &root,
                                           const ContractionRoles &roles) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   const RootAccess &lanes = root.accesses[roles.laneInput];
-  return packedTerms(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
+  return packedK(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
                      [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
 }
 
 /// Tiles of the row operand are rows of memory with terms side by side; those of the other one are packed, at load or,
 /// once for all rows, in the kernel.
-static bool canLoadTiles(const TensorExpr &expr, const PartRoot &root, const ContractionRoles &roles,
-                         const std::optional<PackedTerms> &terms) {
+static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const ContractionRoles &roles,
+                         const std::optional<PackedK> &terms) {
   int64_t dim = terms ? terms->dim : expr.reductions.back();
   AffineMap rows = root.accesses[roles.rowInput].map;
   bool isPacked = terms && dim >= 0 && expr.domain[dim] > terms->depth;
@@ -25,18 +25,18 @@ static bool canLoadTiles(const TensorExpr &expr, const PartRoot &root, const Con
   return (isPacked || canPack) && rows.getNumResults() > 0 && unitStrideDim(rows.getResults().back()) == dim;
 }
 
-std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const PartRoot &root,
+std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const GroupRoot &root,
                                                       const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
-  std::optional<PackedTerms> terms = termsOf(graph, root, *roles);
+  std::optional<PackedK> terms = termsOf(graph, root, *roles);
   LaneLayout layout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)};
   return chooseMicroKernel(target, productTypes(expr, *roles), layout, target.has(kStrictFeature));
 }
 
-std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root,
+std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root,
                                                           const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
@@ -51,13 +51,13 @@ static int64_t blockedDim(AffineExpr index) {
   return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
 }
 
-bool tilewright::liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles) {
+bool tilewright::liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
   AffineMap lanes = root.accesses[roles.laneInput].map;
   unsigned behind = termsOf(graph, root, roles) ? 2 : 1;
   return blockedDim(lanes.getResult(lanes.getNumResults() - behind)) == roles.lane;
 }
 
-bool tilewright::lieAlongTerms(const TensorExpr &expr, AffineMap left, AffineMap right) {
+bool tilewright::lieAlongK(const TensorExpr &expr, AffineMap left, AffineMap right) {
   auto innermost = [](AffineMap map) { return map.getNumResults() == 0 ? -1 : unitStrideDim(map.getResults().back()); };
   int64_t dim = innermost(left);
   return llvm::is_contained(expr.reductions, dim) && innermost(right) == dim;

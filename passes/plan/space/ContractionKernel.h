@@ -2,21 +2,21 @@
 #ifndef TILEWRIGHT_PLAN_SPACE_CONTRACTIONKERNEL_H
 #define TILEWRIGHT_PLAN_SPACE_CONTRACTIONKERNEL_H
 
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
 /// Nothing if the root's accesses are none of a register block, or no micro kernel reads them.
-std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target);
+std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
 /// The one of warpgroups, if the target has one.
-std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const PartRoot &root, const Target &target);
+std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
 /// Whether the operand that a contraction loads by whole vectors lies along the lanes.
-bool liesAlongLanes(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles);
+bool liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles);
 
 /// Whether the same terms lie innermost in both operands.
-bool lieAlongTerms(const TensorExpr &expr, mlir::AffineMap left, mlir::AffineMap right);
+bool lieAlongK(const TensorExpr &expr, mlir::AffineMap left, mlir::AffineMap right);
 
 } // namespace tilewright
 

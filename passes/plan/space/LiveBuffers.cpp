@@ -11,22 +11,22 @@
 using namespace mlir;
 using namespace tilewright;
 
-static bool contracts(const TensorGraph &graph, const PartRoot &root) {
+static bool contracts(const TensorGraph &graph, const GroupRoot &root) {
   return graph.exprs()[root.expr].kind == ExprKind::contraction;
 }
 
-static bool readsResults(const PartRoot &root) {
+static bool readsResults(const GroupRoot &root) {
   return llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
 }
 
-static bool grows(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root) {
+static bool grows(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return walked >= 0 && llvm::any_of(graph.exprs()[root.expr].reductions,
                                      [&](int64_t reduced) { return root.dims[reduced] == walked; });
 }
 
 /// Whether what the expression accumulates may be regrouped over lanes.
-static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
+static bool regroups(const TensorExpr &expr, const IterationSpace &space) {
   return llvm::all_of(llvm::zip(combiningKinds(expr), expr.op->getResultTypes()), [&](auto result) {
     auto [kind, type] = result;
     return kind && !(space.inOrder && isSumOrProduct(kind) && isNarrowFloat(getElementTypeOrSelf(type)));
@@ -34,13 +34,13 @@ static bool regroups(const TensorExpr &expr, const IndexSpace &space) {
 }
 
 /// Whether the root reads each sum at its own point, once, and not a slice of the lanes or another order of them.
-static bool readsAtTheirPoints(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
-                               const PartRoot &reader) {
+static bool readsAtTheirPoints(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
+                               const GroupRoot &reader) {
   AffineMap written = graph.exprs()[contraction.expr].results[0];
   bool repeats = llvm::any_of(reader.dims, [&](int64_t place) {
     return place >= 0 && space.tiles[place] > 1 && !llvm::is_contained(contraction.dims, place);
   });
-  auto placeOf = [](const PartRoot &root, AffineExpr index) {
+  auto placeOf = [](const GroupRoot &root, AffineExpr index) {
     int64_t dim = pureDim(index);
     return dim < 0 ? -1 : root.dims[dim];
   };
@@ -54,8 +54,8 @@ static bool readsAtTheirPoints(const TensorGraph &graph, const IndexSpace &space
 }
 
 /// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
-static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction,
-                      const PartRoot &reader) {
+static bool takesAccumulators(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
+                      const GroupRoot &reader) {
   const TensorExpr &expr = graph.exprs()[reader.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
   auto isTaken = [&](size_t dim) {
@@ -78,7 +78,7 @@ static bool takesSums(const TensorGraph &graph, const IndexSpace &space, const P
 }
 
 /// Whether a thread has all sums of a tile at once: those of one matrix.
-static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+static bool isOneTile(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction) {
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
   const TensorExpr &expr = graph.exprs()[contraction.expr];
   for (auto [dim, place] : llvm::enumerate(contraction.dims)) {
@@ -91,11 +91,11 @@ static bool isOneTile(const TensorGraph &graph, const IndexSpace &space, const P
 }
 
 /// Whether all that the contraction reads of buffers has been read when the nest takes the first of its sums.
-static bool hasReadAll(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction, unsigned nest) {
+static bool hasReadAll(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction, unsigned nest) {
   return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
 }
 
-bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+bool tilewright::isHandedOver(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction) {
   if (!contracts(graph, contraction))
     return false;
   Value sums = graph.exprs()[contraction.expr].op->getResult(0);
@@ -107,38 +107,38 @@ bool tilewright::isHandedOver(const TensorGraph &graph, const IndexSpace &space,
     return false;
   bool leaves = llvm::is_contained(space.outputs, sums); // copied to memory behind all nests
   bool keeps = nests.size() > 1 || leaves;
-  for (const PartRoot &root : space.roots) {
+  for (const GroupRoot &root : space.roots) {
     // Until the last nest has read the sums, registers are theirs.
     if (contracts(graph, root) && nests.front() < root.nest && (leaves || root.nest < nests.back()))
       return false;
     if (!llvm::is_contained(nests, root.nest))
       continue;
-    if (!takesSums(graph, space, contraction, root))
+    if (!takesAccumulators(graph, space, contraction, root))
       return false;
     keeps |= !graph.exprs()[root.expr].oneReliesOnOne();
   }
   return !keeps || isOneTile(graph, space, contraction);
 }
 
-bool tilewright::growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction) {
+bool tilewright::growsInRegisters(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction) {
   if (!contracts(graph, contraction) || !grows(graph, space, contraction) || !isOneTile(graph, space, contraction))
     return false;
   SmallVector<unsigned> nests = space.readingNests(graph.exprs()[contraction.expr].op->getResult(0));
-  return llvm::all_of(space.roots, [&](const PartRoot &root) {
+  return llvm::all_of(space.roots, [&](const GroupRoot &root) {
     return !llvm::is_contained(nests, root.nest) ||
-           (graph.exprs()[root.expr].oneReliesOnOne() && takesSums(graph, space, contraction, root));
+           (graph.exprs()[root.expr].oneReliesOnOne() && takesAccumulators(graph, space, contraction, root));
   });
 }
 
 /// The elements that a tile has along the innermost index.
-static int64_t lineOf(const IndexSpace &space, const PartRoot &root, AffineMap map) {
+static int64_t lineOf(const IterationSpace &space, const GroupRoot &root, AffineMap map) {
   int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
   return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]];
 }
 
 /// Whether what the nest computes is kept for the tiles along the last dim of the grid (tile.keep).
-static bool isKept(const IndexSpace &space, unsigned nest) {
-  return !space.grid.empty() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+static bool isKept(const IterationSpace &space, unsigned nest) {
+  return !space.grid.empty() && llvm::none_of(space.roots, [&](const GroupRoot &root) {
     return root.nest == nest && llvm::is_contained(root.dims, space.grid.back());
   });
 }
@@ -148,8 +148,8 @@ namespace {
 /// begins; the loop, which is one op; and those behind it. A nest that has roots of several phases is one in each.
 class RunOrder {
 public:
-  RunOrder(const IndexSpace &space, ArrayRef<WalkPhase> phases) : space(space), phases(phases) {
-    for (const PartRoot &root : space.roots)
+  RunOrder(const IterationSpace &space, ArrayRef<WalkPhase> phases) : space(space), phases(phases) {
+    for (const GroupRoot &root : space.roots)
       nests = std::max(nests, root.nest + 1);
     for (auto [root, phase] : llvm::zip(space.roots, phases)) {
       if (phase == WalkPhase::before)
@@ -203,13 +203,13 @@ private:
   WalkPhase phaseOf(unsigned root) const { return phases.empty() ? WalkPhase::before : phases[root]; }
   unsigned loop() const { return nests + 1; }
 
-  const IndexSpace &space;
+  const IterationSpace &space;
   ArrayRef<WalkPhase> phases;
   unsigned nests = 0, lastBefore = 0, firstBehind = ~0u;
 };
 } // namespace
 
-int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, ArrayRef<WalkPhase> phases) {
+int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, ArrayRef<WalkPhase> phases) {
   SmallVector<LiveBuffer> buffers;
   RunOrder order(space, phases);
   for (auto [number, root] : llvm::enumerate(space.roots)) {

@@ -4,19 +4,19 @@
 #define TILEWRIGHT_PLAN_SPACE_LIVEBUFFERS_H
 
 #include "passes/graph/ReducedWalk.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
 /// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they
 /// have no buffer.
-bool isHandedOver(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
+bool isHandedOver(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction);
 
-/// Whether a contraction's sums grow in registers from block to block of the walked dim (GrownSums).
-bool growsInRegisters(const TensorGraph &graph, const IndexSpace &space, const PartRoot &contraction);
+/// Whether a contraction's sums grow in registers from block to block of the walked dim (GrowingAccumulators).
+bool growsInRegisters(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction);
 
 /// The bytes that they take, placed by best fit. `phases` are those of the roots where tiles walk a dim, else none.
-int64_t liveBufferBytes(const TensorGraph &graph, const IndexSpace &space, llvm::ArrayRef<WalkPhase> phases);
+int64_t liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, llvm::ArrayRef<WalkPhase> phases);
 
 } // namespace tilewright
 

@@ -2,7 +2,7 @@
 
 #include "passes/graph/Contraction.h"
 #include "passes/cost/GridPartition.h"
-#include "passes/cost/SumTiling.h"
+#include "passes/cost/GemmTiling.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -38,8 +38,8 @@ static bool isInBuffer(const Plan &plan, const TensorGraph &graph, unsigned op, 
   });
 }
 
-PartChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part) {
-  PartChoice choice;
+GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &part) {
+  GroupChoice choice;
   for (const OpPlan &op : part.ops)
     choice.exprs.push_back(op.id);
   for (unsigned op : choice.exprs)
@@ -53,17 +53,17 @@ PartChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, cons
 }
 
 /// Whether the same terms lie innermost in what the contraction multiplies, a transpose on the way counted in.
-static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const PartPlan &part, unsigned op) {
-  for (const PartRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
+static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, unsigned op) {
+  for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
     if (root.expr == op && root.accesses.size() == 2)
-      return lieAlongTerms(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
+      return lieAlongK(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
   return true;
 }
 
 std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<SettledKernel> settled;
   for (KernelPlan &kernel : plan.kernels)
-    for (PartPlan &part : kernel.parts)
+    for (GroupPlan &part : kernel.parts)
       for (OpPlan &op : part.ops) {
         const TensorExpr &expr = graph.exprs()[op.id];
         std::optional<ContractionRoles> roles = ownRolesOf(expr);
@@ -77,7 +77,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
         if (!taken)
           continue;
-        std::string label = labelWithTermUnits(taken->label(target), termUnitsOf(op.microKernel));
+        std::string label = labelWithKSlices(taken->label(target), kSlicesOf(op.microKernel));
         if (label == op.microKernel)
           continue;
         if (reason.empty())
@@ -100,17 +100,17 @@ static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &ex
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };
-  SumTile sums{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
+  GemmTile sums{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
                bytes(roles->laneInput)};
   for (int64_t dim : expr.reductions)
     sums.terms = std::max(sums.terms, expr.domain[dim]);
-  std::optional<SumTiling> tiling;
+  std::optional<GemmTiling> tiling;
   if (kernel)
-    tiling = tileSums(sums, threads, *kernel, nullptr, termUnitsOf(op.microKernel));
+    tiling = chooseGemmTiling(sums, threads, *kernel, nullptr, kSlicesOf(op.microKernel));
   return tiling ? std::optional(tiling->registers()) : std::nullopt;
 }
 
-int64_t tilewright::countedRegisters(const PartPlan &part, const TensorGraph &graph, int64_t threads,
+int64_t tilewright::countedRegisters(const GroupPlan &part, const TensorGraph &graph, int64_t threads,
                                      const Target &target) {
   int64_t registers = kUnknownRegisters;
   for (const OpPlan &op : part.ops)

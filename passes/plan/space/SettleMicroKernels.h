@@ -4,14 +4,14 @@
 #ifndef TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 #define TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/ir/Plan.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
 
 /// A part's expressions, and the scopes that the plan gives the edges between them.
-PartChoice choiceOf(const Plan &plan, const TensorGraph &graph, const PartPlan &part);
+GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &part);
 
 /// A contraction that names another micro kernel now.
 struct SettledKernel {
@@ -24,7 +24,7 @@ std::vector<SettledKernel> settleMicroKernels(Plan &plan, const TensorGraph &gra
 
 /// Registers that a thread of the part's blocks is counted with, of so many threads: what its contractions keep, and
 /// no fewer than are counted where nobody has said.
-int64_t countedRegisters(const PartPlan &part, const TensorGraph &graph, int64_t threads, const Target &target);
+int64_t countedRegisters(const GroupPlan &part, const TensorGraph &graph, int64_t threads, const Target &target);
 
 } // namespace tilewright
 

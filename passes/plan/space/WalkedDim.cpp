@@ -6,14 +6,14 @@
 using namespace mlir;
 using namespace tilewright;
 
-static WalkedRoot walkedRoot(const TensorGraph &graph, const PartChoice &part, ArrayRef<PartRoot> roots,
-                             const PartRoot &root) {
+static WalkedRoot walkedRoot(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots,
+                             const GroupRoot &root) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   WalkedRoot walked{&expr, root.dims, {}, false};
-  walked.leaves = llvm::any_of(expr.op->getResults(), [&](Value result) { return leavesPart(graph, part, result); });
+  walked.leaves = llvm::any_of(expr.op->getResults(), [&](Value result) { return leavesGroup(graph, part, result); });
   for (const RootAccess &access : root.accesses)
     if (access.producer >= 0) {
-      auto producer = llvm::find_if(roots, [&](const PartRoot &other) { return other.expr == access.producer; });
+      auto producer = llvm::find_if(roots, [&](const GroupRoot &other) { return other.expr == access.producer; });
       walked.reads.push_back({static_cast<unsigned>(producer - roots.begin()),
                               graph.exprs()[access.producer].results[access.result], access.map,
                               access.guard != IntegerSet()});
@@ -21,9 +21,9 @@ static WalkedRoot walkedRoot(const TensorGraph &graph, const PartChoice &part, A
   return walked;
 }
 
-Walk tilewright::walkAlong(const TensorGraph &graph, const PartChoice &part, ArrayRef<PartRoot> roots, int64_t dim) {
+Walk tilewright::walkAlong(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots, int64_t dim) {
   SmallVector<WalkedRoot> walked;
-  for (const PartRoot &root : roots)
+  for (const GroupRoot &root : roots)
     walked.push_back(walkedRoot(graph, part, roots, root));
   return decideWalk(walked, dim, [&](unsigned maximum) -> SmallVector<Relation> {
     if (!isMaximumOfBlocks(formOf(graph.exprs()[roots[maximum].expr])))
@@ -35,7 +35,7 @@ Walk tilewright::walkAlong(const TensorGraph &graph, const PartChoice &part, Arr
       return -1;
     };
     SmallVector<Relation> all = relateTo(graph.exprs(), roots[maximum].expr, producerOf, /*throughRoundings=*/true);
-    return llvm::map_to_vector(roots, [&](const PartRoot &root) { return all[root.expr]; });
+    return llvm::map_to_vector(roots, [&](const GroupRoot &root) { return all[root.expr]; });
   });
 }
 
@@ -98,19 +98,19 @@ AffineExpr tilewright::inSpace(AffineMap map, ArrayRef<int64_t> places) {
   return map.getResult(0).replaceDimsAndSymbols(renamed, {});
 }
 
-AffineExpr tilewright::countedAlong(const TensorGraph &graph, const PartChoice &part, ArrayRef<PartRoot> roots,
+AffineExpr tilewright::countedAlong(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots,
                                     int64_t dim) {
   Walk walk = dim < 0 ? Walk() : walkAlong(graph, part, roots, dim);
   if (!walk.mayEnd)
     return {};
-  const PartRoot &maximum = roots[walk.maximum];
+  const GroupRoot &maximum = roots[walk.maximum];
   auto end = graph.exprs()[maximum.expr].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
   return end ? inSpace(end.getValue(), maximum.dims) : AffineExpr();
 }
 
-int64_t tilewright::walkableDim(const TensorGraph &graph, const PartChoice &part, const IndexSpace &space) {
+int64_t tilewright::walkableDim(const TensorGraph &graph, const GroupChoice &part, const IterationSpace &space) {
   int64_t best = -1;
-  for (const PartRoot &root : space.roots) {
+  for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (expr.kind != ExprKind::contraction)
       continue;

@@ -23,9 +23,9 @@ static double touchedBytes(Value tensor, double points) {
 
 /// What goes through buffers: a result is written once if later nests read it, and read by each; an input that several
 /// nests read is kept by the first.
-static double bufferTraffic(const TensorGraph &graph, const IndexSpace &space) {
+static double bufferTraffic(const TensorGraph &graph, const IterationSpace &space) {
   double bytes = 0;
-  for (const PartRoot &root : space.roots) {
+  for (const GroupRoot &root : space.roots) {
     if (space.threads > 0 && (isHandedOver(graph, space, root) || growsInRegisters(graph, space, root)))
       continue;
     for (Value result : graph.exprs()[root.expr].op->getResults())
@@ -53,15 +53,15 @@ constexpr int64_t kLineBytes = 64;
 /// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
 class AccessPenalty {
 public:
-  AccessPenalty(const TensorGraph &graph, const IndexSpace &space, PartWork &work)
+  AccessPenalty(const TensorGraph &graph, const IterationSpace &space, GroupWork &work)
       : graph(graph), space(space), work(work) {
-    laidForLanes = isCpu() && llvm::none_of(space.roots, [&](const PartRoot &root) {
+    laidForLanes = isCpu() && llvm::none_of(space.roots, [&](const GroupRoot &root) {
                      return graph.exprs()[root.expr].kind == ExprKind::contraction;
                    });
   }
 
   void add() {
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       if (graph.exprs()[root.expr].kind == ExprKind::contraction)
         continue;
       for (const RootAccess &access : root.accesses)
@@ -77,8 +77,8 @@ public:
 private:
   /// Whether what it reads is in a buffer in which lanes are neighbours: a tile of a result, or of an input that a nest
   /// before has read.
-  bool isInBuffer(const PartRoot &root, const RootAccess &access) const {
-    auto reads = [&](const PartRoot &other) {
+  bool isInBuffer(const GroupRoot &root, const RootAccess &access) const {
+    auto reads = [&](const GroupRoot &other) {
       return other.nest < root.nest &&
              llvm::any_of(other.accesses, [&](const RootAccess &each) { return each.tensor == access.tensor; });
     };
@@ -86,7 +86,7 @@ private:
     return laidForLanes && (access.producer >= 0 || isKept);
   }
 
-  void add(const PartRoot &root, AffineMap map, Value tensor, bool isRead) {
+  void add(const GroupRoot &root, AffineMap map, Value tensor, bool isRead) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t lane = space.laneDim(root), innermost = type.getRank() - 1;
     while (innermost >= 0 && type.getDimSize(innermost) == 1)
@@ -125,27 +125,27 @@ private:
   }
 
   /// Whether code generation turns tiles of it (tile-stage-transposes).
-  bool isTurned(const PartRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
+  bool isTurned(const GroupRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
     auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
     return elementBytes >= kLeastTurnedBytes && sizeOf(lane) >= kLeastTurned && sizeOf(contiguous) > 1;
   }
 
-  bool isCopy(const PartRoot &root) const {
+  bool isCopy(const GroupRoot &root) const {
     return root.accesses.size() == 1 &&
            llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
   }
 
   const TensorGraph &graph;
-  const IndexSpace &space;
-  PartWork &work;
+  const IterationSpace &space;
+  GroupWork &work;
   bool laidForLanes; ///< buffers are (see PartSlices)
 };
 } // namespace
 
 /// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes
 /// anew: one with few rows takes as long as that.
-static void addMultiplications(const TensorGraph &graph, const IndexSpace &space, const PartRoot &root,
-                               PartWork &work) {
+static void addMultiplications(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
+                               GroupWork &work) {
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   int64_t place = roles && roles->row >= 0 ? root.dims[roles->row] : -1;
   int64_t extent = place < 0 ? 1 : space.extents[place], tile = place < 0 ? 1 : space.tiles[place];
@@ -162,8 +162,8 @@ static void addMultiplications(const TensorGraph &graph, const IndexSpace &space
 /// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
 /// beside the buffers, they are of block space. Lanes only, which are read a panel after the other: each tile begins
 /// its rows anew.
-static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, const RootAccess &access, bool isLanes,
-                             PartWork &work) {
+static void addRepeatedReads(const IterationSpace &space, const GroupRoot &root, const RootAccess &access, bool isLanes,
+                             GroupWork &work) {
   double inside = tensorBytes(access.tensor), all = inside;
   double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
   for (int64_t place : space.grid) {
@@ -182,7 +182,7 @@ static void addRepeatedReads(const IndexSpace &space, const PartRoot &root, cons
 }
 
 /// The points of the grid among those of its tiles if none of them were cut at the border.
-static double filledShare(const IndexSpace &space) {
+static double filledShare(const IterationSpace &space) {
   double share = 1;
   for (int64_t place : space.grid)
     share *= static_cast<double>(space.extents[place]) /
@@ -190,8 +190,8 @@ static double filledShare(const IndexSpace &space) {
   return share;
 }
 
-static void addContractions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
-  for (const PartRoot &root : space.roots) {
+static void addContractions(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
+  for (const GroupRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
     work.tiles = space.numTiles();
@@ -207,10 +207,10 @@ static void addContractions(const TensorGraph &graph, const IndexSpace &space, P
 }
 
 /// What grows along a walked dim is read and written for each block, twice where it is rescaled.
-static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
+static void addWalk(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
   int64_t dim = walkedDim(space.extents, space.tiles, space.grid);
   double blocks = space.blocksPerTile() * space.countedShare();
-  for (const PartRoot &root : space.roots)
+  for (const GroupRoot &root : space.roots)
     if (space.blocksPerTile() > 1 && !(space.threads > 0 && growsInRegisters(graph, space, root)) &&
         llvm::any_of(graph.exprs()[root.expr].reductions, [&](int64_t reduced) { return root.dims[reduced] == dim; })) {
       Value result = graph.exprs()[root.expr].op->getResult(0);
@@ -220,8 +220,8 @@ static void addWalk(const TensorGraph &graph, const IndexSpace &space, PartWork 
 }
 
 /// A sum along the lanes ends with one over the lanes themselves, step after step.
-static void addLaneReductions(const TensorGraph &graph, const IndexSpace &space, PartWork &work) {
-  for (const PartRoot &root : space.roots) {
+static void addLaneReductions(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
+  for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (space.threads > 0 || expr.kind == ExprKind::contraction ||
         !llvm::is_contained(expr.reductions, space.laneDim(root)))
@@ -233,7 +233,7 @@ static void addLaneReductions(const TensorGraph &graph, const IndexSpace &space,
 }
 
 /// Polynomials wait for themselves where a row is one register: 1.4 (erf) to 2 times (tanh) what they take on four.
-static double waitingFor(const IndexSpace &space, const PartRoot &root) {
+static double waitingFor(const IterationSpace &space, const GroupRoot &root) {
   constexpr double kOneRegister = 1.7;
   int64_t lane = space.threads > 0 ? -1 : space.laneDim(root), place = lane < 0 ? -1 : root.dims[lane];
   return place >= 0 && space.tiles[place] <= space.lanes ? kOneRegister : 1;
@@ -242,13 +242,13 @@ static double waitingFor(const IndexSpace &space, const PartRoot &root) {
 /// Multiplications and additions of erf and its like.
 static constexpr double kPolynomialOps = 35;
 
-PartWork tilewright::workOf(const TensorGraph &graph, const IndexSpace &space) {
-  PartWork work;
+GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &space) {
+  GroupWork work;
   work.workgroups = space.workgroups;
   work.footprintBytes = space.footprintBytes;
   work.latencySeconds = space.latencySeconds;
   llvm::MapVector<Value, double> touched;
-  for (const PartRoot &root : space.roots) {
+  for (const GroupRoot &root : space.roots) {
     double points = graph.exprs()[root.expr].domainSize();
     work.barriers = std::max<double>(work.barriers, root.nest);
     for (const RootAccess &access : root.accesses)

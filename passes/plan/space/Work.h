@@ -3,11 +3,11 @@
 #define TILEWRIGHT_PLAN_SPACE_WORK_H
 
 #include "passes/cost/TrafficCost.h"
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
-PartWork workOf(const TensorGraph &graph, const IndexSpace &space);
+GroupWork workOf(const TensorGraph &graph, const IterationSpace &space);
 
 /// The expressions of each dispatch that IREE alone would form: an elementwise op joins the first reader of its result,
 /// a reduction takes the elementwise ops that only it reads and is followed by those that read it; reshapes are free.

@@ -2,8 +2,8 @@
 
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/BestFit.h"
-#include "passes/graph/RunningMaximum.h"
-#include "passes/cost/KeptSlice.h"
+#include "passes/graph/OnlineSoftmax.h"
+#include "passes/cost/BufferedSlice.h"
 #include "passes/plan/tiling/gpu/BlockShapes.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
@@ -40,13 +40,13 @@ constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one
 
 class TileChooser {
 public:
-  TileChooser(const TensorGraph &graph, const PartChoice &part, const Target &target, IndexSpace &space)
+  TileChooser(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space)
       : graph(graph), part(part), target(target), space(space) {}
 
   /// Returns why no tiles fit, or nothing.
   std::string choose() {
-    space.inputs = partInputs(graph, part);
-    space.outputs = partOutputs(graph, part);
+    space.inputs = groupInputs(graph, part);
+    space.outputs = groupOutputs(graph, part);
     space.inOrder = target.has(kStrictFeature);
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
@@ -109,9 +109,9 @@ private:
     return "";
   }
 
-  bool isContraction(const PartRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
+  bool isContraction(const GroupRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
   bool contracts() const {
-    return llvm::any_of(space.roots, [&](const PartRoot &root) { return isContraction(root); });
+    return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });
   }
   bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
@@ -122,7 +122,7 @@ private:
   /// As many as the work of the part pays for.
   int64_t wantedWorkgroups() {
     if (wanted == 0) {
-      PartWork work = workOf(graph, space);
+      GroupWork work = workOf(graph, space);
       work.workgroups = 1;
       double seconds = predictKernel(work, target).seconds - target.launchSeconds;
       wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, mostWorkgroups());
@@ -214,7 +214,7 @@ private:
 
   /// The register block of the part's first contraction.
   void chooseBlock() {
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target)) {
         space.block = kernel->blockFor(target);
         space.speed = kernel->speed;
@@ -240,7 +240,7 @@ private:
 
   /// The place of the dim that register blocks take their rows from, if it is in the grid.
   int64_t rowDim() const {
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       if (isContraction(root))
         if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->row >= 0)
           if (int64_t place = root.dims[roles->row]; place >= 0 && isGrid(place))
@@ -277,7 +277,7 @@ private:
 
   void chooseVectorTile() {
     bool reduces =
-        llvm::any_of(space.roots, [&](const PartRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
+        llvm::any_of(space.roots, [&](const GroupRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
     int64_t limit = space.rowsInLanes ? kRowsTile : reduces ? kReducedTile : kElementwiseTile;
     int64_t unit = space.rowsInLanes ? space.lanes : kLanes, extent = space.extents[space.vector];
     int64_t &tile = space.tiles[space.vector];
@@ -295,7 +295,7 @@ private:
   /// grid dim is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
   void fillCacheLines() {
     std::vector<int64_t> before = space.tiles;
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (const RootAccess &access : root.accesses)
         if (access.producer < 0)
@@ -313,7 +313,7 @@ private:
       space.tiles = before;
   }
 
-  void fillCacheLine(const PartRoot &root, AffineMap map, Value tensor) {
+  void fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
     for (int64_t position = type.getRank() - 1; position >= 0; --position) {
       if (type.getDimSize(position) == 1)
@@ -328,7 +328,7 @@ private:
 
   int64_t pointsPerTile() const {
     int64_t most = 1;
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       int64_t points = 1;
       for (int64_t dim : root.dims)
         points *= dim < 0 ? 1 : space.tiles[dim];
@@ -340,7 +340,7 @@ private:
   /// Rows of a few elements share a tile, innermost rows first. Where results are streamed, the chain at the end of a
   /// row is hidden by the next tile, which begins meanwhile, and rows of two tiles share L1.
   void growSmallTiles() {
-    bool runs = llvm::any_of(space.roots, [](const PartRoot &root) { return root.reference >= 0; });
+    bool runs = llvm::any_of(space.roots, [](const GroupRoot &root) { return root.reference >= 0; });
     int64_t least = runs && streamed().empty() ? kRunningTile : kSmallTile;
     for (int64_t dim : llvm::reverse(space.grid)) {
       int64_t points = pointsPerTile();
@@ -385,7 +385,7 @@ private:
   /// Tiles of results that later nests read, and of what grows along a walked dim another one for its blocks.
   int64_t resultBytes() const {
     int64_t bytes = 0, walked = walkedDim(space.extents, space.tiles, space.grid);
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results)) {
         bool grows =
@@ -409,10 +409,10 @@ private:
     return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
   }
 
-  using Access = std::pair<const PartRoot *, const RootAccess *>;
+  using Access = std::pair<const GroupRoot *, const RootAccess *>;
 
   /// Whether the tile program can keep what the access reads of an input (stageInputs in Movement.cpp).
-  bool mayBeKept(const PartRoot &root, const RootAccess &access) const {
+  bool mayBeKept(const GroupRoot &root, const RootAccess &access) const {
     return access.producer < 0 && !isContraction(root) && access.guard == IntegerSet() &&
            isKeptByPoints(inSpace(root, access), space.extents,
                           cast<RankedTensorType>(access.tensor.getType()).getShape());
@@ -421,7 +421,7 @@ private:
   /// Accesses to inputs that several nests make, each by its first root: their slices are kept for the tile.
   std::vector<Access> readAgain() const {
     std::vector<Access> first, again;
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {
         if (!mayBeKept(root, access))
           continue;
@@ -442,7 +442,7 @@ private:
     std::vector<Access> kept = readAgain();
     if (!isGpu())
       return kept;
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {
         AffineMap map = inSpace(root, access);
         auto isKept = [&](const Access &other) {
@@ -454,9 +454,9 @@ private:
     return kept;
   }
 
-  bool repeatsInTile(const PartRoot &reader, AffineMap map) const {
+  bool repeatsInTile(const GroupRoot &reader, AffineMap map) const {
     SmallVector<int64_t> places; // of the nest
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       for (int64_t place : root.dims)
         if (root.nest == reader.nest && place >= 0 && space.tiles[place] > 1)
           places.push_back(place);
@@ -465,7 +465,7 @@ private:
   }
 
   /// The index of an access over the dims of the space.
-  AffineMap inSpace(const PartRoot &root, const RootAccess &access) const {
+  AffineMap inSpace(const GroupRoot &root, const RootAccess &access) const {
     return overSpace(access.map, root.dims, space.extents.size());
   }
 
@@ -477,15 +477,15 @@ private:
     return staged;
   }
 
-  int64_t sliceBytes(const PartRoot &root, const RootAccess &access) const {
+  int64_t sliceBytes(const GroupRoot &root, const RootAccess &access) const {
     int64_t bytes = elementBytesOf(access.tensor);
     for (int64_t size :
-         keptSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, isGpu() && contracts()))
+         bufferedSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, isGpu() && contracts()))
       bytes *= size;
     return bytes;
   }
 
-  bool usesGrid(const PartRoot &root, AffineMap map) const {
+  bool usesGrid(const GroupRoot &root, AffineMap map) const {
     for (auto [dim, place] : llvm::enumerate(root.dims))
       if (place >= 0 && isGrid(place) && map.isFunctionOfDim(dim))
         return true;
@@ -498,7 +498,7 @@ private:
     int64_t bytes = 0;
     if (isGpu() || space.numTiles() <= space.workgroups)
       return staged;
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       for (const RootAccess &access : root.accesses) {
         int64_t own = tensorBytes(access.tensor);
         bool scalar = cast<RankedTensorType>(access.tensor.getType()).getNumElements() == 1;
@@ -526,36 +526,36 @@ private:
   }
 
   const TensorGraph &graph;
-  const PartChoice &part;
+  const GroupChoice &part;
   const Target &target;
-  IndexSpace &space;
+  IterationSpace &space;
   mutable std::map<int64_t, SmallVector<WalkPhase>> phases; ///< known ones, by walked dim
   int64_t wanted = 0;                                       ///< workgroups; 0: not known yet
 };
 } // namespace
 
-std::string tilewright::chooseTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
-                                    IndexSpace &space) {
+std::string tilewright::chooseTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+                                    IterationSpace &space) {
   return TileChooser(graph, part, target, space).choose();
 }
 
-std::string tilewright::takeTiles(const TensorGraph &graph, const PartChoice &part, const Target &target,
-                                  IndexSpace &space, ArrayRef<int64_t> tiles) {
+std::string tilewright::takeTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+                                  IterationSpace &space, ArrayRef<int64_t> tiles) {
   return TileChooser(graph, part, target, space).take(tiles);
 }
 
-std::string tilewright::takeBlock(const TensorGraph &graph, const PartChoice &part, const Target &target,
-                                  IndexSpace &space, const BlockCandidate &block) {
+std::string tilewright::takeBlock(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+                                  IterationSpace &space, const BlockCandidate &block) {
   return TileChooser(graph, part, target, space).take(block);
 }
 
-std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const PartChoice &part,
-                                                        const Target &target, IndexSpace space) {
+std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const GroupChoice &part,
+                                                        const Target &target, IterationSpace space) {
   return TileChooser(graph, part, target, space).blocks();
 }
 
-std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const PartChoice &part,
-                                                       const Target &target, IndexSpace space, ArrayRef<int64_t> tiles,
+std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const GroupChoice &part,
+                                                       const Target &target, IterationSpace space, ArrayRef<int64_t> tiles,
                                                        int64_t threads) {
   return TileChooser(graph, part, target, space).block(tiles, threads);
 }

@@ -4,7 +4,7 @@
 // its lanes go along that.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
-#include "passes/program/cpu/LayOutTerms.h"
+#include "passes/program/cpu/InterleaveK.h"
 #include "passes/program/Slices.h"
 #include "passes/target/TargetOrError.h"
 
@@ -235,7 +235,7 @@ struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> 
         turn(what);
         ++turned;
       }
-      grouped += layOutTerms(part, *known);
+      grouped += interleaveK(part, *known);
     }
   }
 };

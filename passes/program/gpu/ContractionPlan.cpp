@@ -1,7 +1,7 @@
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "passes/cost/BlockLatency.h"
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -14,7 +14,7 @@ using namespace tilewright::tile;
 static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
 
 /// The reduced dim along which an operand lies, else the longest.
-static int64_t chooseTerms(ComputeOp compute, const Contraction &contraction) {
+static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
   for (LoadOp load : {contraction.rows, contraction.lanes})
     for (int64_t dim : contraction.reduced)
       if (compute.getSizes()[dim] > 1 && liesAlong(load, dim))
@@ -30,7 +30,7 @@ OperandShape tilewright::rowShape(const ContractionPlan &plan) {
   return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom), plan.tiling.rowsShifted};
 }
 OperandShape tilewright::laneShape(const ContractionPlan &plan) {
-  const SumTiling &tiling = plan.tiling;
+  const GemmTiling &tiling = plan.tiling;
   return {plan.contraction.lane, plan.terms, tiling.lanes, tiling.step, tiling.laneLine, tiling.lanesShifted};
 }
 
@@ -45,16 +45,16 @@ bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
 
 /// Why bulk copies cannot bring what the contraction says lies in images: nobody else could read that. Empty: they can,
 /// or it says nothing.
-static std::string whyNoImage(ComputeOp compute, const ContractionPlan &plan) {
-  if (!compute->hasAttr(kImageAttr))
+static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan) {
+  if (!compute->hasAttr(kSwizzledAttr))
     return "";
-  const SumTiling &tiling = plan.tiling;
+  const GemmTiling &tiling = plan.tiling;
   LoadOp lanes = plan.contraction.lanes;
   SliceType type = lanes.getSlice().getType();
-  std::optional<ImageShape> image = imageShapeOf(compute);
+  std::optional<SwizzledShape> image = swizzledShapeOf(compute);
   if (!image || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != image->lines ||
       type.getShape()[2] != image->step)
-    return "its operand along the lanes is none of the images that '" + kImageAttr.str() + "' says";
+    return "its operand along the lanes is none of the images that '" + kSwizzledAttr.str() + "' says";
   if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
     return "images of tiles are of warpgroups that round nothing, and '" + plan.kernel.name + "' computes it";
   int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
@@ -113,16 +113,16 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("sums that go on from their slice have no code generation on GPUs");
   std::string instead;
   StringRef named = *compute.getMicroKernel();
-  int64_t terms = chooseTerms(compute, *contraction);
-  bool alongTerms =
-      liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kImageAttr));
+  int64_t terms = chooseKDim(compute, *contraction);
+  bool alongK =
+      liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kSwizzledAttr));
   auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
-                                 {isInBuffer(contraction->rows), isInBuffer(contraction->lanes), alongTerms}, &instead);
+                                 {isInBuffer(contraction->rows), isInBuffer(contraction->lanes), alongK}, &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
   ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
-  SumTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
+  GemmTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
                sizes[contraction->lane],
                sizes[plan.terms],
                bytesOf(contraction->rows),
@@ -133,11 +133,11 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
                beginsInsideWords(compute, contraction->rows, contraction->row, terms),
                beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
   std::string why;
-  std::optional<SumTiling> tiling = tileSums(tile, threads, plan.kernel, &why, termUnitsOf(named));
+  std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, plan.kernel, &why, kSlicesOf(named));
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
-  if (std::string wrong = whyNoImage(compute, plan); !wrong.empty())
+  if (std::string wrong = whyNotSwizzled(compute, plan); !wrong.empty())
     return refuse(wrong);
   if (isResident(compute, contraction->rows, rowShape(plan)))
     plan.tiling.readRowsInPlace();
@@ -151,7 +151,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
 
 int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads) {
   int64_t widest = 0;
-  for (const SumReader &reader : handover.readers)
+  for (const EpilogueNest &reader : handover.readers)
     for (BlockArgument accumulator : ComputeOp(reader.nest).getBodyBlock().getArguments())
       widest = std::max(widest, elementBytes(accumulator.getType()));
   return plan.tiling.combiningBytes(threads, widest);

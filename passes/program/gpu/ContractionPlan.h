@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 #define TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 
-#include "passes/cost/SumTiling.h"
+#include "passes/cost/GemmTiling.h"
 #include "passes/graph/MatchContraction.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/OperandCopies.h"
@@ -15,7 +15,7 @@ namespace tilewright {
 struct ContractionPlan {
   Contraction contraction;
   MicroKernel kernel;
-  SumTiling tiling;
+  GemmTiling tiling;
   int64_t terms;       ///< the reduced dim that is walked in steps
   std::string instead; ///< why the micro kernel is another one than is named; empty: it is not
 };

@@ -1,7 +1,7 @@
 #include "passes/program/gpu/OperandCopies.h"
 
 #include "passes/cost/BufferLines.h"
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
 
@@ -15,7 +15,7 @@ bool tilewright::liesAlong(LoadOp load, int64_t dim) {
   return dim >= 0 && strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
 }
 
-bool tilewright::liesByTerms(LoadOp load, OperandShape shape) {
+bool tilewright::liesByK(LoadOp load, OperandShape shape) {
   return shape.dim < 0 || liesAlong(load, shape.terms) || !liesAlong(load, shape.dim);
 }
 
@@ -85,18 +85,18 @@ int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map,
 bool tilewright::beginsInsideWords(ComputeOp compute, LoadOp load, int64_t dim, int64_t terms) {
   SliceType type = load.getSlice().getType();
   int64_t inner = dimOfLines(load.getMap()), bytes = elementBytes(type.getElementType());
-  bool alongTerms = liesByTerms(load, {dim, terms, 1, 1, 1});
-  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongTerms ? terms : dim) &&
+  bool alongK = liesByK(load, {dim, terms, 1, 1, 1});
+  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongK ? terms : dim) &&
          inner >= 0 && compute.getExtents()[inner] > 1 && !isImage(compute, load) &&
          alignedRun(compute, type, load.getMap(), inner, kLeastAsyncBytes / bytes) == 1;
 }
 
 bool tilewright::isImage(ComputeOp compute, LoadOp load) {
-  return compute->hasAttr(kImageAttr) && load.getMap().isFunctionOfDim(compute.getVector());
+  return compute->hasAttr(kSwizzledAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
 /// Those of whole steps.
-static int64_t termsOfSteps(ComputeOp compute, OperandShape shape) {
+static int64_t kOfSteps(ComputeOp compute, OperandShape shape) {
   return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
 }
 
@@ -151,21 +151,21 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
   SliceType type = load.getSlice().getType();
   if (type.getSpace() != Space::block || shape.dim < 0)
     return false;
-  int64_t inner = liesByTerms(load, shape) ? shape.terms : shape.dim;
+  int64_t inner = liesByK(load, shape) ? shape.terms : shape.dim;
   int64_t atom = kAtomBytes / elementBytes(type.getElementType());
   return hasRoom(compute, load, shape.dim, shape.points) &&
-         hasRoom(compute, load, shape.terms, termsOfSteps(compute, shape)) &&
+         hasRoom(compute, load, shape.terms, kOfSteps(compute, shape)) &&
          alignedPlaces(compute, type, load.getMap(), inner, atom) == atom;
 }
 
 int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   int64_t bytes = elementBytes(type.getElementType());
-  bool alongTerms = liesByTerms(load, shape);
-  int64_t inner = alongTerms ? shape.terms : shape.dim;
+  bool alongK = liesByK(load, shape);
+  int64_t inner = alongK ? shape.terms : shape.dim;
   if (type.getSpace() == Space::block)
     return 1;
-  int64_t most = std::min(kAtomBytes / bytes, alongTerms ? shape.step : shape.points);
+  int64_t most = std::min(kAtomBytes / bytes, alongK ? shape.step : shape.points);
   most = alignedRun(compute, type, load.getMap(), inner, most);
   return most * bytes >= kLeastAsyncBytes ? most : 1;
 }

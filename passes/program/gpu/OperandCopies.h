@@ -39,7 +39,7 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 /// Whether the operand is of 16 bits, and its lines begin anywhere in a word.
 bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t terms);
-/// Whether it lies in global memory as images of its tiles (graph/TileImage.h), which bulk copies bring.
+/// Whether it lies in global memory as images of its tiles (graph/SwizzledLayout.h), which bulk copies bring.
 bool isImage(tile::ComputeOp compute, tile::LoadOp load);
 /// Whether it comes from global memory by cp.async.
 bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
@@ -47,7 +47,7 @@ bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shap
 /// Whether neighbours along the dim of the nest are neighbours in memory.
 bool liesAlong(tile::LoadOp load, int64_t dim);
 /// Whether the terms of the operand lie innermost.
-bool liesByTerms(tile::LoadOp load, OperandShape shape);
+bool liesByK(tile::LoadOp load, OperandShape shape);
 
 } // namespace tilewright
 

@@ -1,11 +1,11 @@
 #include "passes/program/gpu/PartWork.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/support/BestFit.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
-#include "passes/program/gpu/ScratchPlaces.h"
+#include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/Warpgroups.h"
 
@@ -48,7 +48,7 @@ int64_t tilewright::scratchOffset(ParallelOp part) {
 }
 
 int64_t tilewright::sharedBytesOf(ParallelOp part, int64_t threads, const Target &target) {
-  int64_t scratch = placeScratch(part, threads, target).bytes;
+  int64_t scratch = scratchOffsets(part, threads, target).bytes;
   return scratch > 0 ? scratchOffset(part) + scratch : 0;
 }
 
@@ -71,7 +71,7 @@ int64_t tilewright::boundBufferBytes(ParallelOp part) {
 }
 
 bool tilewright::staysResident(ProgramOp program, int64_t sharedBytes, const Target &target) {
-  if (!meetsAtGrid(program))
+  if (!syncsAtGrid(program))
     return true;
   int64_t threads = threadsOf(program), registers = 0;
   for (auto part : program.getBody().getOps<ParallelOp>())
@@ -89,11 +89,11 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
       registers = std::max(registers, plan->tiling.registers());
   });
   part.walk([&](scf::ForOp loop) {
-    SmallVector<GrownSums> all = grownIn(loop);
-    registers += all.empty() ? 0 : SumTiling::kLoopRegisters;
-    for (const GrownSums &grown : all)
+    SmallVector<GrowingAccumulators> all = grownIn(loop);
+    registers += all.empty() ? 0 : GemmTiling::kLoopRegisters;
+    for (const GrowingAccumulators &grown : all)
       if (std::optional<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
-        registers += plan->tiling.sumRegisters();
+        registers += plan->tiling.accumulatorRegisters();
   });
   return std::min(registers, target.gpu.registersPerThread);
 }

@@ -1,7 +1,7 @@
 // Souffle 5.4 on tile programs: what phases of a program share a kernel is the decision of GridPartition; here it is
 // given what the parts need, and carried out. A barrier that goes becomes a launch: the part behind it a program of its
 // own, what it reads an input.
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/program/gpu/PartWork.h"

@@ -4,7 +4,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PlacePartials : Pass<"tile-place-partials", "::mlir::ModuleOp"> {
+def AllocatePartials : Pass<"tile-allocate-partials", "::mlir::ModuleOp"> {
   let summary = "Give tiles whose steps are shared out a buffer for what workgroups add to each other's";
   let description = [{
     Arrives: `tile.program`s with allocated buffers next to their launches, in
@@ -13,7 +13,7 @@ def PlacePartials : Pass<"tile-place-partials", "::mlir::ModuleOp"> {
     to be resident, and `partials`: one more output of the program, and result of
     its launches, which nobody reads. Where a tile is not one contraction in one
     loop of steps, alone in its phase, its tiles stay whole, with a missed remark.
-    See test/passes/program/gpu/place-partials.mlir.
+    See test/passes/program/gpu/allocate-partials.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">,
@@ -25,7 +25,7 @@ def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp">
   let summary = "Begin the copies for a contraction while the one before it is multiplied";
   let description = [{
     Arrives: `tile.program`s with allocated buffers. Leaves: on each contraction
-    behind another one of its block, `tile.loads_ahead`: the operands ("rows",
+    behind another one of its block, `tile.prefetch`: the operands ("rows",
     "lanes") whose first steps are copied to shared memory while the last steps
     of the one before are multiplied (Souffle 6.5); on the first contraction of a
     phase, before the barrier of the grid in front of it. Those are operands that
@@ -63,18 +63,18 @@ def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
-def KeepTiles : Pass<"tile-keep-tiles", "::tilewright::tile::ProgramOp"> {
+def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::ProgramOp"> {
   let summary = "Keep tiles in shared memory across barriers of the grid";
   let description = [{
     Arrives: `tile.program`s without places for buffers, in which the plan says
-    (`tile.keeps` on two parts: a number, and the binding that is the same tensor)
+    (`tile.resident` on two parts: a number, and the binding that is the same tensor)
     that a block reads the same elements in two phases. Leaves: the first part
     stores its tile, as it reads it, in a buffer with that number (`tile.kept`;
     one in which it held the tile already takes it), and the second reads it there.
     Where all blocks are not sure to be resident with that much more shared memory,
     or the reads are not of a tile's own points, the second reads the binding as
     before, with a missed remark. Without `grid-sync` nothing is kept.
-    See test/passes/program/gpu/keep-tiles.mlir.
+    See test/passes/program/gpu/keep-resident-tiles.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];

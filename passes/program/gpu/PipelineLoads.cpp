@@ -3,7 +3,7 @@
 // where a block has room for them and no fewer blocks are resident.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/gpu/LoadsAhead.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/target/TargetOrError.h"
@@ -34,17 +34,17 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     return block;
   }
 
-  void begin(ComputeOp contraction, LoadsAhead loads, const Target &machine) {
+  void begin(ComputeOp contraction, Prefetch loads, const Target &machine) {
     auto program = contraction->getParentOfType<ProgramOp>();
     BlockWork without = blockOf(program, machine);
-    setLoadsAhead(contraction, loads);
+    setPrefetch(contraction, loads);
     BlockWork with = blockOf(program, machine);
-    int64_t sms = meetsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
-    if (hasRoomAhead(machine, without, with.sharedBytes, sms)) {
+    int64_t sms = syncsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
+    if (hasRoomForPrefetch(machine, without, with.sharedBytes, sms)) {
       ++numPipelined;
       return;
     }
-    setLoadsAhead(contraction, {});
+    setPrefetch(contraction, {});
     decline(contraction, "a block would take " + std::to_string(with.sharedBytes) +
                              " bytes of shared memory instead of " + std::to_string(without.sharedBytes) +
                              ", and fewer of them be resident");
@@ -71,7 +71,7 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     });
     for (ComputeOp contraction : contractions) {
       std::string why;
-      LoadsAhead loads = possibleLoadsAhead(contraction, threads, *machine, &why);
+      Prefetch loads = possiblePrefetch(contraction, threads, *machine, &why);
       if (loads.any())
         begin(contraction, loads, *machine);
       else if (!why.empty())

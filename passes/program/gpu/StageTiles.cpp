@@ -1,7 +1,7 @@
 // FusionStitching (4.1) lets the ops of a kernel run in schedules of their own as long as they meet in shared memory.
 // Here the movement of a tile is such an op: threads copy runs of memory in whole vectors, whatever rows they compute.
 // Which tiles is the decision of StagedTiles; here it is carried out.
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/ClusterAttr.h"

@@ -1,7 +1,7 @@
 #include "passes/program/gpu/StagedTiles.h"
 #include "passes/support/BestFit.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/AccessSectors.h"
 #include "passes/program/gpu/PartWork.h"
@@ -63,7 +63,7 @@ private:
       }
       accumulated.insert(compute.getAccs().begin(), compute.getAccs().end());
     });
-    bytes += placeBytes(scratch);
+    bytes += offsetBytes(scratch);
   }
 
   static bool isCommon(const StagedTile &tile) {
@@ -90,7 +90,7 @@ private:
   }
 
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
-  static int64_t placeBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
+  static int64_t offsetBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
   void consider(Value slice, ArrayRef<Access> accesses, bool isOutput) {
     StagedTile tile;
@@ -206,7 +206,7 @@ private:
     int64_t elements = 1;
     for (int64_t size : tile.sizes)
       elements *= size;
-    tile.bytes = placeBytes(elements * type.getElementBytes() + kCopyBytes);
+    tile.bytes = offsetBytes(elements * type.getElementBytes() + kCopyBytes);
     if (tile.isOutput) {
       for (auto [i, input] : llvm::enumerate(staged))
         if (!input.isOutput && input.fits && sharesPlace(input, tile, accesses.front())) {
@@ -219,7 +219,7 @@ private:
     for (const Access &access : accesses)
       if (Value held = heldBuffer(tile, access)) {
         tile.held = held;
-        tile.bytes -= placeBytes(bufferBytes(held.getDefiningOp<AllocOp>()));
+        tile.bytes -= offsetBytes(bufferBytes(held.getDefiningOp<AllocOp>()));
         return;
       }
   }

@@ -1,6 +1,6 @@
 #include "passes/program/gpu/ThreadMapping.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/program/Slices.h"

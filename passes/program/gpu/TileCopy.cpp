@@ -1,6 +1,6 @@
 #include "passes/program/gpu/TileCopy.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 
 #include "mlir/IR/Builders.h"
 

@@ -1,6 +1,6 @@
 #include "passes/program/movement/Handovers.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/TileCopy.h"
 

@@ -249,7 +249,7 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     if (!first || !samePoints(first, second) || !first.getAccs().empty() || !isa<WalkOp>(second->getParentOp()) ||
         first.getMicroKernel() || second.getMicroKernel() || second.getRunning())
       return rewriter.notifyMatchFailure(second, "no nest over the same points before it");
-    if (beginsSums(first) || beginsSums(second))
+    if (startsAccumulators(first) || startsAccumulators(second))
       return rewriter.notifyMatchFailure(second, "sums that grow in registers begin in a nest of their own");
     llvm::SetVector<Value> written;
     for (ComputeOp nest : {first, second}) {
@@ -269,8 +269,8 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     return success();
   }
 
-  static bool beginsSums(ComputeOp nest) {
-    std::optional<GrownSums> grown = grownBeside(nest);
+  static bool startsAccumulators(ComputeOp nest) {
+    std::optional<GrowingAccumulators> grown = grownBeside(nest);
     return grown && grown->starting == nest;
   }
 

@@ -5,7 +5,7 @@
 #include "passes/program/PartBuffers.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/PartWork.h"
-#include "passes/program/gpu/ScratchPlaces.h"
+#include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/program/movement/Handovers.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
@@ -70,25 +70,25 @@ SmallVector<PartAccess> bindingAccesses(ParallelOp part) {
 /// What operands of contractions pass through: only on a GPU is it memory of a block.
 int64_t scratchOf(ParallelOp part, const Target &target) {
   int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
-  return part->hasAttr(kThreadsAttr) ? placeScratch(part, threads, target).bytes : 0;
+  return part->hasAttr(kThreadsAttr) ? scratchOffsets(part, threads, target).bytes : 0;
 }
 
-enum class Meeting { nowhere, tile, grid };
+enum class SyncPoint { nowhere, tile, grid };
 
 /// Where the units of two parts meet that touch an element of a binding that one of them writes.
-Meeting meetingOf(ParallelOp before, ParallelOp after) {
+SyncPoint syncPointOf(ParallelOp before, ParallelOp after) {
   auto several = [&](int64_t dim) { return before.getTiles()[dim] < before.getExtents()[dim]; };
   auto sameTile = [&](const PartAccess &a, const PartAccess &b) {
     return a.tile && b.tile && *a.tile == *b.tile &&
            llvm::all_of(llvm::seq<int64_t>(0, before.getTiles().size()),
                         [&](int64_t dim) { return !several(dim) || llvm::is_contained(*a.tile, dim); });
   };
-  Meeting meeting = Meeting::nowhere;
+  SyncPoint meeting = SyncPoint::nowhere;
   SmallVector<PartAccess> first = bindingAccesses(before), second = bindingAccesses(after);
   for (const PartAccess &a : first)
     for (const PartAccess &b : second)
       if (a.slice == b.slice && (a.writes || b.writes))
-        meeting = std::max(meeting, sameTile(a, b) ? Meeting::tile : Meeting::grid);
+        meeting = std::max(meeting, sameTile(a, b) ? SyncPoint::tile : SyncPoint::grid);
   return meeting;
 }
 
@@ -124,7 +124,7 @@ struct DropBarrier : OpRewritePattern<SyncOp> {
       return rewriter.notifyMatchFailure(sync, "inside a tile");
     for (ParallelOp before : phaseBefore(sync))
       for (ParallelOp after : phaseAfter(sync))
-        if (meetingOf(before, after) != Meeting::nowhere)
+        if (syncPointOf(before, after) != SyncPoint::nowhere)
           return rewriter.notifyMatchFailure(sync, "one phase waits for the other");
     rewriter.eraseOp(sync);
     ++state.counts.dropped;
@@ -145,7 +145,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     if (before.size() != 1 || after.size() != 1 || !sameStructure(before.front(), after.front()))
       return rewriter.notifyMatchFailure(sync, "phases of another parallel structure");
     ParallelOp first = before.front(), second = after.front();
-    if (meetingOf(first, second) != Meeting::tile)
+    if (syncPointOf(first, second) != SyncPoint::tile)
       return rewriter.notifyMatchFailure(sync, "blocks wait for each other");
     if (!hasRoom(first, second, sync))
       return rewriter.notifyMatchFailure(sync, "a block has no room for the buffers of one beside the operands of the "

@@ -16,10 +16,10 @@ protected:
     return *chooseMicroKernel(target, {type, type, "f32"}, {1}, /*strict=*/false);
   }
 
-  static SumTiling tilingOf(const MicroKernel &kernel, int64_t rows, int64_t lanes, int64_t terms, int64_t threads,
-                            bool alone = false, int64_t termUnits = 1) {
+  static GemmTiling tilingOf(const MicroKernel &kernel, int64_t rows, int64_t lanes, int64_t terms, int64_t threads,
+                            bool alone = false, int64_t kSlices = 1) {
     int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
-    return *tileSums({rows, lanes, terms, bytes, bytes, true, alone}, threads, kernel, nullptr, termUnits);
+    return *chooseGemmTiling({rows, lanes, terms, bytes, bytes, true, alone}, threads, kernel, nullptr, kSlices);
   }
 
   static ProductWork workOf(const MicroKernel &kernel, double rows, double lanes, double terms) {
@@ -30,7 +30,7 @@ protected:
     return work;
   }
 
-  double cyclesOf(const ProductWork &work, const SumTiling &tiling, Occupancy occupancy) const {
+  double cyclesOf(const ProductWork &work, const GemmTiling &tiling, Occupancy occupancy) const {
     return productSeconds(work, tiling, occupancy, target) * target.gpu.clockHz;
   }
 };
@@ -38,14 +38,14 @@ protected:
 TEST_F(ProductCost, more_steps_on_their_way_cover_more_of_the_latency) {
   MicroKernel kernel = kernelFor("f16");
   ProductWork work = workOf(kernel, 32, 32, 4096);
-  SumTiling few = tilingOf(kernel, 32, 32, 4096, 64), many = tilingOf(kernel, 32, 32, 4096, 64, /*alone=*/true);
+  GemmTiling few = tilingOf(kernel, 32, 32, 4096, 64), many = tilingOf(kernel, 32, 32, 4096, 64, /*alone=*/true);
   ASSERT_LT(few.stages, many.stages);
   EXPECT_GT(cyclesOf(work, few, {128, 1, 64}), cyclesOf(work, many, {128, 1, 64}));
 }
 
 TEST_F(ProductCost, begun_copies_are_not_waited_for_once_more) {
   MicroKernel kernel = kernelFor("f16");
-  SumTiling tiling = tilingOf(kernel, 32, 32, 64, 64);
+  GemmTiling tiling = tilingOf(kernel, 32, 32, 64, 64);
   ProductWork work = workOf(kernel, 32, 32, 64), begun = work;
   begun.begun = true;
   EXPECT_GT(cyclesOf(work, tiling, {128, 1, 64}), cyclesOf(begun, tiling, {128, 1, 64}) + target.gpu.dramCycles);
@@ -56,14 +56,14 @@ TEST_F(ProductCost, warps_that_share_the_terms_are_quicker_than_idle_ones) {
   MicroKernel kernel = kernelFor("f16");
   ProductWork work = workOf(kernel, 1, 32, 8192);
   work.begun = true;
-  SumTiling alone = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true);
-  SumTiling shared = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true, /*termUnits=*/4);
+  GemmTiling alone = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true);
+  GemmTiling shared = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true, /*kSlices=*/4);
   EXPECT_GT(cyclesOf(work, alone, {128, 1, 256}), cyclesOf(work, shared, {128, 1, 256}));
 }
 
 TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
   MicroKernel kernel = kernelFor("f16");
-  SumTiling tiling = tilingOf(kernel, 16, 64, 4096, 64);
+  GemmTiling tiling = tilingOf(kernel, 16, 64, 4096, 64);
   ProductWork work = workOf(kernel, 16, 64, 4096), shifted = work;
   shifted.rowCopies = kShiftedCopyInstructions * 2 / 4;
   EXPECT_GT(cyclesOf(shifted, tiling, {15, 1, 64}), cyclesOf(work, tiling, {15, 1, 64}));
@@ -73,7 +73,7 @@ TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
 TEST_F(ProductCost, single_threads_do_not_reach_the_rate_of_the_lanes) {
   MicroKernel kernel = kernelFor("f32");
   ASSERT_EQ(kernel.unit, StepUnit::thread);
-  SumTiling tiling = tilingOf(kernel, 64, 64, 4096, 128);
+  GemmTiling tiling = tilingOf(kernel, 64, 64, 4096, 128);
   double least = 64.0 * 64 * 4096 / 128; // lanes of an SM
   double cycles = cyclesOf(workOf(kernel, 64, 64, 4096), tiling, {128, 1, 128});
   EXPECT_GT(cycles, least / 0.64);
@@ -81,7 +81,7 @@ TEST_F(ProductCost, single_threads_do_not_reach_the_rate_of_the_lanes) {
 }
 
 TEST_F(ProductCost, streams_take_what_the_sms_with_blocks_ask_for) {
-  SumTiling tiling = tilingOf(kernelFor("f16"), 16, 64, 8192, 256, /*alone=*/true);
+  GemmTiling tiling = tilingOf(kernelFor("f16"), 16, 64, 8192, 256, /*alone=*/true);
   double bytes = 1e8, all = bytes / target.levels.back().bandwidth;
   EXPECT_DOUBLE_EQ(streamSeconds(bytes, tiling, 132, target), all);
   EXPECT_GT(streamSeconds(bytes, tiling, 8, target), 2 * all);

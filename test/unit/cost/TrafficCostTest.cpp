@@ -7,8 +7,8 @@ using namespace tilewright;
 
 namespace {
 
-PartWork someWork() {
-  PartWork work;
+GroupWork someWork() {
+  GroupWork work;
   work.inputBytes = 1 << 20;
   work.outputBytes = 1 << 19;
   work.blockBytes = 1 << 21;
@@ -18,7 +18,7 @@ PartWork someWork() {
   return work;
 }
 
-double seconds(const PartWork &work, const Target &target) { return predictKernel(work, target).seconds; }
+double seconds(const GroupWork &work, const Target &target) { return predictKernel(work, target).seconds; }
 
 TEST(TrafficCost, names_bytes_and_seconds_with_units) {
   Prediction prediction = predictKernel(someWork(), *lookupTarget("x86-64-avx512"));
@@ -34,10 +34,10 @@ TEST(TrafficCost, more_work_never_takes_less_time) {
   for (const std::string &name : knownTargets()) {
     Target target = *lookupTarget(name);
     double before = seconds(someWork(), target);
-    for (double PartWork::*field : {&PartWork::inputBytes, &PartWork::outputBytes, &PartWork::blockBytes,
-                                    &PartWork::arithmetic, &PartWork::special, &PartWork::barriers})
+    for (double GroupWork::*field : {&GroupWork::inputBytes, &GroupWork::outputBytes, &GroupWork::blockBytes,
+                                    &GroupWork::arithmetic, &GroupWork::special, &GroupWork::barriers})
       for (double factor : {1.5, 10.0, 1000.0}) {
-        PartWork more = someWork();
+        GroupWork more = someWork();
         more.*field = more.*field * factor + 1;
         EXPECT_GE(seconds(more, target), before) << name;
       }
@@ -52,7 +52,7 @@ TEST(TrafficCost, more_cores_and_workgroups_never_take_more_time) {
     EXPECT_LE(now, previous) << cores;
     previous = now;
   }
-  PartWork work = someWork();
+  GroupWork work = someWork();
   work.workgroups = 1;
   previous = seconds(work, target);
   for (work.workgroups = 2; work.workgroups < 20; ++work.workgroups) {
@@ -63,14 +63,14 @@ TEST(TrafficCost, more_cores_and_workgroups_never_take_more_time) {
 
 TEST(TrafficCost, one_launch_is_cheaper_than_two) {
   Target target = *lookupTarget("x86-64-avx2");
-  PartWork a = someWork(), b = someWork();
+  GroupWork a = someWork(), b = someWork();
   EXPECT_LT(predictKernel({a, b}, target).seconds, seconds(a, target) + seconds(b, target));
 }
 
 // Two kernels that touch 48 MB between them do not find it all in a cache of 32: fused, they would move less.
 TEST(TrafficCost, fewer_bytes_never_take_longer_for_being_in_one_kernel) {
   Target target = *lookupTarget("x86-64-avx512");
-  PartWork half, fused;
+  GroupWork half, fused;
   half.workgroups = fused.workgroups = target.cores;
   half.inputBytes = 24e6;
   fused.inputBytes = 40e6;
@@ -82,7 +82,7 @@ TEST(TrafficCost, fewer_bytes_never_take_longer_for_being_in_one_kernel) {
 // A tensor that fits the last-level cache moves at its rate, a larger one at that of memory.
 TEST(TrafficCost, size_decides_the_level) {
   Target target = *lookupTarget("x86-64-avx512");
-  PartWork small, large;
+  GroupWork small, large;
   small.workgroups = large.workgroups = target.cores;
   small.inputBytes = 16e6;
   large.inputBytes = 160e6;
@@ -93,7 +93,7 @@ TEST(TrafficCost, size_decides_the_level) {
 // Four tiles of which the last is half as long take two cores as long as four whole ones.
 TEST(TrafficCost, a_tile_cut_at_the_border_leaves_its_core_waiting) {
   Target target = *lookupTarget("x86-64-avx512");
-  PartWork whole, cut;
+  GroupWork whole, cut;
   whole.arithmetic = 4e8;
   whole.tiles = whole.workgroups = 2 * target.cores;
   cut = whole;

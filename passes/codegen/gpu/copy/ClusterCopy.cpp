@@ -3,7 +3,7 @@
 // multiple of 16.
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/program/gpu/TileCopy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

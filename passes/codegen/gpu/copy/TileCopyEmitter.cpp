@@ -1,6 +1,6 @@
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
 
-#include "dialects/tile/BufferPlaces.h"
+#include "dialects/tile/BufferOffsets.h"
 #include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

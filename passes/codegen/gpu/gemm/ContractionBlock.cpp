@@ -1,12 +1,12 @@
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
-#include "passes/program/gpu/LoadsAhead.h"
-#include "passes/codegen/gpu/gemm/SharedSums.h"
-#include "passes/codegen/gpu/gemm/SumEpilogue.h"
-#include "passes/codegen/gpu/gemm/SumRuns.h"
-#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
+#include "passes/codegen/gpu/gemm/Epilogue.h"
+#include "passes/codegen/gpu/gemm/FragmentExchange.h"
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -31,8 +31,8 @@ struct StepOperands {
                int64_t threads)
       : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
         rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)),
-        ahead(loadsAheadOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
-    const SumTiling &tiling = plan.tiling;
+        ahead(prefetchOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
+    const GemmTiling &tiling = plan.tiling;
     rows.place(0, tiling.rowSlotBytes, tiling.keptSteps > 0 ? tiling.keptSteps : tiling.stages);
     if (tiling.keptSteps > 0)
       rows.keepSteps();
@@ -43,20 +43,20 @@ struct StepOperands {
       frame.offsets[plan.terms] =
           frame.add(frame.offsets[plan.terms], frame.multiply(contraction.share->first, tiling.step));
     for (ContractionOperand *operand : {&rows, &lanes}) {
-      if (tiling.termUnits > 1)
-        operand->spreadUnits(tiling.ownTerms());
+      if (tiling.kSlices > 1)
+        operand->spreadUnits(tiling.ownK());
       if (isOfWarpgroup(plan.kernel))
         operand->cutIntoPanels();
-      else if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongTerms())
+      else if (plan.kernel.unit == StepUnit::warp && !operand->liesAlongK())
         operand->spreadForWords();
     }
   }
 
   void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
   /// What the contraction before this one copies for it, and what is left to it.
-  void copyAhead(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
+  void copyPrefetched(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
   void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
-  std::unique_ptr<SumShare> makeShare() {
+  std::unique_ptr<AccumulatorFragment> makeShare() {
     const Contraction &roles = plan.contraction;
     Type sum = frame.compute.getBodyBlock().getArgument(0).getType();
     return tilewright::makeShare(
@@ -72,7 +72,7 @@ struct StepOperands {
   const ContractionPlan &plan;
   ContractionFrame frame;
   ContractionOperand rows, lanes;
-  LoadsAhead ahead;
+  Prefetch ahead;
   Value steps;       ///< how many the workgroup multiplies
   Value firstOfLoop; ///< whether it is the first of the loop around; where rows are kept
 
@@ -109,16 +109,16 @@ public:
     }
   }
 
-  std::optional<HeldSums> emit() {
+  std::optional<HeldAccumulators> emit() {
     share = operands.makeShare();
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
       if (dim != plan.terms)
         outer.push_back(dim);
     std::optional<RegisterHandover> handover = registerHandover(compute);
-    std::optional<HeldSums> held;
-    if (handover && handover->keepsSums()) {
-      held = HeldSums{contraction, *share, {}};
+    std::optional<HeldAccumulators> held;
+    if (handover && handover->keepsAccumulators()) {
+      held = HeldAccumulators{contraction, *share, {}};
     } else if (handover) {
       reader = handover->readers.front();
       epilogue.emplace(frame, *reader, plan.contraction.lane);
@@ -186,7 +186,7 @@ private:
   /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
   /// reads it. Each turn is a group of copies.
   SmallVector<Value> reduceSteps(ValueRange sums) {
-    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsAhead();
+    int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsInFlight();
     beginBulkCopies();
     rows.fillUp();
     lanes.fillUp();
@@ -217,7 +217,7 @@ private:
   /// use it another way, and an mbarrier is none where it is written over.
   bool sharesMemory() {
     std::optional<RegisterHandover> handover = registerHandover(compute);
-    if (handover && handover->keepsSums())
+    if (handover && handover->keepsAccumulators())
       return true;
     auto program = compute->getParentOfType<ProgramOp>();
     return program
@@ -249,15 +249,15 @@ private:
   /// What of a first step has not been copied ahead.
   void copyFirst(int64_t number) {
     Value step = frame.constant(number);
-    bool isBegun = number < contraction.begun;
+    bool isPrefetched = number < contraction.begun;
     takeTurn(step, [&] {
-      if (!isBegun)
+      if (!isPrefetched)
         return operands.copy(step, step);
       operands.copyRest(step, step);
-      ifAgain([&] { operands.copyAhead(step, step); });
+      ifAgain([&] { operands.copyPrefetched(step, step); });
     });
     bool isOfNext = next && !matchPattern(frame.isBelow(step, operands.steps), m_One());
-    if (!isBegun || isOfNext || operands.restIsAsync(again != nullptr))
+    if (!isPrefetched || isOfNext || operands.restIsAsync(again != nullptr))
       commit();
     else // whoever copied ahead made a group of it
       ifAgain([&] { commit(); });
@@ -284,7 +284,7 @@ private:
     Value condition = frame.isBelow(step, operands.steps);
     if (matchPattern(condition, m_One()))
       return copyOwn();
-    auto copyOther = [&] { copyAhead(builder.createOrFold<arith::SubIOp>(loc, step, operands.steps)); };
+    auto copyOther = [&] { copyPrefetched(builder.createOrFold<arith::SubIOp>(loc, step, operands.steps)); };
     if (matchPattern(condition, m_Zero()))
       return next ? copyOther() : void();
     auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/next.has_value());
@@ -298,17 +298,17 @@ private:
   }
 
   /// The slots of the next one that are filled before it begins.
-  void copyAhead(Value step) {
-    int64_t slots = std::min(next->plan.tiling.stepsAhead(), stepsOf(next->frame.compute, next->plan));
+  void copyPrefetched(Value step) {
+    int64_t slots = std::min(next->plan.tiling.stepsInFlight(), stepsOf(next->frame.compute, next->plan));
     Value condition = nextExists;
-    if (slots < plan.tiling.stepsAhead()) // maybe fewer than turns
+    if (slots < plan.tiling.stepsInFlight()) // maybe fewer than turns
       condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
     OpBuilder::InsertionGuard guard(builder);
     if (condition) {
       auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
       builder.setInsertionPointToStart(isThere.thenBlock());
     }
-    next->copyAhead(step, step);
+    next->copyPrefetched(step, step);
   }
 
   bool isAsync() { return rows.isAsync() || lanes.isAsync(); }
@@ -366,7 +366,7 @@ private:
   SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
 
   /// Neighbouring sums that are stored at once: tiles have whole runs of them.
-  int64_t togetherOf(const SumLayout &layout) {
+  int64_t togetherOf(const AccumulatorLayout &layout) {
     int64_t lane = plan.contraction.lane, count = layout.run;
     if (!epilogue)
       return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), lane, count),
@@ -379,12 +379,12 @@ private:
   void store(ArrayRef<Value> sums) {
     if (!gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
       return store(*share, sums);
-    SumLayout longer = withLongerRuns(frame, *share);
+    AccumulatorLayout longer = withLongerRuns(frame, *share);
     store(longer, exchangePairs(frame, *share, sums));
   }
 
   /// Row by row: whether it is in the tile is asked once, so that what follows for its sums is not kept apart.
-  void store(const SumLayout &layout, ArrayRef<Value> sums) {
+  void store(const AccumulatorLayout &layout, ArrayRef<Value> sums) {
     int64_t together = togetherOf(layout);
     llvm::MapVector<int64_t, SmallVector<size_t>> runs;
     for (size_t first = 0; first < sums.size(); first += together)
@@ -464,19 +464,19 @@ private:
   Location loc;
   Type sum;
   ContractionOperand &rows, &lanes;
-  std::unique_ptr<SumShare> share;
-  std::optional<SumReader> reader; ///< of the epilogue
-  std::optional<SumEpilogue> epilogue;
+  std::unique_ptr<AccumulatorFragment> share;
+  std::optional<EpilogueNest> reader; ///< of the epilogue
+  std::optional<Epilogue> epilogue;
 };
 } // namespace
 
-std::optional<HeldSums> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
+std::optional<HeldAccumulators> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
                                                     const UpcomingContraction *next, const IRMapping &values,
                                                     Value thread, int64_t threads) {
   return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
 }
 
-SumLayout tilewright::sumLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
+AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
                                 Value thread, int64_t threads) {
   return *StepOperands(builder, contraction, values, thread, threads).makeShare();
 }
@@ -485,10 +485,10 @@ void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &co
                                  Value thread, int64_t threads) {
   StepOperands operands(builder, contraction, values, thread, threads);
   int64_t steps = stepsOf(contraction.compute, contraction.plan);
-  for (int64_t step = 0; step < contraction.plan.tiling.stepsAhead(); ++step) {
+  for (int64_t step = 0; step < contraction.plan.tiling.stepsInFlight(); ++step) {
     Value place = operands.frame.constant(step);
     if (step < steps)
-      operands.copyAhead(place, place);
+      operands.copyPrefetched(place, place);
     NVVM::CpAsyncCommitGroupOp::create(builder, operands.frame.loc);
   }
 }

@@ -5,8 +5,8 @@
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONBLOCK_H
 
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
-#include "passes/codegen/gpu/gemm/SharedTile.h"
-#include "passes/codegen/gpu/gemm/SumLayout.h"
+#include "passes/codegen/gpu/gemm/StreamKTile.h"
+#include "passes/codegen/gpu/gemm/AccumulatorLayout.h"
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -22,7 +22,7 @@ struct PlacedContraction {
   mlir::Value again = {}; ///< whether nobody copied ahead for this tile; null: somebody did, if its attribute says so
   mlir::Value firstOfLoop = {};                  ///< whether the loop around begins; where it keeps the rows
   std::optional<StepShare> share = std::nullopt; ///< of a tile that workgroups share; then it is one loop of steps
-  int64_t begun = 0;                             ///< how many of its first steps are copied ahead (LoadsAhead)
+  int64_t begun = 0;                             ///< how many of its first steps are copied ahead (Prefetch)
 };
 
 /// A contraction whose first steps another one copies.
@@ -33,19 +33,19 @@ struct UpcomingContraction {
 };
 
 /// Tiles like that of a contraction's sums, as each thread has them in registers, by the slice that they would be in.
-struct HeldSums {
+struct HeldAccumulators {
   PlacedContraction contraction;
-  SumLayout layout;
+  AccumulatorLayout layout;
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> tiles;
 };
 
-SumLayout sumLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
+AccumulatorLayout accumulatorLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
                     mlir::Value thread, int64_t threads);
 
 /// `thread` is the index of the thread in its block, an i32. In the turns of copying that the steps leave over, the
-/// first of `next` are copied, of those operands that its attribute says (LoadsAhead). Where the nests behind it read
-/// the sums from registers more than once, or reduce them, they are given back (SumRows.h), otherwise stored.
-std::optional<HeldSums> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
+/// first of `next` are copied, of those operands that its attribute says (Prefetch). Where the nests behind it read
+/// the sums from registers more than once, or reduce them, they are given back (RowEpilogue.h), otherwise stored.
+std::optional<HeldAccumulators> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
                                         const UpcomingContraction *next, const mlir::IRMapping &values,
                                         mlir::Value thread, int64_t threads);
 

@@ -4,7 +4,7 @@
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 
 #include "passes/support/AffineAlgebra.h"
-#include "passes/graph/TileImage.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/cost/BufferLines.h"
 
@@ -24,8 +24,8 @@ static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
 
 ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
     : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
-      bytes(elementBytes(type)), alongTerms(true) {
-  alongTerms = liesByTerms(load, shape);
+      bytes(elementBytes(type)), alongK(true) {
+  alongK = liesByK(load, shape);
   granule = tilewright::copyGranule(frame.compute, load, shape);
   resident = isResident(frame.compute, load, shape);
   image = isImage(frame.compute, load);
@@ -78,14 +78,14 @@ Value ContractionOperand::panelOf(Value inner) {
 /// them: otherwise units would find theirs in the same banks, as many lines apart as each has.
 Value ContractionOperand::placeOfLine(Value line) {
   int64_t beside = kBankAtoms * atom() / pitch();
-  if (alongTerms || termsOfUnit == 0 || beside <= 1 || shape.shifted)
+  if (alongK || kOfSlice == 0 || beside <= 1 || shape.shifted)
     return line;
-  Value unit = frame.modulo(frame.divide(line, termsOfUnit), beside);
+  Value unit = frame.modulo(frame.divide(line, kOfSlice), beside);
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, line, unit);
 }
 
 Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
-  Value line = alongTerms ? point : term, inner = alongTerms ? term : point, panel;
+  Value line = alongK ? point : term, inner = alongK ? term : point, panel;
   if (shape.shifted)
     inner = frame.add(inner, shiftOf(line, current));
   if (hasPanels()) {
@@ -99,7 +99,7 @@ Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
 
 Value ContractionOperand::matrix(Value slot, Value point, Value term) {
   slot = kept ? currentStep : slot;
-  Value line = alongTerms ? point : term, inner = alongTerms ? term : point;
+  Value line = alongK ? point : term, inner = alongK ? term : point;
   Value place = frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch()));
   if (hasPanels()) {
     place = frame.add(place, panelOf(inner));
@@ -149,9 +149,9 @@ void ContractionOperand::fillUp() {
     int64_t cut = extents[dim] % sizes[dim];
     return cut == 0 ? sizes[dim] : cut;
   };
-  Stretch terms{shape.terms, shortest(shape.terms), termsOfSteps(frame.compute, shape)};
+  Stretch terms{shape.terms, shortest(shape.terms), kOfSteps(frame.compute, shape)};
   Stretch points{shape.dim, shortest(shape.dim), shape.points};
-  Stretch line = alongTerms ? points : terms, inner = alongTerms ? terms : points;
+  Stretch line = alongK ? points : terms, inner = alongK ? terms : points;
   int64_t piece = pieceOfLines(), whole = inner.begin / piece * piece;
   bool endsInAtom = inner.begin % atom() != 0 || sizes[inner.dim] % atom() != 0;
   OpBuilder::InsertionGuard guard(frame.builder);
@@ -197,7 +197,7 @@ void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t togeth
   auto vector = VectorType::get({together}, type);
   Value zeros = arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(vector));
   vector::StoreOp::create(builder, frame.loc, zeros, frame.values.lookup(load.getSlice()),
-                          alongTerms ? inBuffer(line, place) : inBuffer(place, line))
+                          alongK ? inBuffer(line, place) : inBuffer(place, line))
       .setAlignment(together * bytes);
 }
 
@@ -228,14 +228,14 @@ void ContractionOperand::copy(Value slot, Value first) {
   if (resident)
     return;
   if (image)
-    return copyImage(slot, first);
+    return copySwizzled(slot, first);
   if (shape.shifted)
     return copyPieces(slot, first);
-  int64_t inner = alongTerms ? shape.step : shape.points, lines = alongTerms ? shape.points : shape.step;
+  int64_t inner = alongK ? shape.step : shape.points, lines = alongK ? shape.points : shape.step;
   int64_t perLine = inner / granule;
   shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
     Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
-    copyGranule(slot, alongTerms ? line : place, alongTerms ? place : line, first);
+    copyGranule(slot, alongK ? line : place, alongK ? place : line, first);
   });
 }
 
@@ -246,9 +246,9 @@ void ContractionOperand::copy(Value slot, Value first) {
 /// The place in the operand of a line's first element, in the step that begins with the term.
 Value ContractionOperand::startOfLine(Value line, Value first) {
   SmallVector<Value> before = frame.indices;
-  frame.indices[shape.terms] = alongTerms ? first : frame.add(first, line);
+  frame.indices[shape.terms] = alongK ? first : frame.add(first, line);
   if (shape.dim >= 0)
-    frame.indices[shape.dim] = alongTerms ? ofTile(line) : frame.offsets[shape.dim];
+    frame.indices[shape.dim] = alongK ? ofTile(line) : frame.offsets[shape.dim];
   Value start = frame.linear(frame.values.lookup(load.getSlice()), frame.at(load.getMap()));
   frame.indices = before;
   return start;
@@ -300,20 +300,20 @@ void ContractionOperand::copyPieces(Value slot, Value first) {
 void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  int64_t inner = alongTerms ? shape.terms : shape.dim, lineDim = alongTerms ? shape.dim : shape.terms;
-  Value lineBegin = alongTerms ? first : frame.offsets[shape.dim];
+  int64_t inner = alongK ? shape.terms : shape.dim, lineDim = alongK ? shape.dim : shape.terms;
+  Value lineBegin = alongK ? first : frame.offsets[shape.dim];
   Value start = startOfLine(line, first), shift = frame.modulo(start, piece());
   // Along the line, elements before it included.
   Value place = frame.multiply(number, piece());
-  int64_t whole = alongTerms ? shape.step : shape.points;
+  int64_t whole = alongK ? shape.step : shape.points;
   Value count = frame.constant(whole);
   if (!frame.isWhole(inner, whole))
     count = builder.createOrFold<arith::MinUIOp>(
         loc, count, builder.createOrFold<arith::SubIOp>(loc, frame.ends[inner], lineBegin));
   Value end = frame.add(count, shift);
   Value hasFirst = frame.isBelow(place, end);
-  if (lineDim >= 0 && !frame.isWhole(lineDim, alongTerms ? shape.points : shape.step)) {
-    Value index = alongTerms ? ofTile(line) : frame.add(first, line);
+  if (lineDim >= 0 && !frame.isWhole(lineDim, alongK ? shape.points : shape.step)) {
+    Value index = alongK ? ofTile(line) : frame.add(first, line);
     hasFirst = frame.both(hasFirst, frame.isBelow(index, frame.ends[lineDim]));
   }
   Value left = builder.createOrFold<arith::MinUIOp>(loc, builder.createOrFold<arith::SubIOp>(loc, end, place),
@@ -358,7 +358,7 @@ void ContractionOperand::invalidateBarriers() {
 }
 
 /// A tile's lines of a step lie together, as in the slot.
-void ContractionOperand::copyImage(Value slot, Value first) {
+void ContractionOperand::copySwizzled(Value slot, Value first) {
   byOneThread([&] {
     OpBuilder &builder = frame.builder;
     Location loc = frame.loc;
@@ -428,8 +428,8 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value 
     for (auto [dim, isThere] : {std::pair(shape.terms, hasTerm), std::pair(shape.dim, hasPoint)})
       if (isThere)
         frame.indices[dim] = arith::MinUIOp::create(builder, loc, frame.indices[dim], last(dim)).getResult();
-    int64_t inner = alongTerms ? shape.terms : shape.dim;
-    if (Value hasLine = alongTerms ? hasPoint : hasTerm)
+    int64_t inner = alongK ? shape.terms : shape.dim;
+    if (Value hasLine = alongK ? hasPoint : hasTerm)
       frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
   }
   Value memory = frame.values.lookup(load.getSlice());

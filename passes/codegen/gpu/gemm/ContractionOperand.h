@@ -13,7 +13,7 @@ public:
   ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
 
   /// Whether its terms lie innermost, in global memory and so in shared memory.
-  bool liesAlongTerms() const { return alongTerms; }
+  bool liesAlongK() const { return alongK; }
   /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
   bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
   /// Whether its lines begin wherever they do in a piece, so that nothing but elements is aligned.
@@ -47,7 +47,7 @@ public:
   void spreadForWords() { pairs = bytes == 4; }
   /// Where so many terms of a step are of one unit and the next ones of another, which read at the same time: short
   /// lines of different units lie in different banks.
-  void spreadUnits(int64_t ownTerms) { termsOfUnit = ownTerms; }
+  void spreadUnits(int64_t ownK) { kOfSlice = ownK; }
   /// Where warpgroups read by descriptors: lines are of 128 bytes at most, and what lies further inside is in panels
   /// behind one another. The places of atoms in such lines are those of the hardware's swizzles of 32, 64 and 128
   /// bytes.
@@ -75,9 +75,9 @@ private:
   void zeroBeyond(Stretch lines, Stretch inner, int64_t together);
   static constexpr int64_t kBankAtoms = 8; ///< of all banks together
 
-  int64_t lines() const { return alongTerms ? shape.points : shape.step; }
+  int64_t lines() const { return alongK ? shape.points : shape.step; }
   int64_t pitch() const {
-    int64_t inner = alongTerms ? shape.step : shape.line;
+    int64_t inner = alongK ? shape.step : shape.line;
     if (shape.shifted)
       return inner + atom(); // lines beside each other so begin in different banks, too
     return panels ? std::min(inner, kBankAtoms * atom()) : inner;
@@ -85,8 +85,8 @@ private:
   static constexpr int64_t kWord = 2; ///< elements of one, where lines are shifted
   /// Elements that are copied at once of lines that begin inside words. What is read as words is copied as such: 8
   /// lines of them would overlap in the banks if they began in different words.
-  int64_t piece() const { return alongTerms ? kWord : atom(); }
-  bool hasPanels() const { return !shape.shifted && pitch() < (alongTerms ? shape.step : shape.points); }
+  int64_t piece() const { return alongK ? kWord : atom(); }
+  bool hasPanels() const { return !shape.shifted && pitch() < (alongK ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
   mlir::Value placeOfLine(mlir::Value line);
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
@@ -98,7 +98,7 @@ private:
   mlir::Value startOfLine(mlir::Value line, mlir::Value first);
   mlir::Value shiftOf(mlir::Value line, mlir::Value first);
   mlir::Value lineOfCopy(mlir::Value number, int64_t atoms);
-  void copyImage(mlir::Value slot, mlir::Value first);
+  void copySwizzled(mlir::Value slot, mlir::Value first);
   void byOneThread(llvm::function_ref<void()> body);
 
   ContractionFrame &frame;
@@ -106,12 +106,12 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongTerms, resident, image, pairs = false, panels = false, kept = false;
+  bool alongK, resident, image, pairs = false, panels = false, kept = false;
   mlir::Value shared;   ///< all slots, as elements
   mlir::Value barriers; ///< of an image: one for each slot
   int64_t stages = 1;
   mlir::Value currentStep, current;          ///< that is multiplied, and its first term
-  int64_t slotElements = 0, termsOfUnit = 0; ///< 0: all terms are
+  int64_t slotElements = 0, kOfSlice = 0; ///< 0: all terms are
 };
 
 } // namespace tilewright

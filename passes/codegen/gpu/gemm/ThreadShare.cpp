@@ -1,6 +1,6 @@
 // Multiply-adds of single threads. Of an operand whose terms lie innermost a thread has points as far apart as there
 // are threads, and reads several terms of each at once; of another one it has short runs of neighbouring points.
-#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastTerms = 4; ///< in the body of the loop over a step's terms
+constexpr int64_t kLeastK = 4; ///< in the body of the loop over a step's terms
 constexpr int64_t kHalfBanks = 64; ///< bytes
 
 /// The points of one operand that a thread has.
@@ -21,24 +21,24 @@ struct Points {
   Operation *widening;
   Value first = {}; ///< of the thread
 
-  int64_t run() const { return operand.liesAlongTerms() ? 1 : std::min(own, operand.atom()); }
+  int64_t run() const { return operand.liesAlongK() ? 1 : std::min(own, operand.atom()); }
   int64_t offset(int64_t point) const { return point / run() * units * run() + point % run(); }
 };
 
-class ThreadShare : public SumShare {
+class ThreadShare : public AccumulatorFragment {
 public:
   explicit ThreadShare(const ShareInputs &inputs)
       : frame(inputs.frame), builder(inputs.frame.builder), loc(inputs.frame.loc), kernel(inputs.kernel),
-        sum(inputs.sum), step(inputs.tiling.ownTerms()),
+        sum(inputs.sum), step(inputs.tiling.ownK()),
         rows{inputs.rows, inputs.tiling.rowUnits, inputs.tiling.ownRows, inputs.rowWidening},
         lanes{inputs.lanes, inputs.tiling.laneUnits, inputs.tiling.ownLanes, inputs.laneWidening} {
     // Threads beyond those that the tile has points for compute what others do, and store nothing.
     Value unit = frame.modulo(frame.thread, rows.units * lanes.units), line = frame.divide(unit, lanes.units);
     // Two halves of a warp leave sums of two lines, which begin in other halves of the banks if one lies between
     // (sumLine).
-    if (lanes.units * lanes.run() * inputs.tiling.sumBytes == kHalfBanks && rows.units % 4 == 0)
+    if (lanes.units * lanes.run() * inputs.tiling.accumulatorBytes == kHalfBanks && rows.units % 4 == 0)
       line = frame.add(frame.multiply(frame.divide(line, 4), 4), swapBits(frame.modulo(line, 4)));
-    firstTerm = firstTermOf(frame, inputs.tiling);
+    firstK = firstKOf(frame, inputs.tiling);
     lanes.first = frame.multiply(frame.modulo(unit, lanes.units), lanes.run());
     rows.first = frame.multiply(line, rows.run());
     firstRow = rows.first;
@@ -51,12 +51,12 @@ public:
   }
 
   SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
-    int64_t together = kLeastTerms;
+    int64_t together = kLeastK;
     for (const Points &points : {rows, lanes})
-      if (points.operand.liesAlongTerms())
+      if (points.operand.liesAlongK())
         together = std::max(together, points.operand.atom());
     together = std::min(together, step);
-    auto loop = scf::ForOp::create(builder, loc, firstTerm, frame.add(firstTerm, step), frame.constant(together), sums);
+    auto loop = scf::ForOp::create(builder, loc, firstK, frame.add(firstK, step), frame.constant(together), sums);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> next(loop.getRegionIterArgs());
@@ -89,7 +89,7 @@ private:
     };
     auto at = [&](int64_t point) { return frame.add(points.first, points.offset(point)); };
     ContractionOperand &operand = points.operand;
-    if (operand.liesAlongTerms()) {
+    if (operand.liesAlongK()) {
       int64_t count = std::min(terms, operand.atom());
       for (int64_t point = 0; point < points.own; ++point)
         for (int64_t term = 0; term < terms; term += count)
@@ -121,11 +121,11 @@ private:
   const MicroKernel &kernel;
   Type sum;
   int64_t step; ///< of which the thread has so many terms, from the first on
-  Value firstTerm;
+  Value firstK;
   Points rows, lanes;
 };
 } // namespace
 
-std::unique_ptr<SumShare> tilewright::makeThreadShare(const ShareInputs &inputs) {
+std::unique_ptr<AccumulatorFragment> tilewright::makeThreadShare(const ShareInputs &inputs) {
   return std::make_unique<ThreadShare>(inputs);
 }

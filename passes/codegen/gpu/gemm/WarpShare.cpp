@@ -4,7 +4,7 @@
 // way, words are read one by one, and bytes of the lane operand come in transposed pairs of neighbouring columns, which
 // are then taken apart: of 16 columns the even ones are one block and the odd ones the other. Which lane has which
 // element: PTX ISA, "Matrix fragments for mma.m16n8k16" and the others.
-#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,16 +19,16 @@ namespace {
 constexpr int64_t kLanes = 32, kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
 constexpr int64_t kColumnPair = 2 * kColumns; ///< what one ldmatrix of four brings of the lane operand
 
-class WarpShare : public SumShare, ShareInputs {
+class WarpShare : public AccumulatorFragment, ShareInputs {
 public:
   explicit WarpShare(const ShareInputs &inputs)
       : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
-        bytes(2 * kAtomBytes / depth), deals(bytes == 1 && !lanes.liesAlongTerms()) {
+        bytes(2 * kAtomBytes / depth), deals(bytes == 1 && !lanes.liesAlongK()) {
     lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.rowUnits * tiling.laneUnits);
     warpRow = frame.multiply(frame.divide(warp, tiling.laneUnits), tiling.ownRows);
     warpLane = frame.multiply(frame.modulo(warp, tiling.laneUnits), tiling.ownLanes);
-    firstTerm = firstTermOf(frame, tiling);
+    firstK = firstKOf(frame, tiling);
     firstRow = frame.add(warpRow, frame.divide(lane, 4));
     run = deals ? 4 : 2;
     firstLane = frame.add(warpLane, frame.multiply(frame.modulo(lane, 4), run));
@@ -42,8 +42,8 @@ public:
 
   SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
     SmallVector<Value> next(sums);
-    for (int64_t own = 0; own < tiling.ownTerms(); own += depth) {
-      Value term = frame.add(firstTerm, own);
+    for (int64_t own = 0; own < tiling.ownK(); own += depth) {
+      Value term = frame.add(firstK, own);
       SmallVector<SmallVector<Value>> a, b;
       for (int64_t row = 0; row < tiling.ownRows; row += kRows)
         a.push_back(loadRows(slot, row, term));
@@ -66,7 +66,7 @@ private:
   /// Matrices 0 and 1 are the upper and lower rows of the first terms, 2 and 3 those of the others.
   SmallVector<Value> loadRows(Value slot, int64_t row, Value term) {
     Value point = frame.add(warpRow, row);
-    if (rows.isShifted() || (!rows.liesAlongTerms() && bytes != 2))
+    if (rows.isShifted() || (!rows.liesAlongK() && bytes != 2))
       return gather(rows, slot, point, term, {{0, 0}, {kMatrix, 0}, {0, half()}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     return load(rows, slot, frame.add(point, frame.multiply(odd, kMatrix)),
@@ -78,7 +78,7 @@ private:
     Value point = frame.add(warpLane, column);
     if (deals)
       return dealColumns(slot, point, term);
-    if (lanes.isShifted() || (!lanes.liesAlongTerms() && bytes != 2))
+    if (lanes.isShifted() || (!lanes.liesAlongK() && bytes != 2))
       return gather(lanes, slot, point, term, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     return load(lanes, slot, frame.add(point, frame.multiply(upper, kMatrix)),
@@ -87,7 +87,7 @@ private:
 
   /// Each lane gives the address of a line of a matrix that begins at the point and term.
   SmallVector<Value> load(ContractionOperand &operand, Value slot, Value point, Value term) {
-    bool transposed = !operand.liesAlongTerms();
+    bool transposed = !operand.liesAlongK();
     (transposed ? term : point) = frame.add(transposed ? term : point, frame.modulo(lane, kMatrix));
     SmallVector<Value> words =
         loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), term), transposed);
@@ -105,7 +105,7 @@ private:
     point = frame.add(point, frame.divide(lane, 4));
     term = frame.add(term, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
     return llvm::map_to_vector(places, [&](std::pair<int64_t, int64_t> place) {
-      if (operand.isShifted() && operand.liesAlongTerms())
+      if (operand.isShifted() && operand.liesAlongK())
         return asFactor(
             operand.readWord(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second)));
       SmallVector<Value> elements;
@@ -198,10 +198,10 @@ private:
   Location loc;
   int64_t depth, bytes; ///< terms of an instruction, bytes of a factor
   bool deals;           ///< columns, even and odd ones
-  Value lane, warpRow, warpLane, firstTerm;
+  Value lane, warpRow, warpLane, firstK;
 };
 } // namespace
 
-std::unique_ptr<SumShare> tilewright::makeWarpShare(const ShareInputs &inputs) {
+std::unique_ptr<AccumulatorFragment> tilewright::makeWarpShare(const ShareInputs &inputs) {
   return std::make_unique<WarpShare>(inputs);
 }

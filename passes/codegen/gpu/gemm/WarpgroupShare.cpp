@@ -6,7 +6,7 @@
 //
 // Rows that another nest left in the block's shared memory lie there in lines that no descriptor says. Of 16 bits they
 // come from registers, which hold them as those of mma.sync m16n8k16: ldmatrix brings them, as for warps.
-#include "passes/codegen/gpu/gemm/SumShare.h"
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +20,7 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kLanes = 32, kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
 
-class WarpgroupShare : public SumShare, ShareInputs {
+class WarpgroupShare : public AccumulatorFragment, ShareInputs {
 public:
   explicit WarpgroupShare(const ShareInputs &inputs) : ShareInputs(inputs), builder(frame.builder), loc(frame.loc) {
     Value lane = frame.modulo(frame.thread, kLanes);
@@ -94,7 +94,7 @@ private:
   Value describe(ContractionOperand &operand, Value slot, Value point, Value term) {
     constexpr int64_t kAtom = kAtomBytes, kWindow = 1 << 18;
     int64_t line = operand.lineBytes(), swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
-    int64_t panel = operand.liesAlongTerms() ? 1 : operand.panelBytes() / kAtom; // 1: there is only one
+    int64_t panel = operand.liesAlongK() ? 1 : operand.panelBytes() / kAtom; // 1: there is only one
     uint64_t fixed = static_cast<uint64_t>(panel) << 16 | static_cast<uint64_t>(kMatrix * line / kAtom) << 32 |
                      static_cast<uint64_t>(swizzle) << 62;
     Type word = builder.getI64Type();
@@ -112,7 +112,7 @@ private:
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     Value point = frame.add(frame.add(warpRow, row), frame.multiply(odd, kMatrix));
     Value place = frame.add(frame.multiply(upper, kernel.depth / 2), term);
-    bool transposed = !rows.liesAlongTerms();
+    bool transposed = !rows.liesAlongK();
     (transposed ? place : point) = frame.add(transposed ? place : point, frame.modulo(lane, kMatrix));
     return loadMatrices(builder, loc, rows.pointer(slot, point, place), transposed);
   }
@@ -131,7 +131,7 @@ private:
     code = "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
            std::to_string(tiling.ownLanes) + "k16.f32." + types + "." + types + " " + numbers(0, count) + ", " +
            numbers(next, left.size()) + ", $" + std::to_string(next + left.size()) + ", p, 1, 1, " +
-           (lanes.liesAlongTerms() ? "0" : "1") + ";\n}\n";
+           (lanes.liesAlongK() ? "0" : "1") + ";\n}\n";
     SmallVector<Value> operands;
     for (size_t i = 0; i < count; ++i) {
       constraints += "=f,";
@@ -164,7 +164,7 @@ private:
     auto result = sum.isInteger() ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32;
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
     auto layout = [&](ContractionOperand &operand, NVVM::MMALayout along, NVVM::MMALayout across) {
-      return NVVM::MMALayoutAttr::get(context, operand.liesAlongTerms() ? along : across);
+      return NVVM::MMALayoutAttr::get(context, operand.liesAlongK() ? along : across);
     };
     return NVVM::WgmmaMmaAsyncOp::create(
         builder, loc, sums.getType(), sums, left, right,
@@ -182,6 +182,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<SumShare> tilewright::makeWarpgroupShare(const ShareInputs &inputs) {
+std::unique_ptr<AccumulatorFragment> tilewright::makeWarpgroupShare(const ShareInputs &inputs) {
   return std::make_unique<WarpgroupShare>(inputs);
 }

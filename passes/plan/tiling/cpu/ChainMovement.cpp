@@ -4,7 +4,7 @@
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 
 #include "passes/plan/space/ContractionKernel.h"
-#include "passes/target/BlockedTerms.h"
+#include "passes/target/KBlocking.h"
 #include "passes/target/LaneBytes.h"
 #include <numeric>
 
@@ -14,14 +14,14 @@ using namespace tilewright;
 namespace {
 /// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
 constexpr double kShareOfCache = 0.75;
-constexpr int64_t kLeastTerms = 32;   ///< of a block: sums that come and go take a tenth of its multiplications
+constexpr int64_t kLeastK = 32;   ///< of a block: sums that come and go take a tenth of its multiplications
 constexpr int64_t kTermsTogether = 4; ///< blocks are whole steps of every micro kernel
 /// Rows of a matrix that are read side by side. Of 4096 x 4096 in f32 a Zen 4 core reads so many GB/s with a vector of
 /// terms 1, 4, 8, 16 and 32 at a time: 15, 21, 25, 20, 11; column by column of blocks, each line a page behind the
 /// last, 8.
 constexpr int64_t kStreams = 8;
 
-int64_t sizeIn(const IndexSpace &space, const PartRoot &root, const TensorExpr &expr, int64_t dim) {
+int64_t sizeIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, int64_t dim) {
   int64_t place = root.dims[dim];
   return place < 0 ? expr.domain[dim] : space.tiles[place];
 }
@@ -40,11 +40,11 @@ bool liesInPanels(const RootAccess &access, int64_t lanes) {
   return isCut || access.producer >= 0 || shape.back() <= lanes;
 }
 
-int64_t rowsIn(const IndexSpace &space, const PartRoot &root, const TensorExpr &expr, const ContractionRoles &roles) {
+int64_t rowsIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, const ContractionRoles &roles) {
   return roles.row < 0 ? 1 : sizeIn(space, root, expr, roles.row);
 }
 
-int64_t lanesOfBlock(const IndexSpace &space, const Target &target) {
+int64_t lanesOfBlock(const IterationSpace &space, const Target &target) {
   return space.block.vectors * target.vectorBytes / kLaneBytes;
 }
 
@@ -53,8 +53,8 @@ bool isBeyondOuterCache(Value tensor, double elements, const Target &target) {
 }
 
 /// Whether the lane operand is a matrix as its rows lie, which one block of rows reads once.
-bool readsRowsOnce(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
-                   const IndexSpace &space, const Target &target) {
+bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                   const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
   return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 && liesAlongLanes(graph, root, roles) &&
@@ -63,8 +63,8 @@ bool readsRowsOnce(const TensorGraph &graph, const PartRoot &root, const Contrac
 }
 
 /// Whether what a tile reads of such a matrix comes from memory.
-bool streamsTerms(const TensorGraph &graph, const PartRoot &root, const ContractionRoles &roles,
-                  const IndexSpace &space, const Target &target) {
+bool streamsK(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                  const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   int64_t terms = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
   return readsRowsOnce(graph, root, roles, space, target) && terms > kStreams && lanes > lanesOfBlock(space, target) &&
@@ -72,9 +72,9 @@ bool streamsTerms(const TensorGraph &graph, const PartRoot &root, const Contract
 }
 } // namespace
 
-double tilewright::runsOfStreams(const TensorGraph &graph, const IndexSpace &space, const Target &target) {
+double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
   double runs = 0;
-  for (const PartRoot &root : space.roots) {
+  for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     if (!roles || expr.reductions.size() != 1 || !readsRowsOnce(graph, root, *roles, space, target))
@@ -82,7 +82,7 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IndexSpace &spa
     Value matrix = root.accesses[roles->laneInput].tensor;
     if (!isBeyondOuterCache(matrix, cast<RankedTensorType>(matrix.getType()).getNumElements(), target))
       continue;
-    bool streams = streamsTerms(graph, root, *roles, space, target);
+    bool streams = streamsK(graph, root, *roles, space, target);
     int64_t lanes = sizeIn(space, root, expr, roles->lane);
     int64_t ofTerm = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
     runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * ofTerm * space.numTiles());
@@ -90,14 +90,14 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IndexSpace &spa
   return runs;
 }
 
-int64_t tilewright::termsPerBlock(const TensorGraph &graph, const PartRoot &root, const IndexSpace &space,
+int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, const IterationSpace &space,
                                   const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   // Sums that stop between blocks are kept where the result is: in its type.
   if (!roles || expr.reductions.size() != 1 || space.threads > 0 || bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
     return 0;
-  if (streamsTerms(graph, root, *roles, space, target))
+  if (streamsK(graph, root, *roles, space, target))
     return kStreams;
   if (roles->row < 0)
     return 0;
@@ -108,7 +108,7 @@ int64_t tilewright::termsPerBlock(const TensorGraph &graph, const PartRoot &root
   int64_t rowBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
   double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
   auto most = static_cast<int64_t>(room / (lanes * laneBytes + height * rowBytes));
-  if (most < kLeastTerms || terms <= most)
+  if (most < kLeastK || terms <= most)
     return 0;
   if (!liesInPanels(laneAccess, lanes))
     most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
@@ -143,8 +143,8 @@ std::vector<int64_t> tilewright::leastTiles(const OperatorChain &chain, const Ta
   return least;
 }
 
-std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, const PartRoot &root,
-                                                   const IndexSpace &space, const Target &target) {
+std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, const GroupRoot &root,
+                                                   const IterationSpace &space, const Target &target) {
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (!roles)
     return {};
@@ -154,8 +154,8 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
     if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
       loops.push_back({dim, 1});
   loops.push_back({roles->lane, lanesOfBlock(space, target)});
-  if (int64_t terms = termsPerBlock(graph, root, space, target)) {
-    bool isOutside = streamsTerms(graph, root, *roles, space, target);
+  if (int64_t terms = kPerBlock(graph, root, space, target)) {
+    bool isOutside = streamsK(graph, root, *roles, space, target);
     loops.insert(isOutside ? loops.end() - 1 : loops.end(), {expr.reductions[0], terms, /*blocks=*/true});
   }
   if (roles->row >= 0)
@@ -168,7 +168,7 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
 namespace {
 class PartMovement {
 public:
-  PartMovement(const TensorGraph &graph, const IndexSpace &space, const OperatorChain &chain, const Target &target)
+  PartMovement(const TensorGraph &graph, const IterationSpace &space, const OperatorChain &chain, const Target &target)
       : graph(graph), space(space), chain(chain), target(target) {}
 
   std::vector<LevelMovement> levels() const {
@@ -226,7 +226,7 @@ private:
 
   /// The loops of the operator's code as a chain: what the grid cuts is two loops there, one over tiles and one inside.
   double bytesOfOperator(const ChainOp &op, OperatorChain alone, double capacity) const {
-    const PartRoot &root = space.root(op.expr);
+    const GroupRoot &root = space.root(op.expr);
     // Loops of `alone` are numbered as they stand in op.loops.
     std::vector<unsigned> outer, inner;
     BlockOrder block;
@@ -277,18 +277,18 @@ private:
   }
 
   const TensorGraph &graph;
-  const IndexSpace &space;
+  const IterationSpace &space;
   const OperatorChain &chain;
   const Target &target;
 };
 
-bool hasRoot(const IndexSpace &space, const ChainLoop &loop) {
-  return llvm::any_of(space.roots, [&](const PartRoot &root) { return root.expr == loop.expr; });
+bool hasRoot(const IterationSpace &space, const ChainLoop &loop) {
+  return llvm::any_of(space.roots, [&](const GroupRoot &root) { return root.expr == loop.expr; });
 }
 } // namespace
 
 std::vector<OperatorChain> tilewright::chainsOf(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                const IndexSpace &space) {
+                                                const IterationSpace &space) {
   std::vector<OperatorChain> chains;
   auto add = [&](ArrayRef<unsigned> among) {
     std::string reason;
@@ -299,13 +299,13 @@ std::vector<OperatorChain> tilewright::chainsOf(const TensorGraph &graph, ArrayR
     return true;
   };
   if (!add(exprs))
-    for (const PartRoot &root : space.roots)
+    for (const GroupRoot &root : space.roots)
       if (graph.exprs()[root.expr].kind == ExprKind::contraction)
         add({root.expr});
   return chains;
 }
 
-std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, const IndexSpace &space,
+std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, const IterationSpace &space,
                                                   ArrayRef<OperatorChain> chains, const Target &target) {
   std::vector<LevelMovement> all;
   for (const OperatorChain &chain : chains) {
@@ -330,7 +330,7 @@ const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
   return entry->second;
 }
 
-std::vector<LevelMovement> tilewright::movementOfPart(const TensorGraph &graph, const PlannedPart &part,
+std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &part,
                                                       const Target &target, LeastMovement &least) {
   std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
   std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);

@@ -13,21 +13,21 @@ static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-BlockReads::BlockReads(const TensorGraph &graph, const IndexSpace &space)
+BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space)
     : space(space), touchedBytes(workOf(graph, space).globalBytes()) {
   collect(graph);
   order();
 }
 
 /// Of the dim along which neighbouring elements are read; -1: of none.
-static int64_t innerPlace(const PartRoot &root, const RootAccess &access) {
+static int64_t innerPlace(const GroupRoot &root, const RootAccess &access) {
   unsigned rank = access.map.getNumResults();
   int64_t dim = rank == 0 ? -1 : unitStrideDim(access.map.getResult(rank - 1));
   return dim < 0 ? -1 : root.dims[dim];
 }
 
 void BlockReads::collect(const TensorGraph &graph) {
-  for (const PartRoot &root : space.roots)
+  for (const GroupRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
       if (access.producer >= 0)
         continue;

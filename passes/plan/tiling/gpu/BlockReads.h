@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_BLOCKREADS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_BLOCKREADS_H
 
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tilewright {
@@ -13,7 +13,7 @@ public:
   static constexpr int64_t kSectorBytes = 32; ///< no less is read
 
   /// `space` may get other tiles later, of which the questions below are.
-  BlockReads(const TensorGraph &graph, const IndexSpace &space);
+  BlockReads(const TensorGraph &graph, const IterationSpace &space);
 
   /// That the part touches, each once.
   double globalBytes() const { return touchedBytes; }
@@ -44,7 +44,7 @@ private:
   /// Whether all blocks read the same of it.
   bool isCommon(const Read &read) const;
 
-  const IndexSpace &space;
+  const IterationSpace &space;
   double touchedBytes;
   std::vector<Read> reads;
   llvm::SmallSetVector<mlir::Value, 2> small; ///< tensors in a sector, which each block reads

@@ -39,8 +39,8 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
     os << ", " << group << " a row";
   if (cluster > 1)
     os << ", " << cluster << " a cluster";
-  if (termUnits > 1)
-    os << ", " << termUnits << " share the terms";
+  if (kSlices > 1)
+    os << ", " << kSlices << " share the terms";
   os << ", tiles [";
   llvm::interleaveComma(tiles, os);
   os << "]: ";
@@ -65,11 +65,11 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
      << llvm::format("%.3g MB moved", work.movedBytes / 1e6);
 }
 
-void BlockCandidate::applyTo(IndexSpace &space) const {
+void BlockCandidate::applyTo(IterationSpace &space) const {
   space.tiles = tiles;
   space.threads = threads;
   space.group = group;
-  space.termUnits = termUnits;
+  space.kSlices = kSlices;
   if (block)
     space.block = *block;
   if (!discarded.empty())
@@ -136,7 +136,7 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
   return withoutConflicts(candidates, best, target);
 }
 
-void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
+void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                   llvm::function_ref<int64_t()> footprint) {
   std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
   int64_t best = bestBlock(candidates, target);

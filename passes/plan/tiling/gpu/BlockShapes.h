@@ -4,7 +4,7 @@
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_BLOCKSHAPES_H
 #define TILEWRIGHT_PLAN_TILING_GPU_BLOCKSHAPES_H
 
-#include "passes/plan/space/IndexSpace.h"
+#include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
@@ -19,8 +19,8 @@ llvm::StringRef stringify(Composition composition);
 /// One way to compute a part.
 struct BlockCandidate {
   Composition composition = Composition::points;
-  int64_t threads = 0, group = 0;     ///< as in PartPlan
-  int64_t termUnits = 1;              ///< of contractions: threads or warps that share the terms
+  int64_t threads = 0, group = 0;     ///< as in GroupPlan
+  int64_t kSlices = 1;              ///< of contractions: threads or warps that share the terms
   std::optional<RegisterBlock> block; ///< of the micro kernel of contractions
   std::vector<int64_t> tiles;
   int64_t cluster = 1; ///< blocks that read together what all blocks read
@@ -28,18 +28,18 @@ struct BlockCandidate {
   BlockLatency latency;
   std::string discarded; ///< why it is none; empty if it is one
 
-  void applyTo(IndexSpace &space) const;
+  void applyTo(IterationSpace &space) const;
 
   void print(llvm::raw_ostream &os) const;
 };
 
 /// All of them, of block sizes first that are taken where others are no better. `footprint` gives the bytes of shared
 /// memory that the tiles of the space take; those of `space` change meanwhile.
-std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
+std::vector<BlockCandidate> enumerateBlocks(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                             llvm::function_ref<int64_t()> footprint);
 
 /// Blocks of so many threads for the tiles that the space has, of a part that reduces nothing; nothing if it does.
-std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Target &target, IndexSpace &space,
+std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                            int64_t threads, llvm::function_ref<int64_t()> footprint);
 
 /// The quickest that is not discarded, an earlier one where a later one is not clearly quicker. Where its blocks read
@@ -48,7 +48,7 @@ std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Targe
 int64_t bestBlock(llvm::ArrayRef<BlockCandidate> candidates, const Target &target);
 
 /// Sets tiles, threads and group of the space to those of the quickest.
-void chooseBlockShape(const TensorGraph &graph, const Target &target, IndexSpace &space,
+void chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
                       llvm::function_ref<int64_t()> footprint);
 
 } // namespace tilewright

@@ -3,8 +3,8 @@
 #include "passes/graph/Rounding.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/cost/ProductCost.h"
-#include "passes/cost/SumTiling.h"
-#include "passes/plan/tiling/gpu/AskedBytes.h"
+#include "passes/cost/GemmTiling.h"
+#include "passes/plan/tiling/gpu/L2Traffic.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/plan/space/LiveBuffers.h"
@@ -21,11 +21,11 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostSums = 64;      ///< of a thread that loads what it multiplies
+constexpr int64_t kMostAccumulators = 64;      ///< of a thread that loads what it multiplies
 constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
 constexpr double kBeside = 0.15; ///< of what DRAM and SMs do at the same time, the shorter: they begin and end apart
 constexpr double kRunBytes = 64; ///< that DRAM gives at once
-constexpr int64_t kMostTermUnits = 8, kFewRows = 64;
+constexpr int64_t kMostKSlices = 8, kFewRows = 64;
 constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
@@ -35,7 +35,7 @@ constexpr size_t kMostTiles = 96;    ///< that are predicted
 
 /// A contraction of the part, with the places of its dims in the space.
 struct Product {
-  const PartRoot *root = nullptr;
+  const GroupRoot *root = nullptr;
   unsigned rowInput = 0;
   MicroKernel kernel;
   std::optional<MicroKernel> groupKernel; ///< of warpgroups
@@ -45,9 +45,9 @@ struct Product {
   int64_t rowBytes = 1, laneBytes = 1;
   double rowCopies = 0, laneCopies = 0;               ///< instructions of a thread to copy an element of either operand
   bool rowsResident = false, lanesResident = false;   ///< what another nest leaves in shared memory
-  bool rowsAlongTerms = true, lanesAlongTerms = true; ///< how the operands lie
+  bool lhsAlongK = true, rhsAlongK = true; ///< how the operands lie
   bool rowsShifted = false, lanesShifted = false;     ///< lines begin anywhere in a word
-  bool alongTerms = true;                             ///< the same terms lie innermost in both
+  bool alongK = true;                             ///< the same terms lie innermost in both
   bool rowsWalked = false;                            ///< blocks of the walked dim have rows of their own
   bool inOrder = false;                               ///< strict numerics add up narrow floats as the graph does
 };
@@ -56,7 +56,7 @@ int64_t bytesOf(Value tensor) { return tile::elementBytes(cast<RankedTensorType>
 
 class BlockChooser {
 public:
-  BlockChooser(const TensorGraph &graph, const Target &target, IndexSpace &space, int64_t walked,
+  BlockChooser(const TensorGraph &graph, const Target &target, IterationSpace &space, int64_t walked,
                llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), walked(walked), footprint(footprint) {}
 
@@ -87,8 +87,8 @@ public:
     std::optional<Candidate> block = chosen(threads);
     if (!block || !isOneLoop())
       return {};
-    const SumTiling &tiling = block->tilings.front();
-    return {stepsOf(products.front(), tiling), tiling.sums * tiling.sumThreads * tiling.sumBytes};
+    const GemmTiling &tiling = block->tilings.front();
+    return {stepsOf(products.front(), tiling), tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes};
   }
 
   /// Each workgroup begins with the rest of a tile, leaves its sums, and ends with a part of one, to which it adds what
@@ -97,12 +97,12 @@ public:
     std::optional<Candidate> block = chosen(threads);
     if (!block || !isOneLoop())
       return std::numeric_limits<double>::infinity();
-    const SumTiling &tiling = block->tilings.front();
+    const GemmTiling &tiling = block->tilings.front();
     double tiles = static_cast<double>(block->work.blocks), steps = stepsOf(products.front(), tiling);
     double own = std::ceil(tiles * steps / blocks), begun = std::ceil(own / steps) + 1;
     Product share = products.front();
     share.terms = own * static_cast<double>(tiling.step);
-    double row = static_cast<double>(tiling.sums * tiling.sumThreads * tiling.sumBytes);
+    double row = static_cast<double>(tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes);
     double found = target.gpu.l2Cycles / target.gpu.clockHz;
     double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth(target);
     double exchange = (1 + std::ceil(steps / own)) * passed;
@@ -125,7 +125,7 @@ private:
     return products.size() == 1 && !handsOver && walked < 0 && space.numTiles() <= static_cast<int64_t>(target.cores);
   }
 
-  static int64_t stepsOf(const Product &product, const SumTiling &tiling) {
+  static int64_t stepsOf(const Product &product, const GemmTiling &tiling) {
     return llvm::divideCeil(product.longest, tiling.step);
   }
 
@@ -144,7 +144,7 @@ private:
     bool can = llvm::all_of(products, [](const Product &product) {
       return product.groupKernel && !product.lanesResident &&
              (!product.rowsResident || takesRowsFromBuffers(*product.groupKernel)) &&
-             (product.alongTerms || !readsAlongTerms(*product.groupKernel));
+             (product.alongK || !readsAlongK(*product.groupKernel));
     });
     for (Product &product : products)
       if (can)
@@ -177,7 +177,7 @@ private:
   }
 
   std::string collect() {
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       if (expr.kind != ExprKind::contraction) {
         if (expr.kind != ExprKind::reduction)
@@ -207,15 +207,15 @@ private:
       product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
       product.rowsResident = root.accesses[roles->rowInput].producer >= 0;
       product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
-      product.rowsAlongTerms = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
-      product.lanesAlongTerms = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+      product.lhsAlongK = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
+      product.rhsAlongK = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
       product.rowsShifted = beginsInsideWords(graph, root, roles->rowInput);
       product.lanesShifted = beginsInsideWords(graph, root, roles->laneInput);
       product.rowCopies = copyInstructions(root, roles->rowInput, product.rowsShifted);
       product.laneCopies = copyInstructions(root, roles->laneInput, product.lanesShifted);
       for (auto [dim, place] : llvm::enumerate(root.dims))
         product.rowsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
-      product.alongTerms = lieAlongTerms(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
+      product.alongK = lieAlongK(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
       Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
       product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
       products.push_back(product);
@@ -224,7 +224,7 @@ private:
   }
 
   /// Of a thread for each element of an operand, addresses included.
-  double copyInstructions(const PartRoot &root, unsigned operand, bool shifted) const {
+  double copyInstructions(const GroupRoot &root, unsigned operand, bool shifted) const {
     const RootAccess &access = root.accesses[operand];
     if (access.producer >= 0)
       return 0;
@@ -239,13 +239,13 @@ private:
 
   /// Terms are shared where the sums of a block are all there is, since other nests would wait, and where they are few:
   /// with more, warps have enough of them, and what is done with the sums would be left to one of those.
-  int64_t mostTermUnits() const {
+  int64_t mostKSlices() const {
     auto mayShare = [&](const Product &product) {
       int64_t rows = product.row < 0 ? 1 : space.extents[product.row], lanes = space.extents[product.lane];
       return !product.inOrder &&
              (rows <= kFewRows || rows * lanes <= static_cast<int64_t>(target.cores) * kMostThreads);
     };
-    return handsOver || isOfWarpgroup(space.block) || !llvm::all_of(products, mayShare) ? 1 : kMostTermUnits;
+    return handsOver || isOfWarpgroup(space.block) || !llvm::all_of(products, mayShare) ? 1 : kMostKSlices;
   }
 
   /// Of a row dim: warps multiply as many rows either way.
@@ -317,21 +317,21 @@ private:
   /// Whether its first steps can be copied while the contraction before it is multiplied.
   bool beginsAhead(const Product &product) const {
     bool isFirst = &product == &products.front();
-    if ((isFirst && !beginsInBlockBefore()) || (product.rowsResident && product.lanesResident))
+    if ((isFirst && !isPrefetchedInBlockBefore()) || (product.rowsResident && product.lanesResident))
       return false;
     return timesOf(product) == timesOf(isFirst ? products.back() : *(&product - 1));
   }
 
   /// Where blocks of a dim are walked, copies for the first contraction of a block begin during the last one of the
   /// block before.
-  bool beginsInBlockBefore() const { return walked >= 0 && products.size() > 1 && space.blocksPerTile() > 1; }
+  bool isPrefetchedInBlockBefore() const { return walked >= 0 && products.size() > 1 && space.blocksPerTile() > 1; }
 
   /// Whether the rows are the same in all blocks of the walked dim, and may stay in shared memory meanwhile.
   bool keepsRows(const Product &product) const {
     return walked >= 0 && space.blocksPerTile() > 1 && !product.rowsResident && !product.rowsWalked &&
            !roundsInSharedMemory(product.kernel) && isOneTerm(product) &&
            timesOf(product) == static_cast<double>(space.blocksPerTile()) &&
-           tileOf(product.row) * product.longest * product.rowBytes <= SumTiling::kMostKeptBytes;
+           tileOf(product.row) * product.longest * product.rowBytes <= GemmTiling::kMostKeptBytes;
   }
 
   /// Whether its terms are those of one dim.
@@ -343,11 +343,11 @@ private:
   }
 
   /// In which DRAM gives the lane operand of all tiles, if they stream it.
-  double streamed(const Product &product, const SumTiling &tiling, double tiles, double blocks) const {
+  double streamed(const Product &product, const GemmTiling &tiling, double tiles, double blocks) const {
     if (!streams(product))
       return 0;
     double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
-    double run = product.lanesAlongTerms ? kRunBytes : std::min(lanes, kRunBytes);
+    double run = product.rhsAlongK ? kRunBytes : std::min(lanes, kRunBytes);
     double bytes = tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run);
     return streamSeconds(bytes, tiling, blocks, target);
   }
@@ -364,7 +364,7 @@ private:
   /// The seconds in which an SM does what lies beside a block's contractions: shared memory, special functions, and
   /// the rest at the rate that so many threads reach.
   double besideSeconds(double threads) const {
-    PartWork work = tilewright::workOf(graph, space);
+    GroupWork work = tilewright::workOf(graph, space);
     double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
     double light = work.elementwise / issuedLanes(threads);
     double cycles = (work.blockBytes / kBankBytes + work.special / kSpecialLanes + light) / tiles;
@@ -374,7 +374,7 @@ private:
   /// Threads that fill a buffer from global memory take one vector after another, and wait for each.
   double fillCycles(double threads) const {
     double turns = 0;
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       if (expr.kind == ExprKind::contraction ||
           llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; }))
@@ -394,7 +394,7 @@ private:
   /// A block with the tiles as they are, and how its threads share each contraction.
   struct Candidate {
     BlockWork work;
-    SmallVector<SumTiling> tilings;
+    SmallVector<GemmTiling> tilings;
     bool ahead = false; ///< copies for a contraction begin while the one before it is multiplied
   };
 
@@ -402,7 +402,7 @@ private:
   std::optional<Candidate> chosen(int64_t threads) {
     if (!collect().empty() || (isOfWarpgroup(space.block) && !takeWarpgroups()))
       return std::nullopt;
-    return candidate(threads, space.termUnits);
+    return candidate(threads, space.kSlices);
   }
 
   /// Of what operands pass through.
@@ -415,13 +415,13 @@ private:
   };
 
   /// What a loop keeps is there beside the others.
-  ScratchBytes scratchBytes(ArrayRef<SumTiling> tilings, int64_t threads) const {
-    auto bytesOf = [&](const SumTiling &tiling) {
+  ScratchBytes scratchBytes(ArrayRef<GemmTiling> tilings, int64_t threads) const {
+    auto bytesOf = [&](const GemmTiling &tiling) {
       return std::max(tiling.sharedBytes(), handsOver ? tiling.combiningBytes(threads, combinedBytes) : 0);
     };
-    auto aligned = [&](const SumTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
+    auto aligned = [&](const GemmTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
     int64_t kept = 0, most = 0;
-    for (const SumTiling &tiling : tilings)
+    for (const GemmTiling &tiling : tilings)
       if (tiling.keptSteps > 0)
         kept += aligned(tiling);
       else
@@ -430,14 +430,14 @@ private:
     for (auto [i, product] : llvm::enumerate(products)) {
       if (!beginsAhead(product))
         continue;
-      const SumTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
+      const GemmTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
       int64_t both = (own.keptSteps > 0 ? 0 : bytesOf(own)) + (before.keptSteps > 0 ? 0 : aligned(before));
       bytes.ahead = std::max({bytes.ahead, bytes.apart, kept + both});
     }
     return bytes;
   }
 
-  std::optional<Candidate> candidate(int64_t threads, int64_t termUnits) {
+  std::optional<Candidate> candidate(int64_t threads, int64_t kSlices) {
     if (threads > target.gpu.threadsPerBlock)
       return std::nullopt;
     Candidate block;
@@ -445,36 +445,36 @@ private:
     block.work.threads = threads;
     int64_t grown = 0;
     for (const Product &product : products) {
-      SumTile tile{tileOf(product.row), tileOf(product.lane),   product.longest, product.rowBytes,
-                   product.laneBytes,   product.rowsAlongTerms, isAlone(),       product.lanesAlongTerms,
+      GemmTile tile{tileOf(product.row), tileOf(product.lane),   product.longest, product.rowBytes,
+                   product.laneBytes,   product.lhsAlongK, isAlone(),       product.rhsAlongK,
                    product.rowsShifted, product.lanesShifted};
       std::string why;
-      std::optional<SumTiling> tiling = tileSums(tile, threads, product.kernel, &why, termUnits);
+      std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, product.kernel, &why, kSlices);
       if (!tiling) {
-        if (termUnits == 1) // otherwise what one alone would need has been said
+        if (kSlices == 1) // otherwise what one alone would need has been said
           refuse(why);
         return std::nullopt;
       }
-      if ((tiling->loadsFactors || products.size() > 1) && tiling->sums > kMostSums)
+      if ((tiling->loadsFactors || products.size() > 1) && tiling->sums > kMostAccumulators)
         return std::nullopt;
       tiling->overlaps &= !product.rowsResident;
       if (keepsRows(product))
         tiling->keepRows(product.longest);
       block.work.registers = std::max(block.work.registers, tiling->registers());
       if (growsInRegisters(graph, space, *product.root))
-        grown += tiling->sumRegisters();
+        grown += tiling->accumulatorRegisters();
       block.tilings.push_back(*tiling);
     }
-    block.work.registers += grown > 0 ? grown + SumTiling::kLoopRegisters : 0;
+    block.work.registers += grown > 0 ? grown + GemmTiling::kLoopRegisters : 0;
     block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
     int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
     ScratchBytes scratch = scratchBytes(block.tilings, threads);
     block.work.sharedBytes = buffers + scratch.apart;
-    block.ahead = scratch.ahead > 0 && hasRoomAhead(target, block.work, buffers + scratch.ahead, target.cores);
+    block.ahead = scratch.ahead > 0 && hasRoomForPrefetch(target, block.work, buffers + scratch.ahead, target.cores);
     if (block.ahead)
       block.work.sharedBytes = buffers + scratch.ahead;
     if (block.work.sharedBytes <= target.blockBytes) {
-      block.work.movedBytes = askedBytes(block.tilings);
+      block.work.movedBytes = l2TrafficBytes(block.tilings);
       return block;
     }
     refuse("a block's operands and buffers take " + std::to_string(block.work.sharedBytes) + " bytes; the target has " +
@@ -492,7 +492,7 @@ private:
       stream += streamed(product, tiling, tiles, tiles);
     }
     // Where units share the terms, those that have the sums in the end go on alone.
-    seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().sumThreads));
+    seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
     seconds *= std::ceil(tiles / blocks);
     return std::max(seconds, stream) + kBeside * std::min(seconds, stream);
   }
@@ -501,18 +501,18 @@ private:
   VisitedTile considerTile() {
     VisitedTile tile{false, std::numeric_limits<double>::infinity()};
     for (int64_t threads : kThreads)
-      for (int64_t termUnits = 1; termUnits <= mostTermUnits(); termUnits *= 2) {
+      for (int64_t kSlices = 1; kSlices <= mostKSlices(); kSlices *= 2) {
         size_t before = found.size();
         if (threads <= kMostThreads || handsOver) // otherwise a tile of its own can be smaller instead
-          consider(threads, termUnits);
+          consider(threads, kSlices);
         for (const BlockCandidate &block : ArrayRef(found).drop_front(before))
           tile = {true, std::min(tile.seconds, block.latency.seconds)};
       }
     return tile;
   }
 
-  void consider(int64_t threads, int64_t termUnits) {
-    std::optional<Candidate> block = candidate(threads, termUnits);
+  void consider(int64_t threads, int64_t kSlices) {
+    std::optional<Candidate> block = candidate(threads, kSlices);
     if (!block)
       return;
     int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
@@ -523,7 +523,7 @@ private:
     BlockCandidate &considered = found.emplace_back();
     considered.composition = Composition::sums;
     considered.threads = threads;
-    considered.termUnits = termUnits;
+    considered.kSlices = kSlices;
     considered.tiles = space.tiles;
     considered.block = space.block;
     considered.work = block->work;
@@ -533,12 +533,12 @@ private:
   }
 
   /// Past L1, in all blocks, in whole sectors.
-  double askedBytes(ArrayRef<SumTiling> tilings) const {
+  double l2TrafficBytes(ArrayRef<GemmTiling> tilings) const {
     bool onTensorCores = products.back().kernel.unit == StepUnit::warp;
-    double bytes = askedBesideOperands(graph, space, onTensorCores);
+    double bytes = l2TrafficBesideOperands(graph, space, onTensorCores);
     for (auto [product, tiling] : llvm::zip(products, tilings))
       for (unsigned operand : {0, 1})
-        bytes += askedOfOperand(graph, space, *product.root, operand, tiling);
+        bytes += l2TrafficOfOperand(graph, space, *product.root, operand, tiling);
     return bytes;
   }
 
@@ -572,10 +572,10 @@ private:
       // Of warpgroups no more than their registers ask for: fewer copy more each, and wait for fewer.
       int64_t sums = std::max<int64_t>(1, size(block, first.row)) * std::max<int64_t>(1, size(block, first.lane));
       bool isSplit =
-          isOfWarpgroup(*block.block) && block.threads != std::max(threadsOfStep(first.kernel), sums / kMostSums);
+          isOfWarpgroup(*block.block) && block.threads != std::max(threadsOfStep(first.kernel), sums / kMostAccumulators);
       return std::tuple(isOfWarpgroup(*block.block), -size(block, walked), isSplit,
                         llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.row),
-                        size(block, first.lane), block.termUnits);
+                        size(block, first.lane), block.kSlices);
     };
     llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
     BlockCandidate picked = found[pick()];
@@ -588,7 +588,7 @@ private:
 
   const TensorGraph &graph;
   const Target &target;
-  IndexSpace &space;
+  IterationSpace &space;
   int64_t walked;
   llvm::function_ref<int64_t()> footprint;
   std::vector<Product> products;
@@ -601,12 +601,12 @@ private:
 } // namespace
 
 std::vector<BlockCandidate> tilewright::contractionBlocks(const TensorGraph &graph, const Target &target,
-                                                          IndexSpace &space, int64_t walked,
+                                                          IterationSpace &space, int64_t walked,
                                                           llvm::function_ref<int64_t()> footprint, std::string &why) {
   return BlockChooser(graph, target, space, walked, footprint).search(why);
 }
 
-std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space,
+std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                                int64_t walked, llvm::function_ref<int64_t()> footprint) {
   std::string why;
   std::vector<BlockCandidate> blocks = contractionBlocks(graph, target, space, walked, footprint, why);
@@ -616,24 +616,24 @@ std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const T
 }
 
 std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,
-                                                          IndexSpace space, int64_t threads) {
+                                                          IterationSpace space, int64_t threads) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; }).workWith(threads);
 }
 
-double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
                                       double blocks, double together) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; })
       .secondsWith(threads, blocks, together);
 }
 
-SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads) {
+SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; }).sharedWith(threads);
 }
 
-double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
                                  double blocks, double together) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockChooser(graph, target, space, walked, [&] { return space.footprintBytes; })

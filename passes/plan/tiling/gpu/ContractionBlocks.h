@@ -10,23 +10,23 @@ namespace tilewright {
 
 /// The blocks that could compute the part, the one to take first, then the quickest; `why` there is none. The space's
 /// tiles change meanwhile. The other parameters are those of chooseContractionBlock.
-std::vector<BlockCandidate> contractionBlocks(const TensorGraph &graph, const Target &target, IndexSpace &space,
+std::vector<BlockCandidate> contractionBlocks(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                               int64_t walked, llvm::function_ref<int64_t()> footprint,
                                               std::string &why);
 
 /// Sets tiles, threads and what is predicted of the blocks. `walked` is a reduced dim that tiles may have in blocks, or
 /// -1. `footprint` gives the bytes of the buffers that the tiles
 /// take. Returns why no block computes the part, or nothing.
-std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IndexSpace &space, int64_t walked,
+std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IterationSpace &space, int64_t walked,
                                    llvm::function_ref<int64_t()> footprint);
 
 /// Of a space whose tiles were chosen, what its block is with so many threads and the same tiles; nothing if so many
 /// cannot compute it.
-std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Target &target, IndexSpace space,
+std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Target &target, IterationSpace space,
                                               int64_t threads);
 
 /// The seconds in which so many of those blocks, `together` of them on an SM, compute all tiles one after another.
-double contractionSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads,
+double contractionSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
                           double blocks, double together);
 
 /// Tiles of a part that workgroups can share (stream-K).
@@ -34,11 +34,11 @@ struct SharedTiles {
   int64_t steps = 0;    ///< of a tile's terms; 0: a workgroup cannot compute a part of a tile
   int64_t rowBytes = 0; ///< that a workgroup leaves of a tile which another one begins
 };
-SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads);
+SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads);
 
 /// The seconds in which so many workgroups, `together` of them on an SM, share all tiles evenly, without the barrier at
 /// which they wait for each other.
-double sharedSeconds(const TensorGraph &graph, const Target &target, IndexSpace space, int64_t threads, double blocks,
+double sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads, double blocks,
                      double together);
 
 } // namespace tilewright

@@ -34,26 +34,26 @@ int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_
 }
 } // namespace
 
-int64_t tilewright::copyBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+int64_t tilewright::copyBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
   const RootAccess &access = contraction.accesses[operand];
   int64_t bytes = elementBytesOf(access.tensor);
   return bytes * alignedElements(graph.exprs()[contraction.expr], access, bytes);
 }
 
-bool tilewright::beginsInsideWords(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
+bool tilewright::beginsInsideWords(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
   const RootAccess &access = contraction.accesses[operand];
   int64_t inner = dimOfLines(access.map), bytes = elementBytesOf(access.tensor);
   return access.producer < 0 && 2 * bytes == kLeastCopyBytes && inner >= 0 &&
          graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
 }
 
-int64_t tilewright::pieceBytes(const TensorGraph &graph, const PartRoot &contraction, unsigned operand) {
-  bool alongTerms =
+int64_t tilewright::pieceBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
+  bool alongK =
       llvm::is_contained(graph.exprs()[contraction.expr].reductions, dimOfLines(contraction.accesses[operand].map));
-  return alongTerms ? kLeastCopyBytes : kWidestBytes;
+  return alongK ? kLeastCopyBytes : kWidestBytes;
 }
 
-std::string tilewright::narrowCopies(const TensorGraph &graph, const PartRoot &contraction, bool shifts, int64_t but) {
+std::string tilewright::narrowCopies(const TensorGraph &graph, const GroupRoot &contraction, bool shifts, int64_t but) {
   std::string text;
   for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
     auto type = cast<RankedTensorType>(access.tensor.getType());

@@ -31,7 +31,7 @@ struct NestPoints {
 
 class BlockEnumerator {
 public:
-  BlockEnumerator(const TensorGraph &graph, const Target &target, IndexSpace &space,
+  BlockEnumerator(const TensorGraph &graph, const Target &target, IterationSpace &space,
                   llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), footprint(footprint), reads(graph, space) {
     collect();
@@ -74,7 +74,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void collect() {
-    for (const PartRoot &root : space.roots) {
+    for (const GroupRoot &root : space.roots) {
       nests.resize(std::max<size_t>(nests.size(), root.nest + 1));
       NestPoints &nest = nests[root.nest];
       nest.dims = llvm::to_vector(llvm::make_filter_range(root.dims, [](int64_t dim) { return dim >= 0; }));
@@ -99,7 +99,7 @@ private:
   }
 
   /// Notes how wide an access along the vector dim may be.
-  void see(const PartRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
+  void see(const GroupRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t dim = llvm::find(root.dims, space.vector) - root.dims.begin();
     if (space.vector < 0 || dim == static_cast<int64_t>(root.dims.size()) || !map.isFunctionOfDim(dim))
@@ -351,7 +351,7 @@ private:
 
   const TensorGraph &graph;
   const Target &target;
-  IndexSpace &space;
+  IterationSpace &space;
   llvm::function_ref<int64_t()> footprint;
   BlockReads reads;
   std::vector<NestPoints> nests;
@@ -363,12 +363,12 @@ private:
 } // namespace
 
 std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const Target &target,
-                                                       IndexSpace &space, int64_t threads,
+                                                       IterationSpace &space, int64_t threads,
                                                        llvm::function_ref<int64_t()> footprint) {
   return BlockEnumerator(graph, target, space, footprint).ofTiles(threads);
 }
 
 std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
-                                                        IndexSpace &space, llvm::function_ref<int64_t()> footprint) {
+                                                        IterationSpace &space, llvm::function_ref<int64_t()> footprint) {
   return BlockEnumerator(graph, target, space, footprint).enumerate();
 }

@@ -10,9 +10,9 @@ tile.program @other_shape outputs 1 {
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{none of the images that 'tile.image' says}}
+    // expected-error @below {{none of the images that 'tile.swizzled' says}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.image = array<i64: 256, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 256, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16
@@ -40,7 +40,7 @@ tile.program @other_micro_kernel outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{images of tiles are of warpgroups that round nothing, and 'mma_sync' computes it}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.image = array<i64: 128, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16
@@ -68,7 +68,7 @@ tile.program @other_step outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{tiles of 128 lanes in steps of 64 terms are no images of 128 lines of 32}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.image = array<i64: 128, 32>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 32>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<8x128x32xf16, global> -> f16
@@ -96,7 +96,7 @@ tile.program @too_few_lines outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{tiles of 96 lanes in steps of 64 terms are no images of 128 lines of 64}}
     tile.compute [128, 128, 256] sizes [64, 96, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.image = array<i64: 128, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16

@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-shift-moments{target=cuda:h200}),tile-form-subprograms{target=cuda:h200})' | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-one-pass-variance{target=cuda:h200}),tile-form-subprograms{target=cuda:h200})' | FileCheck %s
 
 #nhwc = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (c)>
@@ -8,9 +8,9 @@
 // take blocks of a size of its own; in one kernel, all are planned for the size that suits them together, and the last
 // part for the tiles of the first, so that blocks keep theirs in shared memory: 98 KiB each, 2 on an SM.
 // CHECK-LABEL: func @batch_statistics
-// CHECK: tile.subprogram "[[KERNEL:.*]]"({{.*}} tiles [1, 1, 14, 56, 32] {{.*}} workgroups 256 {{.*}}tile.keeps = array<i64: 0, 0>{{.*}}tile.threads = 256
+// CHECK: tile.subprogram "[[KERNEL:.*]]"({{.*}} tiles [1, 1, 14, 56, 32] {{.*}} workgroups 256 {{.*}}tile.resident = array<i64: 0, 0>{{.*}}tile.threads = 256
 // CHECK: tile.subprogram "[[KERNEL]]"({{.*}}tile.threads = 256
-// CHECK: tile.subprogram "[[KERNEL]]"({{.*}} tiles [1, 14, 56, 32] {{.*}} workgroups 256 {{.*}}tile.keeps = array<i64: 0, 0>{{.*}}tile.threads = 256
+// CHECK: tile.subprogram "[[KERNEL]]"({{.*}} tiles [1, 14, 56, 32] {{.*}} workgroups 256 {{.*}}tile.resident = array<i64: 0, 0>{{.*}}tile.threads = 256
 func.func @batch_statistics(%x: tensor<32x56x56x64xf32>) -> tensor<32x56x56x64xf32> {
   %c0 = arith.constant 0.0 : f32
   %n = arith.constant 100352.0 : f32

@@ -11,7 +11,7 @@
 // The contraction before adds up two matrices, one after another: neither loop is the last one for certain.
 // CHECK: the copies do not begin while the contraction before is computed: the contraction before it has no single loop of steps
 // CHECK-LABEL: tile.program @two_loops_before
-// CHECK-NOT: tile.loads_ahead
+// CHECK-NOT: tile.prefetch
 tile.program @two_loops_before outputs 1 {
 ^bb0(%x: !tile.slice<2x64x32xf16, global>, %a: !tile.slice<2x32x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):

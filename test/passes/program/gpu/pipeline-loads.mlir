@@ -11,9 +11,9 @@
 // steps are copied while the last steps of the first one are multiplied, to slots of their own.
 // CHECK-LABEL: tile.program @weights_of_the_next
 // CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.loads_ahead
+// CHECK-NOT: tile.prefetch
 // CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
+// CHECK: tile.compute {{.*}}tile.prefetch = ["lanes"]
 
 // CODE-LABEL: func.func @weights_of_the_next
 // CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
@@ -74,9 +74,9 @@ tile.program @weights_of_the_next outputs 1 {
 // a block copies them itself.
 // CHECK-LABEL: tile.program @weights_before_the_barrier
 // CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.loads_ahead
+// CHECK-NOT: tile.prefetch
 // CHECK: tile.sync <grid>
-// CHECK: tile.loads_ahead = ["lanes"]
+// CHECK: tile.prefetch = ["lanes"]
 
 // CODE-LABEL: func.func @weights_before_the_barrier
 // CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
@@ -143,7 +143,7 @@ tile.program @weights_before_the_barrier outputs 2 {
 // third it copies itself, before its own loop.
 // CHECK-LABEL: tile.program @few_steps_before
 // CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.loads_ahead = ["lanes"]
+// CHECK: tile.compute {{.*}}tile.prefetch = ["lanes"]
 
 // CODE-LABEL: func.func @few_steps_before
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<256x64xf16, 1>

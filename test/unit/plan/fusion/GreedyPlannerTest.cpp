@@ -211,7 +211,7 @@ private:
     double total = 0;
     Partition partition(graph, *graph.exprs()[0].op->getBlock());
     for (const SmallVector<unsigned> &part : parts) {
-      std::optional<PlannedPart> planned = planPart(graph, part, target);
+      std::optional<PlannedGroup> planned = planGroup(graph, part, target);
       if (!planned)
         return;
       total += planned->predicted.seconds;

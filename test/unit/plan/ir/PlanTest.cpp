@@ -23,7 +23,7 @@ protected:
     return read ? "no error" : llvm::toString(read.takeError());
   }
 
-  PartPlan &part() { return plan.kernels[0].parts[0]; }
+  GroupPlan &part() { return plan.kernels[0].parts[0]; }
   OpPlan &op(unsigned id) {
     return *llvm::find_if(part().ops, [&](const OpPlan &entry) { return entry.id == id; });
   }
@@ -283,7 +283,7 @@ TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
 
 TEST_F(PlanTest, refuses_kernels_listed_before_what_they_need) {
   TensorGraph chain = parse(chainSource);
-  PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
+  GroupPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
   Plan swapped;
   swapped.kernels = {{"b", {second}, {}}, {"a", {first}, {}}};
   swapped.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
@@ -298,7 +298,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %b = linalg.exp ins(%a : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %b : tensor<64x64xf32>
 })");
-  PartPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
+  GroupPlan first{{rootOp(0)}, {64, 64}, {64, 64}, {}, 1, 1, {}}, second{{rootOp(1)}, {64, 64}, {64, 64}, {}, 1, 1, {}};
   Plan packed;
   packed.kernels = {{"k", {first, second}, {}}};
   packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
@@ -321,12 +321,12 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %b = linalg.add ins(%a, %x : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %b : tensor<64x64xf32>
 })");
-  PartPlan first{{rootOp(0)}, {64, 64}, {8, 64}, {0}, 1, 8, {}}, second{{rootOp(1)}, {64, 64}, {8, 64}, {0}, 1, 8, {}};
+  GroupPlan first{{rootOp(0)}, {64, 64}, {8, 64}, {0}, 1, 8, {}}, second{{rootOp(1)}, {64, 64}, {8, 64}, {0}, 1, 8, {}};
   Plan plan;
   plan.kernels = {{"k", {first, second}, {{0, 0, 1, 1, 2048}}}};
   plan.edges.push_back({0, 0, 1, 0, tile::Scope::grid, false, false, "", 0, 0, ""});
   EXPECT_EQ(plan.verify(two), "");
-  auto why = [&](KeptTile kept) {
+  auto why = [&](ResidentTile kept) {
     plan.kernels[0].kept = {kept};
     std::string text = plan.verify(two);
     return text.substr(text.find(": ") + 2);
@@ -343,7 +343,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 }
 
 TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
-  PartPlan first{{rootOp(0)}, {4096, 64}, {1, 64}, {0}, 1, 4096, {}}, second = first;
+  GroupPlan first{{rootOp(0)}, {4096, 64}, {1, 64}, {0}, 1, 4096, {}}, second = first;
   first.threads = second.threads = 256;
   second.ops[0].id = 1;
   Plan plan;
@@ -353,7 +353,7 @@ TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
   EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true),
             "kernel 'k' has 4096 workgroups of 256 threads, 64 registers a thread, that wait for each other at scope "
             "grid; target 'cuda:h200' is sure to have 528 resident");
-  for (PartPlan &part : plan.kernels[0].parts)
+  for (GroupPlan &part : plan.kernels[0].parts)
     part.workgroups = 528;
   EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true), "");
   EXPECT_EQ(whyNotCoResident(plan, *graph, target, /*allowed=*/true),

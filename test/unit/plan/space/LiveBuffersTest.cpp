@@ -36,15 +36,15 @@ protected:
     linalg.yield %d : f32
   } -> )" + columns +
                               "\n  return %y : " + columns + "\n}");
-    IndexSpace space = spaceOf(graph);
+    IterationSpace space = spaceOf(graph);
     return tilewright::isHandedOver(graph, space, space.roots.front());
   }
 
-  IndexSpace spaceOf(const TensorGraph &graph) {
+  IterationSpace spaceOf(const TensorGraph &graph) {
     std::string reason;
-    std::optional<IndexSpace> space = spaceOfAll(graph, &reason);
+    std::optional<IterationSpace> space = spaceOfAll(graph, &reason);
     EXPECT_TRUE(space) << reason;
-    return space.value_or(IndexSpace());
+    return space.value_or(IterationSpace());
   }
 };
 
@@ -81,9 +81,9 @@ func.func @heads(%x: tensor<6x49x49xf32>, %v: tensor<6x49x32xf32>) -> tensor<6x4
   } -> tensor<6x49x32xf32>
   return %y : tensor<6x49x32xf32>
 })");
-  IndexSpace space = spaceOf(graph);
+  IterationSpace space = spaceOf(graph);
   auto product = llvm::find_if(
-      space.roots, [&](const PartRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; });
+      space.roots, [&](const GroupRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; });
   ASSERT_TRUE(product != space.roots.end());
   int64_t heads = product->dims[0];
   ASSERT_EQ(space.extents[heads], 6);
@@ -132,11 +132,11 @@ func.func @walked(%x: tensor<64x256xf32>, %v: tensor<256x64xf32>) -> tensor<64x6
   } -> tensor<64x64xf32>
   return %y : tensor<64x64xf32>
 })");
-  IndexSpace space = spaceOf(graph);
+  IterationSpace space = spaceOf(graph);
   int64_t keys = llvm::find(space.extents, 256) - space.extents.begin();
   space.tiles = space.extents;
   space.tiles[keys] = 64;
-  PartChoice part;
+  GroupChoice part;
   part.exprs = allOf(graph);
   Walk walk = walkAlong(graph, part, space.roots, keys);
   ASSERT_EQ(walk.refused, "");

@@ -75,7 +75,7 @@ func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor
 
   static const OpPlan &contractionOf(const Plan &plan) {
     for (const KernelPlan &kernel : plan.kernels)
-      for (const PartPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.parts)
         for (const OpPlan &op : part.ops)
           if (!op.microKernel.empty())
             return op;
@@ -95,7 +95,7 @@ func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor
     op.root = true;
     op.microKernel = label.str();
     Plan plan;
-    plan.kernels = {{"k", {PartPlan{{op}}}, {}}};
+    plan.kernels = {{"k", {GroupPlan{{op}}}, {}}};
     plan.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
     return plan;
   }
@@ -173,18 +173,18 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_no_columns_from_buffers) {
 TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
   Target h200 = *lookupTarget("cuda:h200");
   for (const char *lanes : {"(n, k)", "(k, n)"}) {
-    bool alongTerms = llvm::StringRef(lanes) == "(n, k)";
+    bool alongK = llvm::StringRef(lanes) == "(n, k)";
     TensorGraph graph = parse(llvm::formatv(kBytes, lanes));
     Plan plan = planned(graph, "cuda:h200", NumericsMode::strict); // whole numbers are exact
-    EXPECT_EQ(contractionOf(plan).microKernel, alongTerms ? "wgmma-64x8" : "mma_sync-16x8");
+    EXPECT_EQ(contractionOf(plan).microKernel, alongK ? "wgmma-64x8" : "mma_sync-16x8");
     EXPECT_TRUE(settleMicroKernels(plan, graph, h200).empty());
 
     Plan other = handMade("wgmma-64x8");
     other.kernels[0].parts[0].ops[0].id = 0;
     other.edges.clear();
     std::vector<SettledKernel> settled = settleMicroKernels(other, graph, h200);
-    ASSERT_EQ(settled.empty(), alongTerms);
-    if (alongTerms)
+    ASSERT_EQ(settled.empty(), alongK);
+    if (alongK)
       continue;
     EXPECT_EQ(settled[0].after, "mma_sync-16x8");
     EXPECT_EQ(settled[0].reason, "'wgmma' of si8 reads operands whose terms lie innermost, and one has others there");
@@ -196,8 +196,8 @@ TEST_F(SettleMicroKernelsTest, presence_is_proved_with_the_registers_of_sums) {
   TensorGraph graph = parse(kProduct);
   Target h200 = *lookupTarget("cuda:h200");
   Plan plan = planned(graph, "cuda:h200", NumericsMode::standard);
-  PartPlan &part = plan.kernels[0].parts[0];
-  EXPECT_EQ(countedRegisters(PartPlan(), graph, 256, h200), 64);
+  GroupPlan &part = plan.kernels[0].parts[0];
+  EXPECT_EQ(countedRegisters(GroupPlan(), graph, 256, h200), 64);
   for (OpPlan &op : part.ops)
     if (!op.microKernel.empty()) {
       op.microKernel = "wgmma-64x8";

@@ -21,14 +21,14 @@ protected:
 
   int64_t termsOf(const std::string &source) {
     TensorGraph graph = parse(source);
-    std::optional<IndexSpace> space = spaceOfAll(graph);
+    std::optional<IterationSpace> space = spaceOfAll(graph);
     EXPECT_TRUE(space);
-    return space ? termsPerBlock(graph, space->roots.front(), *space, target) : -1;
+    return space ? kPerBlock(graph, space->roots.front(), *space, target) : -1;
   }
 
   double arithmeticOf(const std::string &source) {
     TensorGraph graph = parse(source);
-    std::optional<IndexSpace> space = spaceOfAll(graph);
+    std::optional<IterationSpace> space = spaceOfAll(graph);
     EXPECT_TRUE(space);
     return space ? workOf(graph, *space).arithmetic : 0;
   }
@@ -71,7 +71,7 @@ TEST_F(ContractionTilesTest, rows_from_memory_are_cut_for_cores_alone) {
 // What is counted is what the code does: in blocks, the operand crosses once instead of once for every block of rows.
 TEST_F(ContractionTilesTest, blocks_are_in_the_movement) {
   TensorGraph graph = parse(matmul(120, 4096, 64));
-  std::optional<IndexSpace> space = spaceOfAll(graph);
+  std::optional<IterationSpace> space = spaceOfAll(graph);
   ASSERT_TRUE(space);
   space->tiles = space->extents;
   std::vector<OperatorChain> chains = chainsOf(graph, allOf(graph), *space);

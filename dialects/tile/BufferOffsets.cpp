@@ -1,0 +1,12 @@
+#include "dialects/tile/BufferOffsets.h"
+
+using namespace tilewright;
+
+int64_t tile::bufferBytes(AllocOp alloc) {
+  return alloc.getType().getNumBytes() + (alloc->hasAttr(kAlignedAsAttr) ? kCopyBytes : 0);
+}
+
+int64_t tile::keptNumber(AllocOp alloc) {
+  auto number = alloc->getAttrOfType<mlir::IntegerAttr>(kKeptAttr);
+  return number ? number.getInt() : -1;
+}

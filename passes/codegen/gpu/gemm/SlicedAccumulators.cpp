@@ -1,0 +1,70 @@
+#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
+
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+Value tilewright::firstKOf(ContractionFrame &frame, const GemmTiling &tiling) {
+  if (tiling.kSlices == 1)
+    return frame.constant(0);
+  return frame.multiply(frame.divide(frame.thread, tiling.accumulatorThreads), tiling.ownK());
+}
+
+Value tilewright::plus(OpBuilder &builder, Location loc, Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::AddFOp::create(builder, loc, a, b);
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+/// Neighbouring threads write and read neighbouring elements.
+SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &tiling, ValueRange sums) {
+  if (tiling.kSlices == 1)
+    return SmallVector<Value>(sums);
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  int64_t count = sums.size();
+  auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
+  auto type = MemRefType::get({(tiling.kSlices - 1) * count * tiling.accumulatorThreads}, sums.front().getType(),
+                              MemRefLayoutAttrInterface(), space);
+  Value memory = memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(0), ValueRange());
+  Value own = frame.modulo(frame.thread, tiling.accumulatorThreads), unit = frame.divide(frame.thread, tiling.accumulatorThreads);
+  auto place = [&](Value other, int64_t sum) {
+    return frame.add(frame.multiply(frame.add(frame.multiply(other, count), sum), tiling.accumulatorThreads), own);
+  };
+  Value keeps = frame.isBelow(frame.thread, frame.constant(tiling.accumulatorThreads));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    auto branch = scf::IfOp::create(builder, loc, TypeRange(), keeps, /*addThenBlock=*/true, /*addElseBlock=*/true);
+    builder.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(builder, loc);
+    builder.setInsertionPointToEnd(branch.elseBlock());
+    Value other = arith::SubIOp::create(builder, loc, unit, frame.constant(1));
+    for (auto [i, sum] : llvm::enumerate(sums))
+      memref::StoreOp::create(builder, loc, sum, memory, place(other, i));
+    scf::YieldOp::create(builder, loc);
+  }
+  NVVM::Barrier0Op::create(builder, loc);
+  SmallVector<Type> types(sums.getTypes());
+  auto branch = scf::IfOp::create(builder, loc, types, keeps, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, sums);
+    builder.setInsertionPointToEnd(branch.thenBlock());
+    SmallVector<Value> whole(sums);
+    for (int64_t other = 0; other < tiling.kSlices - 1; ++other)
+      for (int64_t i = 0; i < count; ++i) {
+        Value part = memref::LoadOp::create(builder, loc, memory, place(frame.constant(other), i));
+        whole[i] = plus(builder, loc, whole[i], part);
+      }
+    scf::YieldOp::create(builder, loc, whole);
+  }
+  NVVM::Barrier0Op::create(builder, loc); // the next copies overwrite what was read
+  return SmallVector<Value>(branch.getResults());
+}

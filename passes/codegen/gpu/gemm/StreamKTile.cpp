@@ -1,0 +1,97 @@
+#include "passes/codegen/gpu/gemm/StreamKTile.h"
+
+#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static constexpr int64_t kAccessBytes = 16;
+
+SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling, Type sum, int64_t workgroups) {
+  int64_t run = kAccessBytes / tiling.accumulatorBytes;
+  while (tiling.sums % run != 0)
+    run /= 2;
+  return SliceType::get(context, {workgroups, tiling.sums / run, tiling.accumulatorThreads, run}, sum, Space::global);
+}
+
+namespace {
+/// A row of the buffer, as the thread accesses it.
+class PartialRow {
+public:
+  PartialRow(ContractionFrame &frame, Value partials)
+      : frame(frame), partials(partials), type(cast<MemRefType>(partials.getType())), count(type.getDimSize(1)),
+        run(type.getDimSize(3)), vector(VectorType::get({run}, type.getElementType())),
+        thread(holders() < frame.threads ? frame.modulo(frame.thread, holders()) : frame.thread) {}
+
+  /// Null: each thread does; otherwise those beyond hold the same sums again.
+  Value isHolder() {
+    return holders() < frame.threads ? frame.isBelow(frame.thread, frame.constant(holders())) : Value();
+  }
+
+  void store(Value row, ValueRange sums) {
+    for (int64_t i = 0; i < count; ++i) {
+      Value values = vector::FromElementsOp::create(frame.builder, frame.loc, vector, sums.slice(i * run, run));
+      auto op = vector::StoreOp::create(frame.builder, frame.loc, values, partials, place(row, i));
+      op.setAlignment(run * type.getElementTypeBitWidth() / 8);
+    }
+  }
+
+  SmallVector<Value> addTo(ValueRange sums, Value row) {
+    SmallVector<Value> whole;
+    for (int64_t i = 0; i < count; ++i) {
+      auto op = vector::LoadOp::create(frame.builder, frame.loc, vector, partials, place(row, i));
+      op.setAlignment(run * type.getElementTypeBitWidth() / 8);
+      for (int64_t lane = 0; lane < run; ++lane) {
+        Value part = vector::ExtractOp::create(frame.builder, frame.loc, op.getResult(), lane);
+        whole.push_back(plus(frame.builder, frame.loc, sums[i * run + lane], part));
+      }
+    }
+    return whole;
+  }
+
+private:
+  int64_t holders() const { return type.getDimSize(2); }
+  SmallVector<Value> place(Value row, int64_t i) { return {row, frame.constant(i), thread, frame.constant(0)}; }
+
+  ContractionFrame &frame;
+  Value partials;
+  MemRefType type;
+  int64_t count, run;
+  VectorType vector;
+  Value thread;
+};
+} // namespace
+
+void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, ValueRange sums,
+                              llvm::function_ref<void(ArrayRef<Value>)> store) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  PartialRow row(frame, share.partials);
+  auto where = [&](Value condition, llvm::function_ref<void()> body) {
+    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    body();
+  };
+  Value one = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  Value goesOn = arith::XOrIOp::create(builder, loc, share.begins, one);
+  where(frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, sums); });
+  where(share.isLast, [&] { share.meet(builder); });
+  where(share.begins, [&] {
+    Value end = share.endRow;
+    if (Value holds = row.isHolder()) // the others store nothing
+      end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
+    auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), sums);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      scf::YieldOp::create(builder, loc, row.addTo(loop.getRegionIterArgs(), loop.getInductionVar()));
+    }
+    store(SmallVector<Value>(loop.getResults()));
+  });
+}

@@ -1,0 +1,367 @@
+// Convolutions as contractions of matrices. The windows of the image become the rows of one matrix (im2col), which is
+// movement alone: the planner lets the contraction read the image through it, or keeps it in a workgroup's memory. The
+// weights are the other matrix as they lie. So a convolution has everything that a matmul has: packed weights, a micro
+// kernel, epilogues in the same kernel. Where windows are only summed up or compared (one filter for each channel,
+// pooling), or where nothing or too little lies along the lanes of a contraction (a row by a column, a matrix by a
+// vector or two), what is done to each element stands apart from the reduction, as in a softmax or a norm.
+#include "passes/Passes.h"
+#include "passes/graph/Contraction.h"
+#include "passes/graph/Eligibility.h"
+#include "passes/normalize/FillLanes.h"
+#include "passes/normalize/AccumulatorInit.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_CONVOLUTIONTOMATMUL
+#include "passes/Passes.h.inc"
+
+namespace {
+constexpr int64_t kLongLine = 24; ///< points of a line of an image that lose few rows of register blocks at its end
+
+/// A convolution's loops by what they are.
+struct Convolution {
+  linalg::LinalgOp op;
+  SmallVector<unsigned> points; ///< batch and image dims of the result: rows
+  SmallVector<unsigned> window; ///< input channel and window dims, in the order of the weights: summed
+  unsigned channel;             ///< of the result
+  bool channelFirst;            ///< in the weights; otherwise it is last
+};
+
+/// A reduction that no register block computes.
+struct PlainReduction {
+  linalg::LinalgOp op;
+  Operation *combiner; ///< of the accumulator and one value, in the body
+  Value value;
+};
+
+AffineMap mapOf(linalg::LinalgOp op, unsigned operand) { return op.getIndexingMapsArray()[operand]; }
+
+/// Dims of a map that is a permutation of some of them.
+std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
+  if (!map.isProjectedPermutation())
+    return std::nullopt;
+  return llvm::map_to_vector(map.getResults(),
+                             [](AffineExpr index) { return cast<AffineDimExpr>(index).getPosition(); });
+}
+
+bool isStatic(linalg::LinalgOp op) {
+  return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
+         !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
+         op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which come in another order
+}
+
+std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
+  FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+  std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
+  if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || !dims->depth.empty())
+    return std::nullopt; // one filter for each channel has nothing to contract
+  Block &body = *op.getBlock();
+  // What was quantised is in i32 until tile-lower-quantized-matmul finds the bytes behind it.
+  bool isWide = getElementTypeOrSelf(op->getResult(0)).isInteger(32);
+  if (!isWide && !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+    return std::nullopt;
+  Convolution found{op, {}, {}, dims->outputChannel[0], weights->front() == dims->outputChannel[0]};
+  if (!found.channelFirst && weights->back() != found.channel)
+    return std::nullopt;
+  found.points.append(dims->batch.begin(), dims->batch.end());
+  found.points.append(dims->outputImage.begin(), dims->outputImage.end());
+  for (unsigned dim : *weights)
+    if (dim != found.channel)
+      found.window.push_back(dim);
+  if (found.points.size() + 1 != result->size() || found.points.size() + found.window.size() + 1 != op.getNumLoops())
+    return std::nullopt;
+  return found;
+}
+
+std::optional<PlainReduction> matchPlainReduction(linalg::LinalgOp op) {
+  std::optional<SmallVector<unsigned>> result = dimsOf(mapOf(op, 2));
+  Block &body = *op.getBlock();
+  Operation *combiner = body.getTerminator()->getOperand(0).getDefiningOp();
+  Value accumulator = body.getArgument(2);
+  if (!result || !combiner || combiner->getNumOperands() != 2 || !accumulator.hasOneUse() ||
+      !llvm::is_contained(combiner->getOperands(), accumulator))
+    return std::nullopt;
+  Value value = combiner->getOperand(combiner->getOperand(0) == accumulator ? 1 : 0);
+  return value.getType() == accumulator.getType() ? std::optional(PlainReduction{op, combiner, value}) : std::nullopt;
+}
+
+Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
+  return tensor::EmptyOp::create(builder, loc, shape, element);
+}
+
+/// What `op` reads of an input, over its loops in another order.
+AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, ArrayRef<unsigned> order) {
+  SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
+  for (auto [place, dim] : llvm::enumerate(order))
+    places[dim] = builder.getAffineDimExpr(place);
+  return mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0);
+}
+
+class Unfolder {
+public:
+  explicit Unfolder(const Convolution &convolution)
+      : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
+
+  Value unfold() {
+    int64_t terms = count(convolution.window), columns = sizes[convolution.channel];
+    SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{columns, terms};
+    image.push_back(terms);
+    if (!convolution.channelFirst)
+      std::swap(matrix[0], matrix[1]);
+    Value sums = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, columns);
+    SmallVector<int64_t> shape = sizesOf(convolution.points);
+    shape.push_back(columns);
+    return arranged(reshaped(sums, shape));
+  }
+
+private:
+  /// Lines of an image that fill register blocks stay apart, so that tiles of lines are handed on; shorter ones are one
+  /// dim with all others.
+  SmallVector<int64_t> rowsOfMatrix() const {
+    if (sizes[convolution.points.back()] >= kLongLine)
+      return sizesOf(convolution.points);
+    return {count(convolution.points)};
+  }
+
+  int64_t count(ArrayRef<unsigned> dims) const { return llvm::product_of(sizesOf(dims)); }
+
+  SmallVector<int64_t> sizesOf(ArrayRef<unsigned> dims) const {
+    return llvm::map_to_vector(dims, [&](unsigned dim) { return sizes[dim]; });
+  }
+
+  Value reshaped(Value value, ArrayRef<int64_t> shape) {
+    auto type = cast<RankedTensorType>(value.getType());
+    auto target = RankedTensorType::get(shape, type.getElementType());
+    if (type == target)
+      return value;
+    bool expands = type.getRank() < target.getRank();
+    auto groups =
+        expands ? getReassociationIndicesForReshape(target, type) : getReassociationIndicesForReshape(type, target);
+    assert(groups && "a view of the same elements");
+    if (expands)
+      return tensor::ExpandShapeOp::create(builder, loc, target, value, *groups);
+    return tensor::CollapseShapeOp::create(builder, loc, target, value, *groups);
+  }
+
+  /// What the windows hold: the points' dims, then the windows'.
+  Value windows() {
+    Value image = op->getOperand(0);
+    Type element = cast<RankedTensorType>(image.getType()).getElementType();
+    SmallVector<unsigned> order(convolution.points);
+    order.append(convolution.window);
+    AffineMap read = readInOrder(builder, op, 0, order);
+    SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
+    auto generic = linalg::GenericOp::create(
+        builder, loc, TypeRange(RankedTensorType::get(sizesOf(order), element)), image,
+        emptyTensor(builder, loc, sizesOf(order), element), {read, builder.getMultiDimIdentityMap(order.size())}, loops,
+        [](OpBuilder &body, Location at, ValueRange elements) { linalg::YieldOp::create(body, at, elements[0]); });
+    return generic.getResult(0);
+  }
+
+  Value product(Value image, Value weights, ArrayRef<int64_t> points, int64_t columns) {
+    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    unsigned rank = points.size();
+    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // points, column, term
+    SmallVector<AffineExpr> inImage(all.getResults().take_front(rank));
+    AffineExpr column = all.getResult(rank), term = all.getResult(rank + 1);
+    inImage.push_back(term);
+    auto of = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(rank + 2, 0, index, builder.getContext()); };
+    AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({column, term}) : of({term, column}),
+                        all.getMajorSubMap(rank + 1)};
+    SmallVector<int64_t> shape(points);
+    shape.push_back(columns);
+    Value sums = zeros(builder, loc, shape, element);
+    SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
+    loops.push_back(utils::IteratorType::reduction);
+    auto generic = linalg::GenericOp::create(builder, loc, TypeRange(sums.getType()), ValueRange{image, weights}, sums,
+                                             maps, loops);
+    IRMapping none;
+    op->getRegion(0).cloneInto(&generic.getRegion(), none);
+    return generic.getResult(0);
+  }
+
+  /// The result as the convolution lays it out, with what it starts from.
+  Value arranged(Value value) {
+    SmallVector<int64_t> order(convolution.points.begin(), convolution.points.end());
+    order.push_back(convolution.channel);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    SmallVector<AffineExpr> read(order.size());
+    for (auto [place, dim] : llvm::enumerate(*dimsOf(mapOf(op, 2))))
+      read[llvm::find(order, dim) - order.begin()] = builder.getAffineDimExpr(place);
+    AffineMap place = AffineMap::get(type.getRank(), 0, read, builder.getContext());
+    return addStart(builder, op, value, place).getResult(0);
+  }
+
+  const Convolution &convolution;
+  linalg::LinalgOp op;
+  OpBuilder builder;
+  Location loc;
+  SmallVector<int64_t> sizes; ///< of the convolution's loops
+};
+
+/// What is done to each element of a window, as a tensor of its own: the result's dims, then the windows'.
+Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<unsigned> order) {
+  linalg::LinalgOp op = reduction.op;
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](unsigned dim) { return sizes[dim]; });
+  Block &body = *op.getBlock();
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<BlockArgument> arguments;
+  for (unsigned input : {0, 1})
+    if (!body.getArgument(input).use_empty()) { // a pool's window is a shape alone
+      inputs.push_back(op->getOperand(input));
+      maps.push_back(readInOrder(builder, op, input, order));
+      arguments.push_back(body.getArgument(input));
+    }
+  maps.push_back(builder.getMultiDimIdentityMap(order.size()));
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
+  Type element = reduction.value.getType();
+  Value into = emptyTensor(builder, op.getLoc(), shape, element);
+  auto copy = [&](OpBuilder &inside, Location at, ValueRange elements) {
+    IRMapping values;
+    for (auto [argument, value] : llvm::zip(arguments, elements))
+      values.map(argument, value);
+    for (Operation &each : body.without_terminator())
+      if (&each != reduction.combiner)
+        inside.clone(each, values);
+    linalg::YieldOp::create(inside, at, values.lookupOrDefault(reduction.value));
+  };
+  return linalg::GenericOp::create(builder, op.getLoc(), TypeRange(into.getType()), inputs, into, maps, loops, copy)
+      .getResult(0);
+}
+
+Value unfoldReduction(const PlainReduction &reduction) {
+  linalg::LinalgOp op = reduction.op;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  SmallVector<unsigned> order = *dimsOf(mapOf(op, 2));
+  unsigned rank = order.size();
+  for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
+    if (!llvm::is_contained(ArrayRef(order).take_front(rank), dim))
+      order.push_back(dim);
+  Value elements = elementsOf(builder, reduction, order);
+  AffineMap all = builder.getMultiDimIdentityMap(order.size());
+  // Not a major submap, of which MLIR has none without results: a row by a column may give a number.
+  AffineMap result = AffineMap::get(order.size(), 0, all.getResults().take_front(rank), builder.getContext());
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::reduction);
+  std::fill_n(loops.begin(), rank, utils::IteratorType::parallel);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Value start = op.getDpsInits()[0];
+  // Where windows are summed up, a bias is added to the sums. Extrema start from a constant.
+  bool sums = isa<arith::AddFOp, arith::AddIOp>(reduction.combiner);
+  if (sums)
+    start = zeros(builder, loc, type.getShape(), type.getElementType());
+  auto combine = [&](OpBuilder &inside, Location at, ValueRange values) {
+    IRMapping both;
+    both.map(op.getBlock()->getArgument(2), values[1]);
+    both.map(reduction.value, values[0]);
+    linalg::YieldOp::create(inside, at, inside.clone(*reduction.combiner, both)->getResult(0));
+  };
+  Value reduced =
+      linalg::GenericOp::create(builder, loc, TypeRange(type), elements, start, ArrayRef{all, result}, loops, combine)
+          .getResult(0);
+  if (!sums)
+    return reduced;
+  return addStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)).getResult(0);
+}
+
+/// A convolution of bytes that takes zero points off them as operands of its own.
+bool isQuantized(Operation *op) {
+  return isa<linalg::Conv2DNchwFchwQOp, linalg::Conv2DNhwcHwcfQOp, linalg::Conv2DNhwcFhwcQOp,
+             linalg::Conv2DNgchwGfchwQOp, linalg::DepthwiseConv2DNhwcHwcQOp, linalg::DepthwiseConv2DNhwcHwcmQOp>(op);
+}
+
+/// Bytes in i32, less their zero point.
+Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoint) {
+  auto type = cast<RankedTensorType>(bytes.getType());
+  Type wide = builder.getI32Type();
+  AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &inside, Location at, ValueRange elements) {
+    Value number = arith::ExtSIOp::create(inside, at, wide, elements[0]);
+    if (!matchPattern(zeroPoint, m_Zero()))
+      number = arith::SubIOp::create(inside, at, number, zeroPoint);
+    linalg::YieldOp::create(inside, at, number);
+  };
+  return linalg::GenericOp::create(builder, loc, TypeRange(type.clone(wide)), bytes,
+                                   emptyTensor(builder, loc, type.getShape(), wide), ArrayRef{all, all}, loops, body)
+      .getResult(0);
+}
+
+/// Makes it a convolution of what is left without the zero points.
+void takeOffZeroPoints(linalg::LinalgOp op) {
+  OpBuilder builder(op);
+  SmallVector<Value> factors;
+  for (unsigned input : {0, 1})
+    factors.push_back(lessZeroPoint(builder, op.getLoc(), op->getOperand(input), op->getOperand(2 + input)));
+  SmallVector<AffineMap> maps{mapOf(op, 0), mapOf(op, 1), mapOf(op, 4)};
+  auto generic =
+      linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), factors, op.getDpsInits(), maps,
+                                op.getIteratorTypesArray(), [](OpBuilder &body, Location at, ValueRange elements) {
+                                  Value term = arith::MulIOp::create(body, at, elements[0], elements[1]);
+                                  Value sum = arith::AddIOp::create(body, at, elements[2], term);
+                                  linalg::YieldOp::create(body, at, sum);
+                                });
+  op->replaceAllUsesWith(generic.getResults());
+  op->erase();
+}
+
+struct ConvolutionToMatmul : impl::UnfoldContractionsBase<ConvolutionToMatmul> {
+  using UnfoldContractionsBase::UnfoldContractionsBase;
+
+  void runOnOperation() override {
+    SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();
+      if (isKnown && isQuantized(op) && getElementTypeOrSelf(op->getResult(0)).isInteger(32))
+        quantized.push_back(op);
+    });
+    for (linalg::LinalgOp op : quantized)
+      takeOffZeroPoints(op);
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
+        found.push_back(op);
+    });
+    if (getOperation().getBody().hasOneBlock()) {
+      TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
+      std::vector<bool> atLoad = computedAtLoad(graph);
+      for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+        auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+        AlongLanes lanes = op && isStatic(op) ? whatLiesAlongLanes(graph, atLoad, id) : AlongLanes::much;
+        if (lanes != AlongLanes::much)
+          (lanes == AlongLanes::few ? few : nothing).push_back(op);
+      }
+    }
+    for (linalg::LinalgOp op : nothing)
+      if (std::optional<unsigned> lane = lanesElsewhere(op)) {
+        turnResult(op, *lane);
+        ++numUnfolded;
+      } else {
+        found.push_back(op);
+      }
+    for (linalg::LinalgOp op : few)
+      found.push_back(alongK(op));
+    for (linalg::LinalgOp op : found) {
+      Value unfolded;
+      if (std::optional<Convolution> convolution = matchConvolution(op))
+        unfolded = Unfolder(*convolution).unfold();
+      else if (std::optional<PlainReduction> reduction = matchPlainReduction(op))
+        unfolded = unfoldReduction(*reduction);
+      else
+        continue;
+      op->getResult(0).replaceAllUsesWith(unfolded);
+      op->erase();
+      ++numUnfolded;
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

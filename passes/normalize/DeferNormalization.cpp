@@ -1,0 +1,351 @@
+// Divide after a contraction instead of before it (Chimera section 4: the division of a softmax, swapped past the
+// second matmul): where every row of a contraction's operand was divided by one number, so can be the row of its
+// result, which most often is the smaller. Only where the divisor is the sum of what it divides, all of it exponentials
+// of differences to a maximum: then the terms are one at the most and the divisor at least one, so products neither
+// overflow nor vanish that would not have, and a row whose sum is NaN gives NaN either way. Rows that are chosen to be
+// zero after the division, as ONNX's Attention does with those of which all is masked, are chosen behind it, too.
+#include "passes/Passes.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/Contraction.h"
+#include "passes/graph/OwnMaximum.h"
+#include "passes/graph/Rounding.h"
+#include "passes/graph/TensorExpr.h"
+#include "passes/graph/Form.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_DEFERNORMALIZATION
+#include "passes/Passes.h.inc"
+
+namespace {
+constexpr llvm::StringLiteral kDelayedForm = "division after its contraction";
+/// The bound is vecmath::expForBf16's.
+constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
+
+/// Rows of which `choice` makes zeros, where `condition` is `zeroWhere`, and leaves `chosen` elsewhere.
+struct ZeroRows {
+  linalg::GenericOp choice;
+  Value chosen, condition;
+  bool zeroWhere;
+  AffineMap map;          ///< from the contraction, its domain or its result, to the condition
+  linalg::GenericOp test; ///< where `condition` is whether `chosen` is NaN, which whole rows are: what finds that out
+};
+
+/// `contraction` multiplies with what `division` divided, at most rounded after it, and could be divided itself.
+struct Delay {
+  linalg::LinalgOp contraction;
+  linalg::GenericOp division;
+  Value divided, divisor;
+  AffineMap divisorMap; ///< from the contraction's result to the divisor
+  std::optional<ZeroRows> zeros;
+};
+
+/// A generic that computes each element of its result from inputs of the same place, or broadcast to it.
+linalg::GenericOp elementwiseOp(Value value) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  bool plain = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
+               generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
+  return plain ? generic : linalg::GenericOp();
+}
+
+Value yielded(linalg::GenericOp generic) { return generic.getBody()->getTerminator()->getOperand(0); }
+
+/// The generic that computes `value`, an element of its own or of one of its inputs, and how it does.
+std::pair<linalg::GenericOp, Operation *> madeBy(linalg::GenericOp generic, Value value) {
+  if (OpOperand *input = inputOf(generic, value)) {
+    generic = elementwiseOp(input->get());
+    value = generic ? yielded(generic) : Value();
+  }
+  return {generic, value ? value.getDefiningOp() : nullptr};
+}
+
+/// Whether a tensor holds exponentials of differences to a maximum: one at the most.
+bool isExponential(Value tensor) {
+  linalg::GenericOp generic = elementwiseOp(tensor);
+  Operation *exponential = generic ? yielded(generic).getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(exponential))
+    return false;
+  auto [of, argument] = madeBy(generic, exponential->getOperand(0));
+  auto difference = dyn_cast_or_null<arith::SubFOp>(argument);
+  return difference && isBelowOwnMaximum(of, difference);
+}
+
+/// Whether `sum` adds up elements of `terms` alone, each once.
+bool isSumOf(Value sum, Value terms) {
+  auto generic = behindViews(sum).getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumReductionLoops() == 0 || generic.getNumDpsInputs() != 1 || generic.getNumResults() != 1)
+    return false;
+  auto add = yielded(generic).getDefiningOp<arith::AddFOp>();
+  bool adds = add && llvm::hasNItems(*generic.getBody(), 2) && add.getLhs() != add.getRhs();
+  return adds && generic.getDpsInputs()[0] == terms && generic.getIndexingMapsArray()[0].isPermutation();
+}
+
+/// The operation that a generic's result comes from. What it takes are elements or constants wherever that is asked
+/// with `inputOf`, so nothing else of the body counts.
+template <typename Op> Op lastOp(linalg::GenericOp generic) {
+  return generic ? yielded(generic).getDefiningOp<Op>() : Op();
+}
+
+/// The value of an element that is the same everywhere, or null.
+FloatAttr constantOf(linalg::GenericOp generic, Value element) {
+  OpOperand *input = inputOf(generic, element);
+  return dyn_cast_or_null<FloatAttr>(constantElement(input ? input->get() : element));
+}
+
+/// What one tensor is divided by, and where in the generic that does it.
+struct Quotient {
+  OpOperand *divided, *by;
+  Value divisor; ///< `by`, or what that is the reciprocal of
+};
+
+/// What a tensor holds reciprocals of, element by element, or null.
+Value reciprocalOf(Value tensor) {
+  linalg::GenericOp generic = elementwiseOp(tensor);
+  auto division = lastOp<arith::DivFOp>(generic);
+  FloatAttr one = division ? constantOf(generic, division.getLhs()) : FloatAttr();
+  OpOperand *divisor = division ? inputOf(generic, division.getRhs()) : nullptr;
+  bool inverts = one && one.getValue().isExactlyValue(1) && divisor;
+  return inverts && generic.getMatchingIndexingMap(divisor).isIdentity() ? divisor->get() : Value();
+}
+
+/// A generic that is a division, or a multiplication by a reciprocal.
+std::optional<Quotient> quotientOf(linalg::GenericOp generic) {
+  if (auto division = lastOp<arith::DivFOp>(generic)) {
+    OpOperand *divided = inputOf(generic, division.getLhs()), *by = inputOf(generic, division.getRhs());
+    return divided && by ? std::optional(Quotient{divided, by, by->get()}) : std::nullopt;
+  }
+  if (auto product = lastOp<arith::MulFOp>(generic))
+    for (auto [factor, other] : {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}}) {
+      OpOperand *divided = inputOf(generic, factor), *by = inputOf(generic, other);
+      if (Value divisor = divided && by ? reciprocalOf(by->get()) : Value())
+        return Quotient{divided, by, divisor};
+    }
+  return std::nullopt;
+}
+
+/// The generic that finds out which elements of a tensor are NaN and that nothing else reads, or null.
+linalg::GenericOp nanTest(Value condition, Value tensor) {
+  linalg::GenericOp generic = elementwiseOp(condition);
+  auto compare = lastOp<arith::CmpFOp>(generic);
+  bool unordered =
+      compare && condition.hasOneUse() &&
+      (compare.getPredicate() == arith::CmpFPredicate::UNE || compare.getPredicate() == arith::CmpFPredicate::UNO);
+  auto isElement = [&](Value value) {
+    OpOperand *input = inputOf(generic, value);
+    return input && input->get() == tensor && generic.getMatchingIndexingMap(input).isIdentity();
+  };
+  return unordered && isElement(compare.getLhs()) && isElement(compare.getRhs()) ? generic : linalg::GenericOp();
+}
+
+/// A generic that chooses between zero and an element of one tensor; `map` goes to its domain.
+std::optional<ZeroRows> zeroRows(linalg::GenericOp generic, AffineMap map, ArrayRef<int64_t> domain) {
+  auto select = lastOp<arith::SelectOp>(generic);
+  OpOperand *condition = select ? inputOf(generic, select.getCondition()) : nullptr;
+  if (!condition)
+    return std::nullopt;
+  for (bool zeroWhere : {true, false}) {
+    FloatAttr zero = constantOf(generic, zeroWhere ? select.getTrueValue() : select.getFalseValue());
+    OpOperand *chosen = inputOf(generic, zeroWhere ? select.getFalseValue() : select.getTrueValue());
+    if (zero && zero.getValue().isZero() && chosen && generic.getMatchingIndexingMap(chosen).isIdentity())
+      return ZeroRows{generic,
+                      chosen->get(),
+                      condition->get(),
+                      zeroWhere,
+                      composeInDomain(generic.getMatchingIndexingMap(condition), map, domain),
+                      zeroWhere ? nanTest(condition->get(), chosen->get()) : linalg::GenericOp()};
+  }
+  return std::nullopt;
+}
+
+/// Whether a generic does nothing but round its elements to a narrower type. Rounded before a division instead of after
+/// it, a quotient errs by as much.
+bool roundsOnly(linalg::GenericOp generic) {
+  auto rounded = lastOp<arith::TruncFOp>(generic);
+  return rounded && inputOf(generic, rounded.getIn());
+}
+
+/// Whether one operation alone reads a tensor, a choice and its test together.
+bool isReadOnce(Value tensor, const std::optional<ZeroRows> &zeros) {
+  bool tested = zeros && zeros->test && zeros->chosen == tensor;
+  return tensor.hasOneUse() || (tested && llvm::all_of(tensor.getUsers(), [&](Operation *reader) {
+                                  return reader == zeros->test || reader == zeros->choice;
+                                }));
+}
+
+/// The division whose result a contraction reads, at most rounded, moved about and zero in some rows, and where: `map`
+/// goes from the domain of the contraction to that of the division.
+linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain,
+                                 std::optional<ZeroRows> &zeros) {
+  while (isReadOnce(tensor, zeros)) {
+    Operation *producer = tensor.getDefiningOp();
+    FailureOr<TensorExpr> expr = failure();
+    if (producer)
+      expr = describe(producer);
+    if (failed(expr) || expr->op->getNumResults() != 1 || !expr->oneReliesOnOne())
+      return {};
+    map = composeInDomain(expr->pointOf(0), map, domain);
+    linalg::GenericOp generic = elementwiseOp(tensor);
+    if (quotientOf(generic))
+      return generic;
+    if (std::optional<ZeroRows> found = zeros ? std::nullopt : zeroRows(generic, map, domain)) {
+      tensor = found->chosen;
+      zeros = std::move(found);
+      continue;
+    }
+    bool passesOn = expr->kind == ExprKind::movement || roundsOnly(generic);
+    if (!passesOn || expr->inputs.size() != 1 || expr->inputs[0].guard != IntegerSet())
+      return {};
+    map = composeInDomain(expr->inputs[0].map, map, domain);
+    tensor = expr->inputs[0].tensor;
+  }
+  return {};
+}
+
+std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &access) {
+  AffineMap map = access.map;
+  std::optional<ZeroRows> zeros;
+  linalg::GenericOp division = divisionBehind(access.tensor, map, contraction.domain, zeros);
+  if (!division)
+    return std::nullopt;
+  auto [divided, by, divisor] = *quotientOf(division);
+  if (!division.getMatchingIndexingMap(divided).isIdentity() ||
+      divided->get().getType() != division.getResult(0).getType() || !isExponential(divided->get()) ||
+      !isSumOf(divisor, divided->get()))
+    return std::nullopt;
+  auto init = dyn_cast_or_null<FloatAttr>(constantElement(cast<linalg::LinalgOp>(contraction.op).getDpsInits()[0]));
+  if (!init || !init.getValue().isZero())
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  Type element = type.getElementType(), summed = getElementTypeOrSelf(divisor.getType());
+  bool holdsSum = element == summed || (element.isF32() && isNarrowFloat(summed));
+  if (!holdsSum)
+    return std::nullopt;
+  map = composeInDomain(division.getMatchingIndexingMap(by), map, contraction.domain);
+  bool ofTerms = llvm::any_of(contraction.reductions, [&](int64_t dim) {
+    return map.isFunctionOfDim(dim) || (zeros && !zeros->test && zeros->map.isFunctionOfDim(dim));
+  });
+  bool fewer = type.getNumElements() < cast<RankedTensorType>(divided->get().getType()).getNumElements();
+  if (ofTerms || !fewer)
+    return std::nullopt;
+  auto ofResult = [&](AffineMap ofDomain) {
+    return composeInDomain(ofDomain, contraction.pointOf(0), type.getShape());
+  };
+  if (zeros && !zeros->test)
+    zeros->map = ofResult(zeros->map);
+  return Delay{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
+}
+
+/// What reads a tensor, or a reshape of it.
+SmallVector<Operation *> readersOf(Value tensor) {
+  SmallVector<Operation *> readers;
+  for (Operation *user : tensor.getUsers())
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+      llvm::append_range(readers, readersOf(user->getResult(0)));
+    else
+      readers.push_back(user);
+  return readers;
+}
+
+/// Whether exponentials of f32 are rounded to bf16 wherever they are not added up, and `quotient` alone divides by the
+/// sum.
+bool areForBf16(Value exponentials, Value divisor, Operation *quotient) {
+  Operation *sum = behindViews(divisor).getDefiningOp();
+  auto isRounded = [](Operation *reader) {
+    auto generic = dyn_cast<linalg::GenericOp>(reader);
+    return roundsOnly(generic) && getElementTypeOrSelf(generic.getResult(0)).isBF16();
+  };
+  return getElementTypeOrSelf(exponentials).isF32() &&
+         llvm::all_of(readersOf(exponentials), [&](Operation *reader) { return reader == sum || isRounded(reader); }) &&
+         llvm::all_of(readersOf(sum->getResult(0)), [&](Operation *reader) { return reader == quotient; });
+}
+
+void markForBf16(Value exponentials) {
+  linalg::GenericOp generic = elementwiseOp(exponentials);
+  auto exponential = yielded(generic).getDefiningOp<math::ExpOp>();
+  if (!exponential)
+    return;
+  OpBuilder builder(generic);
+  exponential->setAttr(kForBf16Attr, builder.getUnitAttr());
+  generic->setAttr(kFormAttr, builder.getStringAttr(kForBf16Form));
+}
+
+/// What is left of an operand is read as it was before `op`.
+void bypass(linalg::GenericOp op, Value before) {
+  op.getResult(0).replaceAllUsesWith(before);
+  SmallVector<Value> inputs(op.getDpsInputs());
+  op.erase();
+  for (Value input : inputs) // a reciprocal
+    if (linalg::GenericOp unread = elementwiseOp(input); unread && unread->use_empty())
+      unread.erase();
+}
+
+void delay(const Delay &what) {
+  linalg::LinalgOp contraction = what.contraction;
+  linalg::GenericOp division = what.division;
+  OpBuilder builder(contraction->getContext());
+  builder.setInsertionPointAfter(contraction);
+  Location loc = division.getLoc();
+  Value product = contraction->getResult(0);
+  auto type = cast<RankedTensorType>(product.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+  SmallVector<Value> inputs{product, what.divisor};
+  SmallVector<AffineMap> maps{identity, what.divisorMap};
+  if (what.zeros && !what.zeros->test) {
+    inputs.push_back(what.zeros->condition);
+    maps.push_back(what.zeros->map);
+  }
+  maps.push_back(identity);
+  auto quotient = linalg::GenericOp::create(
+      builder, loc, type, inputs, empty, maps, parallel, [&](OpBuilder &body, Location at, ValueRange values) {
+        Value by = values[1];
+        if (by.getType() != type.getElementType())
+          by = arith::ExtFOp::create(body, at, type.getElementType(), by);
+        Value result = arith::DivFOp::create(body, at, values[0], by);
+        if (what.zeros) {
+          Value zero = arith::ConstantOp::create(body, at, body.getFloatAttr(type.getElementType(), 0));
+          auto [whereTrue, whereFalse] = what.zeros->zeroWhere ? std::pair(zero, result) : std::pair(result, zero);
+          // A sum of exponentials is above zero if no term is NaN, and if any is counted where a tile walks.
+          Value condition =
+              what.zeros->test ? arith::CmpFOp::create(body, at, arith::CmpFPredicate::ULE, by, zero) : values[2];
+          result = arith::SelectOp::create(body, at, condition, whereTrue, whereFalse);
+        }
+        linalg::YieldOp::create(body, at, result);
+      });
+  quotient->setAttr(kFormAttr, builder.getStringAttr(kDelayedForm));
+  product.replaceAllUsesExcept(quotient.getResult(0), quotient);
+  if (what.zeros)
+    bypass(what.zeros->choice, what.zeros->chosen);
+  bypass(division, what.divided);
+  if (areForBf16(what.divided, what.divisor, quotient))
+    markForBf16(what.divided);
+}
+
+class DeferNormalization : public impl::DelayDivisionsBase<DeferNormalization> {
+  void runOnOperation() override {
+    SmallVector<linalg::LinalgOp> contractions;
+    getOperation().walk([&](linalg::LinalgOp op) { contractions.push_back(op); });
+    for (linalg::LinalgOp op : contractions) {
+      FailureOr<TensorExpr> expr = describe(op);
+      if (failed(expr) || expr->kind != ExprKind::contraction || !whyNoSumOfProducts(*expr).empty())
+        continue;
+      for (const TensorAccess &access : expr->inputs)
+        if (std::optional<Delay> what = match(*expr, access)) {
+          delay(*what);
+          ++delayed;
+          break;
+        }
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

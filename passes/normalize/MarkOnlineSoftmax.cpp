@@ -1,0 +1,120 @@
+// Names the maxima that one pass over a row finds together with the sum of exp(x - maximum). The algebra is
+// OnlineSoftmax's; here it is only said to be wanted, because strict numerics do without it. Whether a kernel
+// uses it is seen from its loop nests.
+#include "passes/Passes.h"
+#include "passes/graph/CausalBound.h"
+#include "passes/graph/OwnMaximum.h"
+#include "passes/graph/ReducedWalk.h"
+#include "passes/graph/TensorGraph.h"
+#include "passes/graph/Form.h"
+#include "passes/target/TargetOrError.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_MARKONLINESOFTMAX
+#include "passes/Passes.h.inc"
+
+namespace {
+/// Whether neighbours in memory are neighbours along the reduced dim.
+bool reducesInnermost(const TensorExpr &expr) {
+  return llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
+    return access.map.getNumResults() > 0 &&
+           access.map.getResults().back() == getAffineDimExpr(expr.reductions.front(), access.map.getContext());
+  });
+}
+
+/// Whether everything that the maximum is subtracted from is what it is the maximum of.
+bool isSubtractedFromOwn(const TensorExpr &expr) {
+  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+  return op && llvm::all_of(op.getBlock()->getOps<arith::SubFOp>(),
+                            [&](arith::SubFOp difference) { return isBelowOwnMaximum(op, difference); });
+}
+
+bool startsAtZero(const TensorExpr &sum) {
+  auto op = dyn_cast<linalg::LinalgOp>(sum.op);
+  auto init = op ? dyn_cast_or_null<FloatAttr>(constantElement(op.getDpsInits()[0])) : FloatAttr();
+  return init && init.getValue().isZero();
+}
+
+/// Whether a contraction multiplies with what follows from the exponentials point by point. Register blocks read that
+/// from memory as it is, where no factor is applied any more; and the pass saved is short beside a contraction's. What
+/// they may save is memory, by walking blocks of the row.
+bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
+  SmallVector<bool> follows(relations.size());
+  for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+    bool reads = false;
+    for (unsigned edge : graph.inEdges(id))
+      reads |= follows[graph.edges()[edge].producer];
+    if (reads && expr.kind == ExprKind::contraction)
+      return true;
+    follows[id] = relations[id] == Relation::proportional || (reads && expr.oneReliesOnOne());
+  }
+  return false;
+}
+
+/// The form of a maximum where some sum over the same points is proportional to exp(-maximum), and no exponent is above
+/// zero; empty: it is none.
+StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t least) {
+  ArrayRef<TensorExpr> exprs = graph.exprs();
+  auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
+    for (unsigned edge : graph.inEdges(expr))
+      if (graph.edges()[edge].input == input)
+        return graph.edges()[edge].producer;
+    return -1;
+  };
+  SmallVector<Relation> relations = relateTo(exprs, maximum, producerOf);
+  bool summed = false;
+  for (unsigned id = 0; id < exprs.size(); ++id) {
+    const TensorExpr &expr = exprs[id];
+    bool follows =
+        relations[id] == Relation::shifted || relations[id] == Relation::proportional || relations[id] == Relation::sum;
+    bool readsMaximum = llvm::any_of(llvm::seq<unsigned>(0, expr.inputs.size()), [&](unsigned input) {
+      int64_t producer = producerOf(id, input);
+      return producer >= 0 && relations[producer] == Relation::maximum;
+    });
+    if (follows && readsMaximum && !isSubtractedFromOwn(expr))
+      return "";
+    if (relations[id] == Relation::sum && !startsAtZero(expr))
+      return "";
+    summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
+  }
+  if (!summed)
+    return "";
+  if (isMultipliedWith(graph, relations))
+    return kMaximumOfBlocks;
+  const TensorExpr &expr = exprs[maximum];
+  return isRowMaximum(expr, least) && reducesInnermost(expr) ? StringRef(kRunningMaximum) : "";
+}
+
+struct MarkOnlineSoftmax : impl::RunMaximaBase<MarkOnlineSoftmax> {
+  using RunMaximaBase::RunMaximaBase;
+
+  void runOnOperation() override {
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    int64_t least = kLeastReferences * pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
+    for (Block &block : getOperation().getBody()) {
+      TensorGraph graph = TensorGraph::build(block);
+      for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+        StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
+        // Threads that share a row would wait for each other wherever its reference moves.
+        bool isLeft = machine->backend == Backend::cuda && form == kRunningMaximum;
+        if (form.empty() || isLeft)
+          continue;
+        if (form == kMaximumOfBlocks)
+          if (std::optional<AffineExpr> end = endOfCounted(graph, id)) {
+            form = kMaximumOfCounted;
+            expr.op->setAttr(kCountedAttr, AffineMapAttr::get(AffineMap::get(expr.domain.size(), 0, *end)));
+          }
+        expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
+        ++numNamed;
+      }
+    }
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,345 @@
+// The sum of (x - b)^2 in one pass over x, b being made of the sum of x, most often its mean. x is taken in parts, each
+// of which a workgroup can keep: it sums the part, and then x - c and its square, c being the part's own mean. The
+// deviations from b follow when that is known: S2 + t (2 S1 + n t), where S1 and S2 are those sums, n how many there
+// are, and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). S1 is zero but
+// for what c was rounded by, so no term cancels another, whatever x is; one shift for all of x would not do, as it may
+// lie far from the mean. Where x fits the workgroup's memory, two passes read it once as well.
+#include "passes/Passes.h"
+#include "passes/graph/Rounding.h"
+#include "passes/graph/Form.h"
+#include "passes/target/TargetOrError.h"
+#include "passes/normalize/TwoPhaseReduction.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_ONEPASSVARIANCE
+#include "passes/Passes.h.inc"
+
+namespace {
+constexpr int64_t kLeastTile = 64; ///< elements of a contiguous parallel dim in a tile
+constexpr int64_t kLeastPart = 32; ///< elements of a part, whose three sums are then fewer than x by far
+constexpr double kPartShare = 0.9; ///< of the workgroup's memory, for a part; the rest is for its sums
+constexpr int64_t kSpareParts = 4; ///< times as many parts as needed: more, and the sums of parts are worth a view
+
+/// `squares` adds (x - b)^2 up, `total` x; b depends on that and does not change along the reduced dims.
+struct SumOfSquares {
+  linalg::GenericOp squares, total;
+  Value x, b;
+  AffineMap bMap; ///< from the domain of both to b
+};
+
+/// The only op of a body besides its yield, if it is an Op.
+template <typename Op> Op onlyOp(linalg::GenericOp generic) {
+  Block &body = *generic.getBody();
+  auto op = llvm::hasNItems(body, 2) ? dyn_cast<Op>(&body.front()) : Op();
+  return op && body.getTerminator()->getOperands() == op->getResults() ? op : Op();
+}
+
+/// An op that computes each element of its only result from elements of its inputs.
+linalg::GenericOp elementwiseProducer(Value tensor) {
+  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
+  bool elementwise = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
+                     generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
+  return elementwise ? generic : linalg::GenericOp();
+}
+
+/// The input that a value of the body is an element of, or null.
+OpOperand *inputOf(linalg::GenericOp generic, Value element) {
+  auto argument = dyn_cast<BlockArgument>(element);
+  if (!argument || argument.getOwner() != generic.getBody() || argument.getArgNumber() >= generic.getNumDpsInputs())
+    return nullptr;
+  return generic.getDpsInputOperand(argument.getArgNumber());
+}
+
+Value squared(linalg::GenericOp generic) {
+  if (auto product = onlyOp<arith::MulFOp>(generic); product && product.getLhs() == product.getRhs())
+    return product.getLhs();
+  APInt exponent;
+  if (auto power = onlyOp<math::FPowIOp>(generic);
+      power && matchPattern(power.getRhs(), m_ConstantInt(&exponent)) && exponent == 2)
+    return power.getLhs();
+  APFloat real(0.0f);
+  if (auto power = onlyOp<math::PowFOp>(generic);
+      power && matchPattern(power.getRhs(), m_ConstantFloat(&real)) && real.isExactlyValue(2.0))
+    return power.getLhs();
+  return {};
+}
+
+/// The tensor of which a generic reads this element at its own index, or null.
+Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
+  OpOperand *input = element ? inputOf(generic, element) : nullptr;
+  return input && generic.getMatchingIndexingMap(input).isIdentity() ? input->get() : Value();
+}
+
+/// Whether it adds the elements of its only input up, from zero.
+bool isPlainSum(linalg::GenericOp sum) {
+  if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
+    return false;
+  APFloat zero(0.0f);
+  auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && fill &&
+         matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) && zero.isZero();
+}
+
+/// The sum of x over what `squares` sums, of which b is made; null if there is none, and b known before x is read.
+linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
+  SetVector<Operation *> behind;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  if (failed(getBackwardSlice(b, &behind, options)))
+    return {};
+  for (Operation *user : x.getUsers()) {
+    auto sum = dyn_cast<linalg::GenericOp>(user);
+    if (sum && behind.contains(user) && isPlainSum(sum) && sum.getResultTypes() == squares.getResultTypes() &&
+        sum.getIndexingMaps() == squares.getIndexingMaps() && sum.getIteratorTypes() == squares.getIteratorTypes())
+      return sum;
+  }
+  return {};
+}
+
+std::optional<SumOfSquares> match(linalg::GenericOp squares) {
+  if (!isPlainSum(squares))
+    return std::nullopt;
+  linalg::GenericOp square = elementwiseProducer(squares.getDpsInputs()[0]);
+  Value difference = square ? tensorReadAtItsIndex(square, squared(square)) : Value();
+  linalg::GenericOp subtraction = difference ? elementwiseProducer(difference) : linalg::GenericOp();
+  auto subtract = subtraction ? onlyOp<arith::SubFOp>(subtraction) : arith::SubFOp();
+  if (!subtract)
+    return std::nullopt;
+  Value x = tensorReadAtItsIndex(subtraction, subtract.getLhs());
+  OpOperand *b = inputOf(subtraction, subtract.getRhs());
+  if (!x || !b || !cast<RankedTensorType>(x.getType()).hasStaticShape())
+    return std::nullopt;
+  AffineMap bMap = subtraction.getMatchingIndexingMap(b);
+  SmallVector<unsigned> reduced;
+  squares.getReductionDims(reduced);
+  if (llvm::any_of(reduced, [&](unsigned dim) { return bMap.isFunctionOfDim(dim); }))
+    return std::nullopt;
+  linalg::GenericOp total = totalBehind(b->get(), x, squares);
+  return total ? std::optional<SumOfSquares>({squares, total, x, b->get(), bMap}) : std::nullopt;
+}
+
+/// How many elements each sum is of.
+int64_t count(linalg::GenericOp sum) {
+  int64_t elements = 1;
+  for (auto [extent, iterator] : llvm::zip(sum.getStaticLoopRanges(), sum.getIteratorTypesArray()))
+    elements *= iterator == utils::IteratorType::reduction ? extent : 1;
+  return elements;
+}
+
+/// What a workgroup would have to keep of x until b is known.
+double keptBytes(const SumOfSquares &what) {
+  auto type = cast<RankedTensorType>(what.x.getType());
+  linalg::GenericOp squares = what.squares;
+  double bytes = static_cast<double>(count(squares)) * type.getElementTypeBitWidth() / 8;
+  bool contiguous = squares.getIteratorTypesArray().back() == utils::IteratorType::parallel;
+  return contiguous ? bytes * static_cast<double>(std::min(kLeastTile, type.getShape().back())) : bytes;
+}
+
+int64_t countParts(const ReductionSplit &split) {
+  int64_t parts = 1;
+  for (const SplitDim &dim : split.dims)
+    parts *= dim.parts;
+  return parts;
+}
+
+/// The last dim in as few parts as will do, where whole dims leave many more than that. Their sums read a view of x
+/// then, which nothing that computes x can share a kernel with.
+void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
+  SplitDim &last = split.dims.back();
+  int64_t extent = last.parts, others = countParts(split) / extent;
+  if (others * extent <= kSpareParts * least || what.x.getDefiningOp<linalg::LinalgOp>())
+    return;
+  for (last.parts = std::max<int64_t>(2, std::ceil(least / others)); extent % last.parts != 0;)
+    ++last.parts;
+  if (!canCut(what.total, split.dims))
+    last.parts = extent;
+}
+
+/// The parts are along whole dims, so that the nests of all that reads x agree on its dims: the outermost that leave a
+/// part for which a workgroup has room, and of those as few parts as will do. Nothing where no dims do, as in rows.
+std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target &target) {
+  linalg::GenericOp total = what.total;
+  SmallVector<unsigned> reduced;
+  total.getReductionDims(reduced);
+  SmallVector<int64_t> extents = total.getStaticLoopRanges();
+  double least = keptBytes(what) / (kPartShare * static_cast<double>(target.blockBytes));
+  int64_t fewest = count(total) / kLeastPart + 1;
+  std::optional<ReductionSplit> best;
+  for (uint64_t chosen = 1; chosen < uint64_t(1) << reduced.size(); ++chosen) {
+    if (best && llvm::isPowerOf2_64(chosen))
+      break; // from here on a further dim, inside all of these, is among them
+    ReductionSplit split;
+    for (auto [bit, dim] : llvm::enumerate(reduced))
+      if (chosen >> bit & 1)
+        split.dims.push_back({dim, extents[dim]});
+    if (int64_t parts = countParts(split); static_cast<double>(parts) >= least && parts < fewest) {
+      fewest = parts;
+      best = split;
+    }
+  }
+  if (best)
+    cutLastDim(what, least, *best);
+  return best;
+}
+
+class Shifter {
+public:
+  Shifter(const SumOfSquares &what, const ReductionSplit &split)
+      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total), split(split) {
+  }
+
+  void shift() {
+    SplitViews views;
+    phases = buildTwoPhases(builder, total, split, views);
+    element = getElementTypeOrSelf(phases.partial.getResult(0).getType());
+    mark(phases.partial);
+    mark(phases.final);
+    total.getResult(0).replaceAllUsesWith(phases.results[0]);
+    Value means = meansOfParts();
+    ValueRange moments = momentsOfParts(means);
+    // The parts' sums come first, side by side, so that they share the kernel that reads x.
+    phases.final->moveAfter(moments.front().getDefiningOp());
+    if (Operation *rounding = phases.results[0].getDefiningOp(); rounding != phases.final)
+      rounding->moveAfter(phases.final);
+    builder.setInsertionPoint(squares);
+    squares.getResult(0).replaceAllUsesWith(join(moments, means));
+    total.erase();
+    // What only this sum read goes with it.
+    for (Operation *dead = squares; dead && dead->use_empty();) {
+      Operation *producer =
+          dead == squares || isa<linalg::GenericOp>(dead) ? dead->getOperand(0).getDefiningOp() : nullptr;
+      dead->erase();
+      dead = isa_and_nonnull<linalg::GenericOp>(producer) ? producer : nullptr;
+    }
+  }
+
+private:
+  void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr("two-moment variance")); }
+
+  double countOfPart() { return static_cast<double>(count(total) / countParts(split)); }
+
+  Value constant(OpBuilder &at, double value) {
+    return arith::ConstantOp::create(at, loc, at.getFloatAttr(element, value));
+  }
+
+  /// An element of x or b, as the sums are computed.
+  Value widened(OpBuilder &at, Value value) {
+    return value.getType() == element ? value : arith::ExtFOp::create(at, loc, element, value).getResult();
+  }
+
+  Value meansOfParts() {
+    Value sums = phases.partial.getResult(0);
+    auto type = cast<RankedTensorType>(sums.getType());
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
+    AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+    auto means = linalg::GenericOp::create(builder, loc, type, sums, empty, ArrayRef{identity, identity}, parallel,
+                                           [&](OpBuilder &at, Location, ValueRange values) {
+                                             Value share = constant(at, 1 / countOfPart());
+                                             linalg::YieldOp::create(
+                                                 at, loc, arith::MulFOp::create(at, loc, values[0], share).getResult());
+                                           });
+    return means.getResult(0);
+  }
+
+  /// The sums of x - c and of its square, over the domain in which the parts are summed.
+  ValueRange momentsOfParts(Value means) {
+    linalg::GenericOp partial = phases.partial;
+    AffineMap read = partial.getIndexingMapsArray()[0], written = partial.getIndexingMapsArray()[1];
+    Value init = partial.getDpsInits()[0];
+    auto moments = linalg::GenericOp::create(
+        builder, loc, TypeRange{init.getType(), init.getType()}, ValueRange{partial.getDpsInputs()[0], means},
+        ValueRange{init, init}, ArrayRef{read, written, written, written}, partial.getIteratorTypesArray(),
+        [&](OpBuilder &at, Location, ValueRange values) {
+          Value shifted = arith::SubFOp::create(at, loc, widened(at, values[0]), values[1]);
+          Value square = arith::MulFOp::create(at, loc, shifted, shifted);
+          Value first = arith::AddFOp::create(at, loc, shifted, values[2]);
+          Value second = arith::AddFOp::create(at, loc, square, values[3]);
+          linalg::YieldOp::create(at, loc, ValueRange{first, second});
+        });
+    mark(moments);
+    return moments.getResults();
+  }
+
+  /// From an index of the result to the index of the domain that it stands for, zero where that is reduced.
+  AffineMap domainOfResult() {
+    AffineMap written = squares.getIndexingMapsArray()[1];
+    SmallVector<AffineExpr> exprs(written.getNumDims(), builder.getAffineConstantExpr(0));
+    for (auto [position, expr] : llvm::enumerate(written.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        exprs[dim.getPosition()] = builder.getAffineDimExpr(position);
+    return AffineMap::get(written.getNumResults(), 0, exprs, builder.getContext());
+  }
+
+  /// The sum over the parts of S2 + t (2 S1 + n t).
+  Value join(ValueRange moments, Value means) {
+    AffineMap all = phases.final.getIndexingMapsArray()[0], written = phases.final.getIndexingMapsArray()[1];
+    AffineMap ofB = what.bMap.compose(domainOfResult()).compose(written);
+    auto joined = linalg::GenericOp::create(
+        builder, loc, phases.final.getResultTypes(), ValueRange{moments[0], moments[1], means, what.b},
+        phases.final.getDpsInits(), ArrayRef{all, all, all, ofB, written}, phases.final.getIteratorTypesArray(),
+        [&](OpBuilder &at, Location, ValueRange values) {
+          Value t = arith::SubFOp::create(at, loc, values[2], widened(at, values[3]));
+          Value twice = arith::MulFOp::create(at, loc, constant(at, 2), values[0]);
+          Value moved = arith::MulFOp::create(at, loc, constant(at, countOfPart()), t);
+          Value inner = arith::AddFOp::create(at, loc, twice, moved);
+          Value square = arith::AddFOp::create(at, loc, values[1], arith::MulFOp::create(at, loc, t, inner));
+          // A sum of squares, whatever the rounding says; a NaN stays one.
+          Value positive = arith::MaximumFOp::create(at, loc, square, constant(at, 0));
+          linalg::YieldOp::create(at, loc, arith::AddFOp::create(at, loc, positive, values[4]).getResult());
+        });
+    mark(joined);
+    return roundedTo(builder, joined.getResult(0), cast<RankedTensorType>(squares.getResult(0).getType()));
+  }
+
+  const SumOfSquares &what;
+  linalg::GenericOp squares, total;
+  Location loc;
+  OpBuilder builder;
+  const ReductionSplit &split;
+  Type element; ///< of the sums
+  TwoPhases phases;
+};
+
+class OnePassVariance : public impl::ShiftMomentsBase<OnePassVariance> {
+public:
+  using ShiftMomentsBase::ShiftMomentsBase;
+
+private:
+  /// Processors keep two passes over narrow floats: one was never timed there.
+  static bool takes(Type element, const Target &machine) {
+    return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.backend == Backend::cuda);
+  }
+
+  static void shift(linalg::GenericOp sum, const Target &machine) {
+    std::optional<SumOfSquares> what = match(sum);
+    if (!what || !takes(getElementTypeOrSelf(what->x.getType()), machine) ||
+        keptBytes(*what) <= static_cast<double>(machine.blockBytes))
+      return;
+    std::optional<ReductionSplit> split = decideParts(*what, machine);
+    if (split && whyNotSplittable(what->total).empty())
+      Shifter(*what, *split).shift();
+  }
+
+  void runOnOperation() override {
+    FailureOr<Target> machine = targetOrError(getOperation(), target);
+    if (failed(machine))
+      return signalPassFailure();
+    SmallVector<linalg::GenericOp> sums;
+    getOperation().walk([&](linalg::GenericOp op) { sums.push_back(op); });
+    for (linalg::GenericOp sum : sums)
+      shift(sum, *machine);
+  }
+};
+} // namespace
+} // namespace tilewright

@@ -1,0 +1,286 @@
+#include "passes/normalize/QuantizedOperand.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/graph/TensorExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+bool QuantizationNumber::isTensor() const { return isa<ShapedType>(value.getType()); }
+
+std::optional<int64_t> QuantizationNumber::integer() const {
+  auto number = dyn_cast_or_null<IntegerAttr>(known);
+  if (!number)
+    return std::nullopt;
+  return isSigned ? number.getValue().getSExtValue() : static_cast<int64_t>(number.getValue().getZExtValue());
+}
+
+Value QuantizationNumber::inBody(OpBuilder &body, Location at, Value element) const {
+  if (std::optional<int64_t> number = integer())
+    return arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(*number)));
+  if (known)
+    return arith::ConstantOp::create(body, at, known);
+  Value number = isTensor() ? element : value;
+  if (!number.getType().isInteger(8))
+    return number;
+  Type wide = body.getI32Type();
+  return isSigned ? arith::ExtSIOp::create(body, at, wide, number).getResult()
+                  : arith::ExtUIOp::create(body, at, wide, number).getResult();
+}
+
+namespace {
+/// A generic that computes each element of its result by itself.
+linalg::GenericOp elementwise(Value tensor) {
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  bool isPlain = op && op->getNumResults() == 1 && op.getNumReductionLoops() == 0 && op.hasPureTensorSemantics() &&
+                 op.getIndexingMapsArray().back().isIdentity();
+  return isPlain ? op : linalg::GenericOp();
+}
+
+Value yieldedBy(linalg::GenericOp op) { return op.getBody()->getTerminator()->getOperand(0); }
+
+/// A number as the body of a generic has it.
+struct Element {
+  mutable linalg::GenericOp op; ///< mutable: a handle, whose accessors are not const
+  Value value;
+  AffineMap place; ///< the point of the op's loops, from an element of the factor
+
+  Element with(Value other) const { return {op, other, place}; }
+
+  /// The input that it is an element of.
+  OpOperand *input() const {
+    auto argument = dyn_cast<BlockArgument>(value);
+    bool isInput = argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < op.getNumDpsInputs();
+    return isInput ? op.getDpsInputOperand(argument.getArgNumber()) : nullptr;
+  }
+  AffineMap placeIn(OpOperand *input) const { return op.getMatchingIndexingMap(input).compose(place); }
+
+  /// Where it is computed: in this body, or in that of the op that makes the input.
+  Element origin() const {
+    OpOperand *from = input();
+    linalg::GenericOp maker = from ? elementwise(from->get()) : linalg::GenericOp();
+    return maker ? Element{maker, yieldedBy(maker), placeIn(from)}.origin() : *this;
+  }
+
+  template <typename Op> Op definedBy() const { return value.getDefiningOp<Op>(); }
+};
+
+/// A value that the body itself does not compute: an element of a tensor, a scalar from outside, or a constant.
+std::optional<QuantizationNumber> numberAt(const Element &from) {
+  QuantizationNumber number{from.value, true, {}, constantElement(from.value)};
+  if (OpOperand *input = from.input()) {
+    number.value = input->get();
+    number.map = from.placeIn(input);
+    number.known = constantElement(input->get());
+  } else if (!number.known && number.value.getParentBlock() == from.op.getBody()) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+/// What a byte is widened by, and from which one.
+Value narrowOf(Value wide, bool &isSigned) {
+  Operation *op = wide.getDefiningOp();
+  if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) || !op->getOperand(0).getType().isInteger(8))
+    return {};
+  isSigned = isa<arith::ExtSIOp>(op);
+  return op->getOperand(0);
+}
+
+/// A number in i32, at most widened from a byte.
+std::optional<QuantizationNumber> zeroPointAt(const Element &element) {
+  Element from = element.origin();
+  bool isSigned = true;
+  Value narrow = narrowOf(from.value, isSigned);
+  std::optional<QuantizationNumber> number = narrow ? numberAt(from.with(narrow)) : std::nullopt;
+  if (!number)
+    return numberAt(element);
+  number->isSigned = isSigned;
+  return number;
+}
+
+/// The bytes, where they are as wide as the factor has dims.
+bool readBytes(const Element &wide, QuantizedOperand &factor) {
+  Element from = wide.origin();
+  Value narrow = narrowOf(from.value, factor.isSigned);
+  OpOperand *input = narrow ? from.with(narrow).input() : nullptr;
+  if (!input || !isa<RankedTensorType>(input->get().getType()))
+    return false;
+  factor.bytes = input->get();
+  factor.map = from.with(narrow).placeIn(input);
+  return true;
+}
+
+/// byte - zero point, in i32.
+bool readDifference(const Element &element, QuantizedOperand &factor) {
+  Element from = element.origin();
+  auto difference = from.definedBy<arith::SubIOp>();
+  if (!difference)
+    return readBytes(from, factor);
+  factor.zeroPoint = zeroPointAt(from.with(difference.getRhs()));
+  return factor.zeroPoint && readBytes(from.with(difference.getLhs()), factor);
+}
+
+/// difference * scale, in f32.
+bool readScaled(const Element &element, QuantizedOperand &factor) {
+  Element from = element.origin();
+  auto product = from.definedBy<arith::MulFOp>();
+  if (!product)
+    return false;
+  for (bool swapped : {false, true}) {
+    Element difference = from.with(swapped ? product.getRhs() : product.getLhs()).origin();
+    auto number = difference.definedBy<arith::SIToFPOp>();
+    if (!number || !number.getIn().getType().isInteger(32))
+      continue;
+    factor.scale = numberAt(from.with(swapped ? product.getLhs() : product.getRhs()));
+    return factor.scale && readDifference(difference.with(number.getIn()), factor);
+  }
+  return false;
+}
+
+/// A tensor whose elements are widened bytes; maps are from those elements.
+std::optional<QuantizedOperand> readFactor(Value tensor) {
+  linalg::GenericOp op = elementwise(tensor);
+  if (!op)
+    return std::nullopt;
+  unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  Element element{op, yieldedBy(op), AffineMap::getMultiDimIdentityMap(rank, op.getContext())};
+  QuantizedOperand factor;
+  bool isInteger = getElementTypeOrSelf(tensor).isInteger(32);
+  bool isOne = isInteger ? readDifference(element, factor) : readScaled(element, factor);
+  return isOne ? std::optional(factor) : std::nullopt;
+}
+
+/// Where a copy has its elements from; null if the op is none.
+AffineMap copiedFrom(Operation *producer) {
+  auto op = dyn_cast_or_null<linalg::LinalgOp>(producer);
+  if (!op || op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0 ||
+      !op.hasPureTensorSemantics())
+    return {};
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  Block &body = *op.getBlock();
+  bool copies = body.getTerminator()->getOperand(0) == body.getArgument(0);
+  return copies && maps[1].isIdentity() ? maps[0] : AffineMap();
+}
+
+/// Movement that can be repeated on bytes. What pads has zeros, which are zero points there.
+bool canRepeat(Operation *op) {
+  if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+    Value value = pad.getConstantPaddingValue();
+    bool isZero = value && (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()));
+    return isZero && pad.getResultType().hasStaticShape();
+  }
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op) || copiedFrom(op);
+}
+
+/// A scalar for the places that a pad adds to bytes.
+Value padOf(OpBuilder &builder, Location at, const std::optional<QuantizationNumber> &zeroPoint) {
+  if (!zeroPoint)
+    return arith::ConstantOp::create(builder, at, builder.getI8IntegerAttr(0));
+  if (std::optional<int64_t> number = zeroPoint->integer())
+    return arith::ConstantOp::create(builder, at, builder.getI8IntegerAttr(static_cast<int8_t>(*number)));
+  Value value = zeroPoint->value;
+  if (zeroPoint->isTensor()) {
+    Value zero = arith::ConstantOp::create(builder, at, builder.getIndexAttr(0));
+    SmallVector<Value> place(cast<RankedTensorType>(value.getType()).getRank(), zero);
+    value = tensor::ExtractOp::create(builder, at, value, place);
+  }
+  return value.getType().isInteger(8) ? value
+                                      : arith::TruncIOp::create(builder, at, builder.getI8Type(), value).getResult();
+}
+
+/// The movement of `op`, of bytes instead.
+Value repeat(OpBuilder &builder, Operation *op, Value bytes, const std::optional<QuantizationNumber> &zeroPoint) {
+  Location at = op->getLoc();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType()).clone(builder.getI8Type());
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return tensor::PadOp::create(builder, at, type, bytes, pad.getMixedLowPad(), pad.getMixedHighPad(),
+                                 padOf(builder, at, zeroPoint));
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    return tensor::ExpandShapeOp::create(builder, at, type, bytes, expand.getReassociationIndices());
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+    return tensor::CollapseShapeOp::create(builder, at, type, bytes, collapse.getReassociationIndices());
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return tensor::ExtractSliceOp::create(builder, at, type, bytes, slice.getMixedOffsets(), slice.getMixedSizes(),
+                                          slice.getMixedStrides());
+  Value init = tensor::EmptyOp::create(builder, at, type.getShape(), type.getElementType());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  SmallVector<AffineMap> maps = cast<linalg::LinalgOp>(op).getIndexingMapsArray();
+  return linalg::GenericOp::create(
+             builder, at, TypeRange(type), bytes, init, maps, loops,
+             [](OpBuilder &body, Location in, ValueRange elements) { linalg::YieldOp::create(body, in, elements[0]); })
+      .getResult(0);
+}
+
+bool pads(ArrayRef<Operation *> moved) {
+  return llvm::any_of(moved, [](Operation *op) { return isa<tensor::PadOp>(op); });
+}
+
+/// Whether there is one number for all places, or none.
+bool isSame(const std::optional<QuantizationNumber> &number) {
+  return !number || number->known || !number->isTensor() ||
+         cast<ShapedType>(number->value.getType()).getNumElements() == 1;
+}
+
+/// `map` after `place`. What only names dims stays so, also dims of extent one, for which composeInDomain has zeros.
+AffineMap composeNames(AffineMap map, AffineMap place, ArrayRef<int64_t> domain) {
+  AffineMap plain = map.compose(place);
+  return plain.isProjectedPermutation() ? plain : composeInDomain(map, place, domain);
+}
+} // namespace
+
+std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
+  SmallVector<Operation *> moved;
+  AffineMap place = read; // in what is looked at, from the loops
+  while (true) {
+    Operation *op = tensor.getDefiningOp();
+    AffineMap copied = copiedFrom(op);
+    std::optional<QuantizedOperand> factor = copied ? std::nullopt : readFactor(tensor);
+    if (factor) {
+      for (std::optional<QuantizationNumber> *number : {&factor->zeroPoint, &factor->scale})
+        if (*number && (*number)->map)
+          (*number)->map = composeNames((*number)->map, place, domain);
+      if (!moved.empty() && !factor->map.isIdentity())
+        return std::nullopt;
+      if (pads(moved) && !(isSame(factor->zeroPoint) && isSame(factor->scale) && factor->hasByteZeroPoint()))
+        return std::nullopt; // places that a pad adds have no number of their own, and hold bytes
+      factor->map = moved.empty() ? composeNames(factor->map, place, domain) : read;
+      factor->moved = std::move(moved);
+      return factor;
+    }
+    FailureOr<TensorExpr> expr = op ? describe(op) : FailureOr<TensorExpr>(failure());
+    if (failed(expr) || expr->kind != ExprKind::movement || expr->inputs.size() != 1 || !canRepeat(op))
+      return std::nullopt;
+    place = composeNames(expr->inputs[0].map.compose(expr->pointOf(0)), place, domain);
+    tensor = expr->inputs[0].tensor;
+    // A transpose or a broadcast is only another way to read the bytes.
+    if (moved.empty() && copied && copied.isProjectedPermutation())
+      read = copied.compose(read);
+    else
+      moved.push_back(op);
+  }
+}
+
+bool QuantizedOperand::hasByteZeroPoint() const {
+  if (!zeroPoint)
+    return true;
+  auto isByte = [&](int64_t number) { return isSigned ? llvm::isInt<8>(number) : llvm::isUInt<8>(number); };
+  if (std::optional<int64_t> number = zeroPoint->integer())
+    return isByte(*number);
+  if (DenseIntElementsAttr numbers; matchPattern(zeroPoint->value, m_Constant(&numbers))) // those of rows or columns
+    return llvm::all_of(numbers, [&](const APInt &number) {
+      return isByte(zeroPoint->isSigned ? number.getSExtValue() : static_cast<int64_t>(number.getZExtValue()));
+    });
+  return getElementTypeOrSelf(zeroPoint->value).isInteger(8) && zeroPoint->isSigned == isSigned;
+}
+
+void QuantizedOperand::moveBytes(OpBuilder &builder) {
+  for (Operation *op : llvm::reverse(moved))
+    bytes = repeat(builder, op, bytes, zeroPoint);
+  moved.clear();
+}

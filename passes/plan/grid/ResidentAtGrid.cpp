@@ -1,0 +1,150 @@
+#include "passes/plan/grid/ResidentAtGrid.h"
+
+#include "passes/plan/grid/ResidentTiles.h"
+#include "passes/plan/grid/ResizedGroups.h"
+#include "passes/plan/tiling/TileSizes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kKeptPadding = 64; ///< a kept tile is aligned to it, and lies as its tensor does modulo a vector
+
+/// Two parts of a kernel, and the inputs that blocks of the one may keep for the other.
+struct ReusingPair {
+  unsigned writer, reader; ///< indices into the kernel's parts; the writer reads them first
+  std::vector<CommonInput> inputs;
+};
+
+/// The two in blocks that read the same.
+struct AlikeGroups {
+  PlannedGroup writer, reader;
+};
+} // namespace
+
+/// With this block for the writer; nothing if some blocks could not keep their tile.
+static std::optional<AlikeGroups> inTilesAlike(const GridContext &context, unsigned writer, unsigned reader,
+                                              CommonInput input, const BlockCandidate &block) {
+  if (!block.discarded.empty() || block.cluster > 1)
+    return std::nullopt;
+  const PlannedGroup &second = context.part(reader);
+  std::optional<PlannedGroup> writing = inBlocks(context, writer, block);
+  std::optional<std::vector<int64_t>> tiles =
+      writing ? tilesAlike(context.graph, writing->space, second.space, input) : std::nullopt;
+  std::optional<BlockCandidate> alike =
+      tiles ? blockOfTiles(context.graph, second.choice, context.target, second.space, *tiles, block.threads)
+            : std::nullopt;
+  std::optional<PlannedGroup> reading =
+      alike && alike->discarded.empty() ? inBlocks(context, reader, *alike) : std::nullopt;
+  return reading ? std::optional(AlikeGroups{std::move(*writing), std::move(*reading)}) : std::nullopt;
+}
+
+/// Blocks of the space find in shared memory what they read of the input.
+static void readFromBlock(IterationSpace &space, Value input, double bytes) {
+  BlockWork &work = space.blockWork;
+  work.bytes -= bytes;
+  work.movedBytes = std::max(work.bytes, work.movedBytes - bytes);
+  unsigned nest = space.readingNests(input).front();
+  for (const GroupRoot &root : space.roots)
+    for (const RootAccess &access : root.accesses)
+      if (root.nest == nest && access.tensor == input) {
+        work.nests[nest].globalLoads -= 1;
+        work.nests[nest].sharedLoads += 1;
+      }
+}
+
+/// Those of the inputs by whose tiles the two do agree.
+static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts, const ReusingPair &pair,
+                                         const AlikeGroups &alike) {
+  std::vector<ResidentInput> kept;
+  for (CommonInput input : pair.inputs) {
+    if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
+      continue;
+    Value read = alike.reader.space.inputs[input.readerInput];
+    int64_t bytes = llvm::divideCeil(tensorBytes(read), alike.writer.space.numTiles());
+    kept.push_back({parts[pair.writer], input.writerInput, parts[pair.reader], input.readerInput, bytes});
+  }
+  return kept;
+}
+
+/// Moves what the reader reads of the input to shared memory, in its predictions too. Returns the bytes that a block
+/// keeps; those that the writer does not hold for its own nests anyway are added to its memory.
+static int64_t keepInput(const ResidentInput &kept, PlannedGroup &writer, PlannedGroup &reader) {
+  Value written = writer.space.inputs[kept.writerInput], read = reader.space.inputs[kept.readerInput];
+  double all = tensorBytes(read);
+  int64_t placed = llvm::alignTo(kept.bytes + kKeptPadding, kKeptPadding);
+  bool holds = llvm::is_contained(writer.space.tileStaged, written);
+  writer.space.blockWork.sharedBytes += holds ? kKeptPadding : placed;
+  writer.work.blockBytes += holds ? 0 : all;
+  reader.work.inputBytes -= all;
+  reader.work.blockBytes += all;
+  readFromBlock(reader.space, read, all);
+  return placed;
+}
+
+/// A block finds its tile by its own number, so both parts begin their phases.
+static bool areFirst(const GridKernel &kernel, const ReusingPair &pair) {
+  return llvm::all_of(ArrayRef({pair.writer, pair.reader}), [&](unsigned stage) {
+    return llvm::any_of(kernel.phases, [&](ArrayRef<GridShare> phase) { return phase.front().stage == stage; });
+  });
+}
+
+/// With this block for the writer; nothing if some blocks could not keep their tile, or not all are resident.
+static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, ArrayRef<unsigned> parts,
+                                                    const ReusingPair &pair, const BlockCandidate &block) {
+  std::optional<AlikeGroups> alike =
+      inTilesAlike(context, parts[pair.writer], parts[pair.reader], pair.inputs.front(), block);
+  if (!alike)
+    return std::nullopt;
+  PlannedKernel kernel{SmallVector<unsigned>(parts), {}, {}, {}, residentInputs(context, parts, pair, *alike)};
+  int64_t keptBytes = 0;
+  for (const ResidentInput &kept : kernel.kept)
+    keptBytes += keepInput(kept, alike->writer, alike->reader);
+  for (auto [place, own] : llvm::enumerate(parts)) {
+    bool writes = place == pair.writer, reads = place == pair.reader;
+    std::optional<PlannedGroup> planned = writes  ? alike->writer
+                                         : reads ? alike->reader
+                                                 : context.resized.find(context, own, block.threads, /*resident=*/0);
+    if (!planned)
+      return std::nullopt;
+    GridStage &stage = kernel.stages.emplace_back(*stageOf(context, own, parts, planned->space, block.threads));
+    stage.work.sharedBytes += writes ? 0 : keptBytes; // which the writer's has already
+    stage.walks &= !writes && !reads;
+    kernel.planned.push_back(std::move(*planned));
+  }
+  std::optional<GridKernel> grid = joinStages(context, kernel.stages);
+  if (!grid || !areFirst(*grid, pair))
+    return std::nullopt;
+  kernel.grid = std::move(*grid);
+  return kernel;
+}
+
+static std::vector<ReusingPair> pairsThatMayKeep(const GridContext &context, ArrayRef<unsigned> parts) {
+  std::vector<ReusingPair> pairs;
+  for (unsigned writer = 0; writer < parts.size(); ++writer)
+    for (unsigned reader = writer + 1; reader < parts.size(); ++reader) {
+      std::vector<CommonInput> inputs =
+          commonInputs(context.part(parts[writer]).space, context.part(parts[reader]).space);
+      if (!inputs.empty())
+        pairs.push_back({writer, reader, std::move(inputs)});
+    }
+  return pairs;
+}
+
+std::optional<PlannedKernel> tilewright::keepTiles(const GridContext &context, ArrayRef<unsigned> parts) {
+  if (parts.size() < 2 || context.anyContracts(parts)) // which read in steps
+    return std::nullopt;
+  double least = kWorthOtherBlocks * predictedSeconds(context, parts);
+  std::optional<PlannedKernel> best;
+  for (const ReusingPair &pair : pairsThatMayKeep(context, parts)) {
+    const PlannedGroup &writer = context.part(parts[pair.writer]);
+    for (const BlockCandidate &block : blockCandidates(context.graph, writer.choice, context.target, writer.space)) {
+      std::optional<PlannedKernel> kernel = kernelThatKeeps(context, parts, pair, block);
+      if (!kernel || kernel->seconds() >= least)
+        continue;
+      least = kernel->seconds();
+      best = std::move(kernel);
+    }
+  }
+  return best;
+}

@@ -1,0 +1,164 @@
+#include "passes/plan/grid/ResidentTiles.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+Value tilewright::viewedTensor(Value value) {
+  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+namespace {
+/// Neighbouring dims, the innermost last, that either tell tiles apart or lie inside one.
+struct DimRun {
+  int64_t size;
+  bool inside;
+  bool operator==(const DimRun &other) const { return size == other.size && inside == other.inside; }
+};
+} // namespace
+
+/// A tiled shape without dims of one element. Equal runs are equal tiles.
+static SmallVector<DimRun> runsOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> tiles) {
+  SmallVector<DimRun> runs;
+  auto add = [&](DimRun run) {
+    if (run.size == 1)
+      return;
+    if (!runs.empty() && runs.back().inside == run.inside)
+      runs.back().size *= run.size;
+    else
+      runs.push_back(run);
+  };
+  for (auto [extent, tile] : llvm::zip(shape, tiles)) {
+    add({extent / tile, /*inside=*/false});
+    add({tile, /*inside=*/true});
+  }
+  return runs;
+}
+
+std::optional<SmallVector<int64_t>> tilewright::reshapedTiles(ArrayRef<int64_t> shape, ArrayRef<int64_t> tiles,
+                                                              ArrayRef<int64_t> reshaped) {
+  SmallVector<DimRun> runs = runsOf(shape, tiles), left(llvm::reverse(runs)); // what is left, the outermost last
+  SmallVector<int64_t> result;
+  for (int64_t extent : reshaped) {
+    int64_t rest = extent;
+    if (rest > 1 && !left.empty() && !left.back().inside) {
+      int64_t apart = std::gcd(rest, left.back().size);
+      rest /= apart;
+      if ((left.back().size /= apart) == 1)
+        left.pop_back();
+    }
+    result.push_back(rest);
+    if (rest == 1)
+      continue;
+    if (left.empty() || !left.back().inside || left.back().size % rest != 0)
+      return std::nullopt;
+    if ((left.back().size /= rest) == 1)
+      left.pop_back();
+  }
+  return runsOf(reshaped, result) == runs ? std::optional(result) : std::nullopt;
+}
+
+/// Where the dims of an input stand in the space, -1 for those of one element; nothing if a root reads it at anything
+/// but its own points.
+static std::optional<SmallVector<int64_t>> placesOf(const IterationSpace &space, Value input) {
+  std::optional<SmallVector<int64_t>> places;
+  for (const GroupRoot &root : space.roots)
+    for (const RootAccess &access : root.accesses) {
+      if (access.producer >= 0 || access.tensor != input)
+        continue;
+      SmallVector<int64_t> own;
+      ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape();
+      for (auto [index, extent] : llvm::zip(access.map.getResults(), shape)) {
+        int64_t dim = extent == 1 ? -1 : pureDim(index), place = dim < 0 ? -1 : root.dims[dim];
+        if (extent > 1 && (place < 0 || space.extents[place] != extent || llvm::is_contained(own, place)))
+          return std::nullopt;
+        own.push_back(place);
+      }
+      if (access.guard != IntegerSet() || (places && *places != own))
+        return std::nullopt;
+      places = own;
+    }
+  return places;
+}
+
+std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &graph, const IterationSpace &space, Value input,
+                                                         std::string &why) {
+  auto contracts = [&](const GroupRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; };
+  if (llvm::any_of(space.roots, contracts)) {
+    why = "a contraction reads it in steps";
+    return std::nullopt;
+  }
+  std::optional<SmallVector<int64_t>> places = placesOf(space, input);
+  if (!places) {
+    why = "it is read at other points than those of the space";
+    return std::nullopt;
+  }
+  SmallVector<int64_t> tiles, order, grid;
+  for (int64_t place : *places) {
+    tiles.push_back(place < 0 ? 1 : space.tiles[place]);
+    if (place >= 0 && space.extents[place] % space.tiles[place] != 0) {
+      why = "tiles are cut at the border";
+      return std::nullopt;
+    }
+    if (place >= 0 && space.tiles[place] < space.extents[place])
+      order.push_back(place);
+  }
+  for (int64_t dim : space.grid)
+    if (space.tiles[dim] < space.extents[dim])
+      grid.push_back(dim);
+  if (order == grid)
+    return tiles;
+  why = "blocks do not follow each other as its tiles do";
+  return std::nullopt;
+}
+
+std::vector<CommonInput> tilewright::commonInputs(const IterationSpace &writer, const IterationSpace &reader) {
+  std::vector<CommonInput> common;
+  for (auto [i, written] : llvm::enumerate(writer.inputs))
+    for (auto [j, read] : llvm::enumerate(reader.inputs))
+      if (viewedTensor(written) == viewedTensor(read) && reader.readingNests(read).size() == 1)
+        common.push_back({static_cast<unsigned>(i), static_cast<unsigned>(j)});
+  return common;
+}
+
+std::optional<std::vector<int64_t>> tilewright::tilesAlike(const TensorGraph &graph, const IterationSpace &writer,
+                                                           const IterationSpace &reader, CommonInput input) {
+  std::string why;
+  Value written = writer.inputs[input.writerInput], read = reader.inputs[input.readerInput];
+  std::optional<SmallVector<int64_t>> tiles = ownTiles(graph, writer, written, why), places = placesOf(reader, read);
+  if (!tiles || !places)
+    return std::nullopt;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(written.getType()).getShape();
+  std::optional<SmallVector<int64_t>> own =
+      reshapedTiles(shape, *tiles, cast<RankedTensorType>(read.getType()).getShape());
+  if (!own)
+    return std::nullopt;
+  IterationSpace alike = reader;
+  alike.tiles = alike.extents;
+  for (auto [place, tile] : llvm::zip(*places, *own))
+    if (place >= 0)
+      alike.tiles[place] = tile;
+  for (auto [dim, extent] : llvm::enumerate(alike.extents))
+    if (alike.tiles[dim] < extent && !llvm::is_contained(alike.grid, static_cast<int64_t>(dim)))
+      return std::nullopt;
+  return whyNotAlike(graph, writer, alike, input).empty() ? std::optional(alike.tiles) : std::nullopt;
+}
+
+std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpace &writer, const IterationSpace &reader,
+                                    CommonInput input) {
+  std::string why;
+  Value written = writer.inputs[input.writerInput], read = reader.inputs[input.readerInput];
+  if (viewedTensor(written) != viewedTensor(read))
+    return "they are no views of one tensor";
+  std::optional<SmallVector<int64_t>> left = ownTiles(graph, writer, written, why),
+                                      found = left ? ownTiles(graph, reader, read, why) : std::nullopt;
+  if (!found)
+    return why;
+  return runsOf(cast<RankedTensorType>(written.getType()).getShape(), *left) ==
+                 runsOf(cast<RankedTensorType>(read.getType()).getShape(), *found)
+             ? ""
+             : "their tiles have other elements";
+}

@@ -1,0 +1,64 @@
+#include "passes/plan/grid/ResizedGroups.h"
+
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
+#include "passes/plan/tiling/TileSizes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, unsigned part,
+                                                const BlockCandidate &block) {
+  PlannedGroup shaped = context.part(part);
+  if (!takeBlock(context.graph, shaped.choice, context.target, shaped.space, block).empty())
+    return std::nullopt;
+  shaped.work = workOf(context.graph, shaped.space);
+  shaped.predicted = predictKernel(shaped.work, context.target);
+  return shaped;
+}
+
+/// A contraction's time in no more than `most` blocks, which then take several tiles one after another.
+static double secondsInBlocks(const GridContext &context, IterationSpace space, const BlockCandidate &block, int64_t most,
+                              int64_t resident) {
+  block.applyTo(space);
+  double blocks = static_cast<double>(std::min(block.work.blocks, most));
+  return contractionSeconds(context.graph, context.target, std::move(space), block.threads, blocks,
+                            static_cast<double>(resident));
+}
+
+/// Blocks of contractions come with their times, which the evaluator does not know; it is asked again about others.
+static std::optional<BlockCandidate> quickestBlock(const GridContext &context, unsigned part, int64_t threads,
+                                                   int64_t resident, int64_t most) {
+  const PlannedGroup &planned = context.part(part);
+  std::vector<BlockCandidate> blocks = blockCandidates(context.graph, planned.choice, context.target, planned.space);
+  llvm::erase_if(blocks, [&](const BlockCandidate &block) {
+    return block.threads != threads || block.latency.residentBlocks < resident;
+  });
+  if (context.contracts(part)) {
+    if (most > 0)
+      for (BlockCandidate &block : blocks)
+        block.latency.seconds = secondsInBlocks(context, planned.space, block, most, resident);
+    auto quickest = llvm::min_element(
+        blocks, [](const BlockCandidate &a, const BlockCandidate &b) { return a.latency.seconds < b.latency.seconds; });
+    return quickest == blocks.end() ? std::nullopt : std::optional(*quickest);
+  }
+  for (BlockCandidate &block : blocks) {
+    block.work.mostResident = resident;
+    block.latency = blockLatency(block.work, context.target);
+  }
+  int64_t best = bestBlock(blocks, context.target);
+  return best < 0 ? std::nullopt : std::optional(blocks[best]);
+}
+
+const std::optional<PlannedGroup> &ResizedGroups::find(const GridContext &context, unsigned part, int64_t threads,
+                                                     int64_t resident, int64_t most) {
+  auto [entry, isNew] = known.try_emplace({part, threads, resident, most});
+  if (!isNew)
+    return entry->second;
+  if (std::optional<BlockCandidate> block = quickestBlock(context, part, threads, resident, most))
+    entry->second = inBlocks(context, part, *block);
+  return entry->second;
+}
+
+void ResizedGroups::forget(unsigned part) {
+  known.erase(known.lower_bound({part, 0, 0, 0}), known.lower_bound({part + 1, 0, 0, 0}));
+}

@@ -1,0 +1,181 @@
+// The roots of a part and what each of them reads: thread edges are followed up to the next root or input, composing
+// maps and guards on the way.
+#include "passes/plan/space/IterationSpace.h"
+
+#include "mlir/IR/Matchers.h"
+#include "passes/support/AffineAlgebra.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+AffineMap tilewright::overSpace(AffineMap map, ArrayRef<int64_t> places, unsigned spaceDims) {
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> dims;
+  for (int64_t place : places)
+    dims.push_back(place < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(place, context));
+  return map.replaceDimsAndSymbols(dims, {}, spaceDims, 0);
+}
+
+int64_t tilewright::pureDim(AffineExpr expr) {
+  auto dim = dyn_cast<AffineDimExpr>(expr);
+  return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
+}
+
+int64_t tilewright::unitStrideDim(AffineExpr expr) {
+  if (int64_t dim = pureDim(expr); dim >= 0)
+    return dim;
+  auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!sum || sum.getKind() != AffineExprKind::Add)
+    return -1;
+  int64_t left = unitStrideDim(sum.getLHS());
+  return left >= 0 ? left : unitStrideDim(sum.getRHS());
+}
+
+int64_t tilewright::tensorBytes(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return type.getNumElements() * tile::elementBytes(type.getElementType());
+}
+
+/// Raising makes a scalar of it.
+static bool isSplatConstant(Value tensor) { return constantElement(tensor) && matchPattern(tensor, m_Constant()); }
+
+std::vector<Value> tilewright::groupInputs(const TensorGraph &graph, const GroupChoice &part) {
+  llvm::SetVector<Value, std::vector<Value>> inputs;
+  for (unsigned expr : part.exprs)
+    for (const TensorAccess &access : graph.exprs()[expr].inputs) {
+      Operation *definition = access.tensor.getDefiningOp();
+      int64_t producer = definition ? graph.indexOf(definition) : -1;
+      bool inside = producer >= 0 && part.contains(producer);
+      if (!inside && !(isSplatConstant(access.tensor) && access.guard == IntegerSet()))
+        inputs.insert(access.tensor);
+    }
+  return inputs.takeVector();
+}
+
+std::vector<Value> tilewright::groupOutputs(const TensorGraph &graph, const GroupChoice &part) {
+  std::vector<Value> outputs;
+  for (unsigned expr : part.exprs)
+    for (Value result : graph.exprs()[expr].op->getResults())
+      if (leavesGroup(graph, part, result) || (result.use_empty() && !graph.exprs()[expr].oneReliesOnOne()))
+        outputs.push_back(result);
+  return outputs;
+}
+
+bool tilewright::hasPlace(const TensorExpr &expr, unsigned dim) {
+  if (expr.domain[dim] > 1)
+    return true;
+  return !expr.reductions.empty() && expr.reductions.front() == static_cast<int64_t>(dim) &&
+         llvm::all_of(expr.reductions, [&](int64_t reduced) { return expr.domain[reduced] == 1; });
+}
+
+bool tilewright::isRoot(const TensorGraph &graph, const GroupChoice &part, unsigned expr) {
+  const TensorExpr &tensorExpr = graph.exprs()[expr];
+  if (!tensorExpr.oneReliesOnOne())
+    return true;
+  if (llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+        auto scope = part.scopes.find(edge);
+        return scope != part.scopes.end() && scope->second != tile::Scope::thread;
+      }))
+    return true;
+  return llvm::any_of(tensorExpr.op->getResults(), [&](Value value) { return leavesGroup(graph, part, value); });
+}
+
+//===----------------------------------------------------------------------===//
+// What roots read
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Follows thread edges up from one root, once per distinct expression, index and guard.
+class Collector {
+public:
+  Collector(const TensorGraph &graph, const GroupChoice &part, unsigned root)
+      : graph(graph), part(part), domain(graph.exprs()[root].domain) {
+    result.expr = root;
+    MLIRContext *context = graph.exprs()[root].op->getContext();
+    visit(root, AffineMap::getMultiDimIdentityMap(domain.size(), context), IntegerSet());
+  }
+  GroupRoot result;
+
+private:
+  struct Visit {
+    unsigned expr;
+    AffineMap index;
+    IntegerSet guard;
+    bool operator==(const Visit &other) const {
+      return expr == other.expr && index == other.index && guard == other.guard;
+    }
+  };
+
+  void visit(unsigned expr, AffineMap index, IntegerSet guard) {
+    Visit current{expr, index, guard};
+    if (llvm::is_contained(visited, current))
+      return;
+    visited.push_back(current);
+    result.evaluated.push_back(expr);
+    for (auto [input, access] : llvm::enumerate(graph.exprs()[expr].inputs))
+      follow(expr, input, access, index, guard);
+  }
+
+  void follow(unsigned expr, unsigned input, const TensorAccess &access, AffineMap index, IntegerSet outer) {
+    IntegerSet guard = conjoin(outer, composeInDomain(access.guard, index, domain), domain);
+    if (guard && guard.isEmptyIntegerSet())
+      return;
+    // Splat constants become scalars of the body.
+    if (access.guard == IntegerSet() && isSplatConstant(access.tensor))
+      return;
+    AffineMap map = composeInDomain(access.map, index, guardedRanges(guard, domain));
+    for (unsigned edge : graph.inEdges(expr)) {
+      const TensorEdge &entry = graph.edges()[edge];
+      auto scope = part.scopes.find(edge);
+      if (entry.input != input || scope == part.scopes.end())
+        continue;
+      if (scope->second == tile::Scope::thread)
+        return visit(entry.producer, producerIndex(entry, map), guard);
+      return addLeaf({access.tensor, map, guard, entry.producer, entry.result});
+    }
+    addLeaf({access.tensor, map, guard, -1, 0});
+  }
+
+  /// The producer's domain as a function of the root's; dims its result does not use have one point.
+  AffineMap producerIndex(const TensorEdge &edge, AffineMap access) {
+    const TensorExpr &producer = graph.exprs()[edge.producer];
+    SmallVector<AffineExpr> indices(producer.domain.size(), getAffineConstantExpr(0, access.getContext()));
+    for (auto [position, expr] : llvm::enumerate(producer.results[edge.result].getResults()))
+      if (int64_t dim = pureDim(expr); dim >= 0)
+        indices[dim] = access.getResult(position);
+    return AffineMap::get(domain.size(), 0, indices, access.getContext());
+  }
+
+  void addLeaf(const RootAccess &leaf) {
+    if (llvm::none_of(result.accesses, [&](const RootAccess &known) {
+          return known.tensor == leaf.tensor && known.map == leaf.map && known.guard == leaf.guard;
+        }))
+      result.accesses.push_back(leaf);
+  }
+
+  const TensorGraph &graph;
+  const GroupChoice &part;
+  ArrayRef<int64_t> domain;
+  SmallVector<Visit> visited;
+};
+} // namespace
+
+std::vector<GroupRoot> tilewright::collectRoots(const TensorGraph &graph, const GroupChoice &part) {
+  std::vector<GroupRoot> roots;
+  for (unsigned expr : part.exprs)
+    if (isRoot(graph, part, expr))
+      roots.push_back(Collector(graph, part, expr).result);
+  return roots;
+}
+
+std::optional<ContractionRoles> tilewright::rolesOf(const TensorGraph &graph, const GroupRoot &root) {
+  if (root.accesses.size() != 2 ||
+      llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); }))
+    return std::nullopt;
+  return contractionRoles(graph.exprs()[root.expr], root.accesses[0].map, root.accesses[1].map);
+}

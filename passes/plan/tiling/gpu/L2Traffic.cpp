@@ -1,0 +1,204 @@
+#include "passes/plan/tiling/gpu/L2Traffic.h"
+
+#include "passes/plan/tiling/gpu/BlockReads.h"
+#include "passes/plan/tiling/gpu/CopyWidths.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+static constexpr int64_t kSectorBytes = BlockReads::kSectorBytes, kWarpLanes = 32;
+
+static int64_t elementBytesOf(Value tensor) {
+  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+/// On average, of bytes that lie together and begin at any multiple of `grain`.
+static double sectorsOf(int64_t bytes, int64_t grain) {
+  grain = std::gcd(grain, kSectorBytes);
+  auto reached = static_cast<double>(llvm::alignTo(bytes, grain) + kSectorBytes - grain);
+  return bytes == 0 ? 0 : reached / kSectorBytes;
+}
+
+namespace {
+/// A dim of an operand: blocks copy it in tiles, each filled up to so many places in shared memory.
+struct TiledDim {
+  int64_t extent, tile, filled;
+
+  int64_t tiles() const { return llvm::divideCeil(extent, tile); }
+};
+
+/// How the warps of a block copy an operand whose lines lie along its innermost dim: place after place of the filled
+/// tile, `together` of them at once.
+struct WarpCopies {
+  TiledDim line, lines;
+  int64_t together; ///< elements that a warp copies at once
+  int64_t bytes;    ///< of an element
+  int64_t row;      ///< elements from line to line
+  bool single;      ///< element by element: of places beyond the tile they read one of the last element's
+  bool shifted;     ///< of lines that begin inside pieces, that piece first, and of whole ones another behind
+
+  /// The bytes of whole sectors over those of the elements, on average.
+  double sectorShare() const {
+    double sectors = 0;
+    if (together >= line.filled && line.tile >= line.extent && line.extent == row) // lines lie behind one another
+      sectors = ofStretch(lines.extent * row, linesAtOnce() * row, kSectorBytes);
+    else
+      sectors = static_cast<double>(lines.extent) * ofLine();
+    if (single)
+      sectors += static_cast<double>(lines.tiles() * lines.filled - lines.extent) * requestsOfLine();
+    if (shifted) // all but those that begin where a piece does
+      sectors +=
+          static_cast<double>(lines.extent * (line.extent / line.tile) * (piece() - 1)) / static_cast<double>(piece());
+    return sectors * kSectorBytes / static_cast<double>(lines.extent * line.extent * bytes);
+  }
+
+private:
+  int64_t piece() const { return together / kWarpLanes; } ///< elements that a thread copies at once
+  int64_t linesAtOnce() const { return std::max<int64_t>(1, together / line.filled); }
+  double requestsOfLine() const {
+    return static_cast<double>(line.tiles() * line.filled) / static_cast<double>(together);
+  }
+
+  double ofLine() const {
+    return static_cast<double>(line.extent / line.tile) * ofTile(line.tile) + ofTile(line.extent % line.tile);
+  }
+  double ofTile(int64_t elements) const {
+    if (elements == 0)
+      return 0;
+    int64_t run = std::min(line.tile, together);
+    int64_t empty = single ? std::max<int64_t>(0, line.filled / together - llvm::divideCeil(elements, together)) : 0;
+    int64_t grain = shifted ? piece() : std::gcd(row, line.tile);
+    return ofStretch(elements, run, grain * bytes) + static_cast<double>(empty);
+  }
+  /// Of elements that lie together from a multiple of `grain` bytes on, copied in runs.
+  double ofStretch(int64_t elements, int64_t run, int64_t grain) const {
+    grain = std::gcd(grain, run * bytes);
+    return static_cast<double>(elements / run) * sectorsOf(run * bytes, grain) +
+           sectorsOf(elements % run * bytes, grain);
+  }
+};
+
+/// How often blocks come to the elements that an access of a root touches.
+class Visits {
+public:
+  Visits(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root)
+      : space(space), root(root), domain(graph.exprs()[root.expr].domain), roles(rolesOf(graph, root)),
+        contracts(graph.exprs()[root.expr].kind == ExprKind::contraction),
+        walked(walkedDim(space.extents, space.tiles, space.grid)) {}
+
+  double bytes(const RootAccess &access, bool kept) const {
+    double count = elementBytesOf(access.tensor) * (kept ? 1 : space.visitedShare(root));
+    for (int64_t dim = 0; dim < static_cast<int64_t>(domain.size()); ++dim)
+      count *= access.map.isFunctionOfDim(dim) ? static_cast<double>(domain[dim]) : again(dim, kept);
+    for (int64_t place : space.grid)
+      count *= llvm::is_contained(root.dims, place) ? 1 : tilesAlong(place);
+    return count;
+  }
+
+private:
+  double tilesAlong(int64_t place) const {
+    return static_cast<double>(llvm::divideCeil(space.extents[place], space.tiles[place]));
+  }
+
+  /// Of a dim along which the access does not change: once a tile, but a contraction takes the matrices of a batch one
+  /// after another.
+  double again(int64_t dim, bool kept) const {
+    int64_t place = root.dims[dim];
+    if (place < 0)
+      return 1;
+    if (contracts && (!roles || (dim != roles->row && dim != roles->lane)))
+      return static_cast<double>(domain[dim]);
+    if (place == walked)
+      return kept ? 1 : static_cast<double>(space.blocksPerTile());
+    return llvm::is_contained(space.grid, place) ? tilesAlong(place) : 1;
+  }
+
+  const IterationSpace &space;
+  const GroupRoot &root;
+  ArrayRef<int64_t> domain;
+  std::optional<ContractionRoles> roles;
+  bool contracts;
+  int64_t walked;
+};
+} // namespace
+
+double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
+                                  unsigned operand, const GemmTiling &tiling) {
+  const RootAccess &access = contraction.accesses[operand];
+  if (access.producer >= 0)
+    return 0;
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  const TensorExpr &expr = graph.exprs()[contraction.expr];
+  std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
+  bool ofRows = roles && operand == roles->rowInput;
+  int64_t bytes = elementBytesOf(access.tensor), width = copyBytes(graph, contraction, operand);
+  int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
+  int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
+  int64_t point = !roles ? -1 : ofRows ? roles->row : roles->lane, points = ofRows ? tiling.heldRows : tiling.lanes;
+  auto tiled = [&](int64_t dim) -> TiledDim {
+    if (dim < 0)
+      return {1, 1, 1};
+    int64_t extent = expr.domain[dim];
+    if (llvm::is_contained(expr.reductions, dim))
+      return {extent, tiling.step, tiling.step};
+    int64_t tile = contraction.dims[dim] < 0 ? 1 : space.tiles[contraction.dims[dim]];
+    return {extent, std::min(tile, extent), dim == point ? points : tile};
+  };
+  bool shifted = ofRows ? tiling.rowsShifted : tiling.lanesShifted;
+  if (shifted)
+    width = pieceBytes(graph, contraction, operand);
+  bool single = width < kLeastCopyBytes;
+  int64_t longest = expr.reductions.empty() ? -1 : *llvm::max_element(expr.reductions, [&](int64_t a, int64_t b) {
+    return expr.domain[a] < expr.domain[b];
+  });
+  TiledDim line = inner >= 0 ? tiled(inner) : TiledDim{row, row, row};
+  TiledDim lines = tiled(inner == point ? longest : point);
+  WarpCopies copies{line, lines, kWarpLanes * (single ? 1 : width / bytes), bytes, row, single, shifted};
+  return Visits(graph, space, contraction).bytes(access, ofRows && tiling.keptSteps > 0) * copies.sectorShare();
+}
+
+/// The bytes of whole sectors over those of a result, on average, as the four threads that have a row of a block of
+/// tensor cores' sums write it: fours or pairs of neighbours, and where lines do not allow that, of each pair one and
+/// then the other.
+static double storedShare(Value output) {
+  auto type = cast<RankedTensorType>(output.getType());
+  int64_t bytes = elementBytesOf(output), line = type.getRank() == 0 ? 1 : type.getShape().back();
+  constexpr int64_t kThreads = 4, kPair = 2, kWide = 4;
+  int64_t run = bytes < kWide && line % (2 * kPair) == 0 ? 2 * kPair : line % kPair == 0 ? kPair : 1;
+  int64_t together = kThreads * std::max(run, kPair) * bytes;
+  double sectors = run > 1 ? sectorsOf(together, line * bytes) : kPair * sectorsOf(together - bytes, line * bytes);
+  return sectors * kSectorBytes / static_cast<double>(together);
+}
+
+/// The bytes of whole sectors over those of what a nest reads, its lanes along the lines of the tensor.
+static double readShare(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
+                        const RootAccess &access) {
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
+  if (inner < 0 || root.dims[inner] < 0)
+    return 1;
+  int64_t row = type.getShape().back(), rows = type.getNumElements() / row;
+  int64_t extent = graph.exprs()[root.expr].domain[inner], tile = std::min(extent, space.tiles[root.dims[inner]]);
+  TiledDim line{extent, tile, tile}, lines{rows, rows, rows};
+  return WarpCopies{line, lines, kWarpLanes, elementBytesOf(access.tensor), row, /*single=*/false, /*shifted=*/false}
+      .sectorShare();
+}
+
+double tilewright::l2TrafficBesideOperands(const TensorGraph &graph, const IterationSpace &space, bool onTensorCores) {
+  double asked = 0;
+  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // what several nests read of a tensor is kept
+  for (const GroupRoot &root : space.roots) {
+    if (graph.exprs()[root.expr].kind == ExprKind::contraction)
+      continue;
+    for (const RootAccess &access : root.accesses)
+      if (access.producer < 0 && seen.insert({access.tensor, overSpace(access.map, root.dims, space.extents.size())}))
+        asked += Visits(graph, space, root).bytes(access, /*kept=*/false) * readShare(graph, space, root, access);
+  }
+  for (Value output : space.outputs)
+    asked += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);
+  return asked;
+}

@@ -1,0 +1,137 @@
+// A step of such a micro kernel takes two or four neighbouring terms of each lane. What is turned has them as
+// neighbours to begin with: groups of them are elements of the turned matrix. Rows of lanes one after another would
+// have to be interleaved again by whoever reads them.
+#include "passes/program/cpu/InterleaveK.h"
+
+#include "passes/graph/MatchContraction.h"
+#include "passes/program/Slices.h"
+#include "passes/target/LaneBytes.h"
+#include "passes/target/MicroKernel.h"
+
+#include "mlir/IR/AffineExpr.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// The index of the dim in a map, if it is that dim and nothing else depends on it; or -1.
+int64_t indexOf(AffineMap map, int64_t dim) {
+  int64_t found = -1;
+  for (auto [position, index] : llvm::enumerate(map.getResults())) {
+    if (!index.isFunctionOfDim(dim))
+      continue;
+    auto own = dyn_cast<AffineDimExpr>(index);
+    if (!own || found >= 0)
+      return -1;
+    found = position;
+  }
+  return found;
+}
+
+/// Whether the nest goes over all of a dim from its beginning.
+bool goesOverWhole(ComputeOp compute, int64_t dim) {
+  return compute.getSizes()[dim] == compute.getExtents()[dim] && !llvm::is_contained(compute.getOffsetDims(), dim);
+}
+
+/// How a buffer is laid out anew.
+struct KGroups {
+  int64_t index; ///< of the buffer, along which terms follow each other
+  int64_t depth;
+};
+
+/// Terms of a step of the contraction, where it reads the buffer along its lanes a row of lanes after another.
+std::optional<KGroups> groupsFor(LoadOp load, const Target &target) {
+  auto compute = cast<ComputeOp>(load->getParentOp());
+  std::optional<Contraction> contraction = matchContraction(compute);
+  if (!contraction || !compute.getMicroKernel() || contraction->lanes != load || contraction->reduced.size() != 1 ||
+      innermostDim(load.getSlice().getType(), load.getMap()) != contraction->lane)
+    return std::nullopt;
+  std::optional<MicroKernel> kernel =
+      findMicroKernel(target, contraction->types, {/*packedDepth=*/1, /*tiles=*/true}, *compute.getMicroKernel());
+  int64_t terms = contraction->reduced.front();
+  if (!kernel || kernel->depth == 1 || !goesOverWhole(compute, terms))
+    return std::nullopt;
+  // Tile registers take whole steps of what is packed.
+  bool whole = compute.getExtents()[terms] % kernel->stepK() == 0;
+  int64_t index = indexOf(load.getMap(), terms);
+  return whole && index >= 0 ? std::optional(KGroups{index, kernel->depth}) : std::nullopt;
+}
+
+/// Whether the store ends a copy of what has terms side by side, and rows of lanes where it goes.
+bool turnsK(StoreOp store, int64_t index) {
+  auto compute = cast<ComputeOp>(store->getParentOp());
+  auto load = store.getValue().getDefiningOp<LoadOp>();
+  auto dim = dyn_cast<AffineDimExpr>(store.getMap().getResult(index));
+  if (!dim || !load || load.getGuard() || !compute.getAccs().empty() || !llvm::hasNItems(compute.getBodyBlock(), 3))
+    return false;
+  int64_t terms = dim.getPosition(), lanes = innermostDim(store.getSlice().getType(), store.getMap());
+  return goesOverWhole(compute, terms) && indexOf(store.getMap(), terms) == index && lanes >= 0 && lanes != terms &&
+         innermostDim(load.getSlice().getType(), load.getMap()) == terms;
+}
+
+/// What all that read and write the buffer agree on.
+std::optional<KGroups> decide(AllocOp buffer, const Target &target) {
+  std::optional<KGroups> agreed;
+  for (Operation *user : buffer->getUsers())
+    if (auto load = dyn_cast<LoadOp>(user)) {
+      std::optional<KGroups> own = groupsFor(load, target);
+      if (!own || (agreed && (own->index != agreed->index || own->depth != agreed->depth)))
+        return std::nullopt;
+      agreed = own;
+    }
+  bool copied = agreed && llvm::all_of(buffer->getUsers(), [&](Operation *user) {
+                  auto store = dyn_cast<StoreOp>(user);
+                  return isa<LoadOp>(user) || (store && turnsK(store, agreed->index));
+                });
+  return copied ? agreed : std::nullopt;
+}
+
+AffineMap inGroups(AffineMap map, KGroups groups) {
+  SmallVector<AffineExpr> indices(map.getResults());
+  AffineExpr term = indices[groups.index];
+  indices[groups.index] = term.floorDiv(groups.depth);
+  indices.push_back(term % groups.depth);
+  return AffineMap::get(map.getNumDims(), map.getNumSymbols(), indices, map.getContext());
+}
+
+/// Rows of lanes are filled up to whole vectors, which are read without masks.
+SliceType inGroups(SliceType type, KGroups groups, int64_t lanes) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[groups.index] /= groups.depth;
+  shape.back() = llvm::alignTo(shape.back(), lanes);
+  shape.push_back(groups.depth);
+  return SliceType::get(type.getContext(), shape, type.getElementType(), type.getSpace());
+}
+
+void layOut(AllocOp buffer, SliceType type, KGroups groups) {
+  buffer.getResult().setType(type);
+  for (Operation *user : buffer->getUsers())
+    if (auto load = dyn_cast<LoadOp>(user))
+      load.setMap(inGroups(load.getMap(), groups));
+    else
+      cast<StoreOp>(user).setMap(inGroups(cast<StoreOp>(user).getMap(), groups));
+}
+} // namespace
+
+unsigned tilewright::interleaveK(ParallelOp part, const Target &target) {
+  SmallVector<AllocOp> buffers;
+  part.walk([&](AllocOp buffer) { buffers.push_back(buffer); });
+  int64_t bytes = 0;
+  for (AllocOp buffer : buffers)
+    bytes += buffer.getType().getNumBytes();
+  unsigned count = 0;
+  for (AllocOp buffer : buffers) {
+    std::optional<KGroups> groups = decide(buffer, target);
+    if (!groups)
+      continue;
+    SliceType type = inGroups(buffer.getType(), *groups, target.vectorBytes / kLaneBytes);
+    int64_t more = type.getNumBytes() - buffer.getType().getNumBytes();
+    if (bytes + more > target.blockBytes)
+      continue;
+    bytes += more;
+    layOut(buffer, type, *groups);
+    ++count;
+  }
+  return count;
+}

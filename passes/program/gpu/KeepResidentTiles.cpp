@@ -1,0 +1,206 @@
+// PowerFusion and Souffle reuse on chip what two phases of a kernel read. That blocks take the same elements in both is
+// the plan's doing (ResidentTiles); here the tile stays in shared memory behind the barrier, where there is room for it.
+#include "dialects/tile/BufferOffsets.h"
+#include "passes/Passes.h"
+#include "passes/support/BestFit.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/ScratchOffsets.h"
+#include "passes/program/gpu/StagedTiles.h"
+#include "passes/target/TargetOrError.h"
+
+#include "mlir/IR/Remarks.h"
+#include <map>
+
+namespace tilewright {
+#define GEN_PASS_DEF_KEEPRESIDENTTILES
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+/// A binding of a part, and the number under which its tile is kept.
+struct Keeper {
+  ParallelOp part;
+  Value binding;
+};
+
+/// What one part leaves and another finds.
+struct ResidentPair {
+  int64_t number;
+  Keeper writer, reader;
+};
+
+SmallVector<ResidentPair> takePairs(ProgramOp program) {
+  std::map<int64_t, SmallVector<Keeper>> byNumber;
+  for (auto part : program.getBody().getOps<ParallelOp>()) {
+    auto keeps = dyn_cast_or_null<DenseI64ArrayAttr>(part->removeAttr(kResidentAttr));
+    ArrayRef<int64_t> pairs = keeps ? keeps.asArrayRef() : ArrayRef<int64_t>();
+    for (; pairs.size() > 1; pairs = pairs.drop_front(2))
+      byNumber[pairs[0]].push_back({part, program.getBody().getArgument(pairs[1])});
+  }
+  SmallVector<ResidentPair> pairs;
+  for (auto &[number, keepers] : byNumber)
+    if (keepers.size() == 2 && keepers[0].part != keepers[1].part)
+      pairs.push_back({number, keepers[0], keepers[1]});
+  return pairs;
+}
+
+SmallVector<LoadOp> loadsOf(const Keeper &keeper) {
+  SmallVector<LoadOp> loads;
+  ParallelOp part = keeper.part;
+  part.walk([&](LoadOp load) {
+    if (load.getSlice() == keeper.binding)
+      loads.push_back(load);
+  });
+  return loads;
+}
+
+/// The tile of the binding that the load reads, each element once; nothing if it reads something else.
+std::optional<StagedTile> tileReadBy(LoadOp load, ParallelOp part) {
+  auto compute = load->getParentOfType<ComputeOp>();
+  if (load.getGuard() || compute.getMicroKernel() || compute->getParentOp() != part.getWalk())
+    return std::nullopt;
+  StagedTile tile;
+  tile.slice = load.getSlice();
+  llvm::SmallBitVector used(compute.getSizes().size());
+  for (auto [index, extent] : llvm::zip(load.getMap().getResults(), load.getSlice().getType().getShape())) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim && extent == 1) {
+      tile.sizes.push_back(1);
+      tile.gridDims.push_back(-1);
+      continue;
+    }
+    if (!dim || compute.getExtents()[dim.getPosition()] != extent || used.test(dim.getPosition()))
+      return std::nullopt;
+    used.set(dim.getPosition());
+    tile.sizes.push_back(compute.getSizes()[dim.getPosition()]);
+    auto offset = llvm::find(compute.getOffsetDims(), dim.getPosition());
+    bool moves = offset != compute.getOffsetDims().end();
+    Value by = moves ? compute.getOffsets()[offset - compute.getOffsetDims().begin()] : Value();
+    if (extent % tile.sizes.back() != 0 ||
+        (moves ? by.getParentBlock() != compute->getBlock() : tile.sizes.back() != extent))
+      return std::nullopt;
+    tile.gridDims.push_back(moves ? static_cast<int64_t>(cast<BlockArgument>(by).getArgNumber()) : -1);
+  }
+  for (auto [dim, size] : llvm::enumerate(compute.getSizes()))
+    if (size > 1 && !used.test(dim))
+      return std::nullopt;
+  return tile;
+}
+
+int64_t elementsOf(const StagedTile &tile) {
+  int64_t elements = 1;
+  for (int64_t size : tile.sizes)
+    elements *= size;
+  return elements;
+}
+
+/// The buffer of the tile's shape in which the nest leaves what it loads, for nests behind it; null: there is none.
+AllocOp heldIn(LoadOp load, const StagedTile &tile) {
+  for (Operation *user : load.getValue().getUsers()) {
+    auto store = dyn_cast<StoreOp>(user);
+    auto alloc = store ? store.getSlice().getDefiningOp<AllocOp>() : AllocOp();
+    if (alloc && alloc.getType().getShape() == ArrayRef(tile.sizes) && keptNumber(alloc) < 0 &&
+        store.getMap() == localMapOf(tile, load.getMap()) &&
+        llvm::count_if(alloc->getUsers(), llvm::IsaPred<StoreOp>) == 1)
+      return alloc;
+  }
+  return {};
+}
+
+class Rewriter {
+public:
+  Rewriter(ProgramOp program, const Target &target) : program(program), target(target) {}
+
+  /// Empty, or why the tile is read again.
+  std::string keep(const ResidentPair &pair) {
+    SmallVector<LoadOp> written = loadsOf(pair.writer), read = loadsOf(pair.reader);
+    if (written.empty() || read.empty())
+      return "a part does not read it";
+    std::optional<StagedTile> left = tileReadBy(written.front(), pair.writer.part), found;
+    for (LoadOp load : read) {
+      std::optional<StagedTile> own = tileReadBy(load, pair.reader.part);
+      if (!own || (found && (own->sizes != found->sizes || own->gridDims != found->gridDims)))
+        return "a part reads it at other points than those of a tile";
+      found = own;
+    }
+    if (!left || elementsOf(*left) != elementsOf(*found))
+      return "a part reads it at other points than those of a tile";
+    AllocOp held = heldIn(written.front(), *left);
+    if (int64_t shared = sharedBytesWith(*left, held); !staysResident(program, shared, target))
+      return "blocks would have " + std::to_string(shared) +
+             " bytes of shared memory, and not all be sure to be resident";
+    leave(pair, written.front(), *left, held);
+    AllocOp buffer = allocate(pair.number, pair.reader.part, *found);
+    for (LoadOp load : read) {
+      load.setMap(localMapOf(*found, load.getMap()));
+      load.getSliceMutable().assign(buffer.getSlice());
+    }
+    return "";
+  }
+
+private:
+  /// No less than a block will have in any phase.
+  int64_t sharedBytesWith(const StagedTile &tile, AllocOp held) {
+    int64_t threads = threadsOf(program), most = 0;
+    int64_t kept = llvm::alignTo(
+        elementsOf(tile) * cast<SliceType>(tile.slice.getType()).getElementBytes() + kCopyBytes, kBufferAlignment);
+    for (auto part : program.getBody().getOps<ParallelOp>()) {
+      bool holds = held && part->isAncestor(held);
+      int64_t own = boundBufferBytes(part) + (holds ? kBufferAlignment : kept);
+      most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(scratchOffsets(part, threads, target).bytes,
+                                                                     scratchAlignment(part))));
+    }
+    return most;
+  }
+
+  AllocOp allocate(int64_t number, ParallelOp part, const StagedTile &tile) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&part.getWalk().getBody().front());
+    Type element = cast<SliceType>(tile.slice.getType()).getElementType();
+    auto type = SliceType::get(part.getContext(), tile.sizes, element, Space::block);
+    auto alloc = AllocOp::create(builder, part.getLoc(), type, IntegerAttr());
+    mark(alloc, number, part, tile);
+    return alloc;
+  }
+
+  static void mark(AllocOp alloc, int64_t number, ParallelOp part, const StagedTile &tile) {
+    alloc->setAttr(kKeptAttr, IntegerAttr::get(IntegerType::get(alloc.getContext(), 64), number));
+    alloc->setAttr(kAlignedAsAttr, AffineMapAttr::get(startOf(tile, part)));
+  }
+
+  void leave(const ResidentPair &pair, LoadOp load, const StagedTile &tile, AllocOp held) {
+    if (held)
+      return mark(held, pair.number, pair.writer.part, tile);
+    AllocOp buffer = allocate(pair.number, pair.writer.part, tile);
+    OpBuilder builder(load->getBlock(), std::next(load->getIterator()));
+    StoreOp::create(builder, load.getLoc(), load.getValue(), buffer.getSlice(), localMapOf(tile, load.getMap()),
+                    /*streamed=*/false);
+  }
+
+  ProgramOp program;
+  const Target &target;
+};
+
+struct KeepResidentTiles : tilewright::impl::KeepTilesBase<KeepResidentTiles> {
+  using KeepTilesBase::KeepTilesBase;
+
+  void runOnOperation() override {
+    ProgramOp program = getOperation();
+    FailureOr<Target> known = targetOrError(program, target);
+    if (failed(known))
+      return signalPassFailure();
+    for (const ResidentPair &pair : takePairs(program)) {
+      bool meets = gridSync && known->gpu.guaranteedSms > 0;
+      std::string why = meets ? Rewriter(program, *known).keep(pair) : "there is no barrier of the grid";
+      ++*(why.empty() ? &numKept : &numDeclined);
+      if (!why.empty())
+        remark::missed(ParallelOp(pair.reader.part).getLoc(),
+                       remark::RemarkOpts::name("again").category("tile-keep-resident-tiles"))
+            << ("tile: a tile that two phases read is read again: " + why);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,155 @@
+#include "passes/program/gpu/Prefetch.h"
+
+#include "dialects/tile/Phases.h"
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/ContractionPlan.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+static constexpr llvm::StringLiteral kRows = "rows", kLanes = "lanes";
+
+Prefetch tilewright::prefetchOf(ComputeOp contraction) {
+  Prefetch loads;
+  if (auto names = contraction->getAttrOfType<ArrayAttr>(kPrefetchAttr))
+    for (auto name : names.getAsRange<StringAttr>()) {
+      loads.rows |= name.getValue() == kRows;
+      loads.lanes |= name.getValue() == kLanes;
+    }
+  return loads;
+}
+
+void tilewright::setPrefetch(ComputeOp contraction, Prefetch loads) {
+  SmallVector<StringRef> names;
+  if (loads.rows)
+    names.push_back(kRows);
+  if (loads.lanes)
+    names.push_back(kLanes);
+  if (names.empty())
+    contraction->removeAttr(kPrefetchAttr);
+  else
+    contraction->setAttr(kPrefetchAttr, Builder(contraction.getContext()).getStrArrayAttr(names));
+}
+
+/// The contractions of a block in the order in which they are computed: one whose sums are handed over in registers
+/// together with the nest that takes them.
+static SmallVector<ComputeOp> inOrder(Block &block) {
+  SmallVector<ComputeOp> order;
+  for (auto compute : block.getOps<ComputeOp>())
+    if (ComputeOp handed = contractionComputedWith(compute))
+      order.push_back(handed);
+    else if (compute.getMicroKernel() && !registerHandover(compute))
+      order.push_back(compute);
+  return order;
+}
+
+/// The contraction that is computed so many behind one, in a loop around it; null: there is none, or it is itself.
+static ComputeOp neighbourOf(ComputeOp contraction, int64_t distance) {
+  SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
+  int64_t count = order.size(), own = llvm::find(order, contraction) - order.begin(), place = own + distance;
+  bool isLoop = isa<scf::ForOp>(contraction->getParentOp());
+  if (own == count || count == 1 || (!isLoop && (place < 0 || place >= count)))
+    return nullptr;
+  return order[(place + count) % count];
+}
+
+ComputeOp tilewright::contractionBefore(ComputeOp contraction) { return neighbourOf(contraction, -1); }
+
+ComputeOp tilewright::contractionPrefetchedDuring(ComputeOp contraction) {
+  ComputeOp next = neighbourOf(contraction, 1);
+  return next && prefetchOf(next).any() ? next : ComputeOp();
+}
+
+bool tilewright::isPrefetchedInBlockBefore(ComputeOp contraction) {
+  ComputeOp before = contractionBefore(contraction);
+  return before && prefetchOf(contraction).any() && inOrder(*contraction->getBlock()).front() == contraction;
+}
+
+/// Whether nothing in the program writes the tensor: it is there before the kernel starts.
+static bool isGiven(LoadOp load) {
+  auto slice = dyn_cast<BlockArgument>(load.getSlice());
+  auto program = load->getParentOfType<ProgramOp>();
+  if (!slice || slice.getOwner()->getParentOp() != program)
+    return false;
+  int64_t number = slice.getArgNumber(), inputs = program.getBody().getNumArguments() - program.getOutputs();
+  auto isTied = [&](DenseI64ArrayAttr tied) { return llvm::is_contained(tied.asArrayRef(), number); };
+  return number < inputs &&
+         (!program.getInPlace() || llvm::none_of(program.getInPlaceAttr().getAsRange<DenseI64ArrayAttr>(), isTied));
+}
+
+/// Whether it is the first contraction of a part that has a phase behind a barrier for itself.
+static bool standsBehindBarrier(ComputeOp contraction) {
+  auto walk = dyn_cast<WalkOp>(contraction->getParentOp());
+  if (!walk || contractionBefore(contraction))
+    return false;
+  auto phases = phasesOf(contraction->getParentOfType<ProgramOp>());
+  auto part = contraction->getParentOfType<ParallelOp>();
+  return !part.getSteps() && llvm::any_of(llvm::drop_begin(phases), [&](ArrayRef<ParallelOp> phase) {
+    return phase.size() == 1 && phase.front() == part;
+  });
+}
+
+ComputeOp tilewright::contractionPrefetchedBefore(ParallelOp part) {
+  SmallVector<ComputeOp> order = inOrder(part.getWalk().getBody().front());
+  return !order.empty() && prefetchOf(order.front()).any() ? order.front() : ComputeOp();
+}
+
+int64_t tilewright::prefetchedSteps(ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
+                                    const Target &target) {
+  if (!prefetchOf(contraction).any())
+    return 0;
+  ComputeOp before = contractionBefore(contraction);
+  std::optional<ContractionPlan> other = before ? planContraction(before, threads, target) : std::nullopt;
+  int64_t own = plan.tiling.stepsInFlight();
+  return other ? std::min(own, other->tiling.stepsInFlight()) : own;
+}
+
+static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  return plan && hasOneLoop(contraction, *plan);
+}
+
+Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target,
+                                          std::string *why) {
+  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  ComputeOp before = contractionBefore(contraction);
+  if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)))
+    return {};
+  auto canStart = [&](LoadOp load, OperandShape shape) {
+    return isGiven(load) && isCopiedAsync(contraction, load, shape);
+  };
+  bool keepsRows = plan->tiling.keptSteps > 0; // what is there already need not be copied
+  Prefetch loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
+                   canStart(plan->contraction.lanes, laneShape(*plan))};
+  if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
+    return loads;
+  if (why)
+    *why = "the contraction before it has no single loop of steps";
+  return {};
+}
+
+std::string tilewright::whyNoPrefetch(ComputeOp compute, int64_t threads, const Target &target) {
+  Attribute attribute = compute->getAttr(kPrefetchAttr);
+  if (!attribute)
+    return "";
+  auto isOperand = [](Attribute name) {
+    auto text = dyn_cast<StringAttr>(name);
+    return text && (text.getValue() == kRows || text.getValue() == kLanes);
+  };
+  auto names = dyn_cast<ArrayAttr>(attribute);
+  if (!names || !llvm::all_of(names, isOperand))
+    return "expected an array of \"rows\" and \"lanes\"";
+  Prefetch said = prefetchOf(compute), possible;
+  if (compute.getMicroKernel())
+    possible = possiblePrefetch(compute, threads, target);
+  StringRef wrong = said.rows && !possible.rows ? kRows : said.lanes && !possible.lanes ? kLanes : "";
+  if (wrong.empty())
+    return "";
+  return ("the first steps of its " + wrong +
+          " cannot be copied ahead: that takes a contraction before it with a single loop of steps, or a barrier of "
+          "the grid, and an operand that is copied asynchronously and that nothing in the kernel writes")
+      .str();
+}

@@ -1,0 +1,95 @@
+#include "passes/program/gpu/ScratchOffsets.h"
+
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/ThreadMapping.h"
+#include "passes/program/gpu/ContractionPlan.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/PartWork.h"
+
+using namespace mlir;
+using namespace tilewright;
+using namespace tilewright::tile;
+
+namespace {
+constexpr int64_t kAlignment = 128;
+
+/// What a nest needs, from one nest of the part to another.
+struct Scratch {
+  Operation *op;
+  int64_t bytes;
+  unsigned first, last;
+  int64_t offset = 0;
+};
+} // namespace
+
+/// To combine sums of several warps, or for the operands of a contraction.
+static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
+  if (compute.getMicroKernel()) {
+    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
+    if (!plan)
+      return 0; // refused when code is generated
+    std::optional<RegisterHandover> handover = registerHandover(compute);
+    int64_t ofRows = handover && handover->keepsAccumulators() ? rowScratchBytes(*handover, *plan, threads) : 0;
+    return std::max(plan->tiling.sharedBytes(), ofRows);
+  }
+  if (contractionHandedTo(compute))
+    return 0; // what combines rows of sums is in their contraction's
+  BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
+  return combiningScratchBytes(compute, mapNest(compute, shape));
+}
+
+static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) {
+  std::optional<ContractionPlan> plan;
+  if (compute.getMicroKernel())
+    plan = planContraction(compute, threads, target);
+  return plan && plan->tiling.keptSteps > 0;
+}
+
+/// The lowest place beside those that are in use at the same time.
+static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed, int64_t alignment) {
+  int64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Scratch &other : placed) {
+      bool together = other.first <= own.last && own.first <= other.last;
+      if (together && offset < other.offset + other.bytes && other.offset < offset + own.bytes) {
+        offset = llvm::alignTo(other.offset + other.bytes, alignment);
+        moved = true;
+      }
+    }
+  }
+  return offset;
+}
+
+ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, const Target &target) {
+  DenseMap<Operation *, unsigned> position;
+  SmallVector<ComputeOp> nests;
+  part.walk<WalkOrder::PreOrder>([&](ComputeOp compute) {
+    position[compute] = nests.size();
+    nests.push_back(compute);
+  });
+  SmallVector<Scratch> placed;
+  int64_t alignment = std::max(kAlignment, scratchAlignment(part));
+  ScratchOffsets places;
+  for (ComputeOp compute : nests) {
+    Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
+    if (own.bytes == 0)
+      continue;
+    if (isPrefetchedInBlockBefore(compute) || keepsRows(compute, threads, target))
+      for (auto nest : compute->getBlock()->getOps<ComputeOp>()) { // all of the loop
+        own.first = std::min(own.first, position[nest]);
+        own.last = std::max(own.last, position[nest]);
+      }
+    else if (prefetchOf(compute).any())
+      own.first = position.lookup(contractionBefore(compute)); // 0 where the loads begin before the part
+    // A contraction whose sums stay in registers is computed with the nests that take them.
+    if (compute.getMicroKernel())
+      if (std::optional<RegisterHandover> handover = registerHandover(compute))
+        own.last = std::max(own.last, position[handover->readers.back().nest]);
+    own.offset = lowestPlace(own, placed, alignment);
+    places.offsets[compute] = own.offset;
+    places.bytes = std::max(places.bytes, own.offset + own.bytes);
+    placed.push_back(own);
+  }
+  return places;
+}

@@ -1,0 +1,23 @@
+// Where the nests of a part keep what they need besides its buffers. They use one place after another, but copies that
+// begin ahead need theirs while the contraction before is computed. Pure.
+#ifndef TILEWRIGHT_PROGRAM_GPU_SCRATCHOFFSETS_H
+#define TILEWRIGHT_PROGRAM_GPU_SCRATCHOFFSETS_H
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/target/Target.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tilewright {
+
+struct ScratchOffsets {
+  llvm::DenseMap<mlir::Operation *, int64_t> offsets; ///< of nests that need any, in bytes behind the buffers
+  int64_t bytes = 0;
+
+  int64_t offsetOf(tile::ComputeOp compute) const { return offsets.lookup(compute); }
+};
+
+ScratchOffsets scratchOffsets(tile::ParallelOp part, int64_t threads, const Target &target);
+
+} // namespace tilewright
+
+#endif

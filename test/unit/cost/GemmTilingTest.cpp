@@ -1,0 +1,206 @@
+// How threads share a tile of sums: the shares make up the tile, and what does not fit is refused in numbers.
+#include "passes/cost/GemmTiling.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+#include <gtest/gtest.h>
+
+using namespace tilewright;
+
+namespace {
+MicroKernel kernelFor(const char *type) {
+  ProductTypes types{type, type, "f32"};
+  return *chooseMicroKernel(*lookupTarget("cuda:h200"), types, {1}, /*strict=*/false);
+}
+
+TEST(GemmTiling, shares_make_up_the_tile) {
+  for (const char *type : {"f32", "f16"})
+    for (int64_t rows : {1, 3, 16, 37, 64, 128})
+      for (int64_t lanes : {16, 53, 64, 128})
+        for (int64_t threads : {64, 128, 256}) {
+          MicroKernel kernel = kernelFor(type);
+          std::optional<GemmTiling> tiling = chooseGemmTiling({rows, lanes, 100, 4, 4}, threads, kernel);
+          if (!tiling)
+            continue;
+          EXPECT_GE(tiling->rows, rows);
+          EXPECT_GE(tiling->lanes, lanes);
+          EXPECT_EQ(tiling->rowUnits * tiling->ownRows, tiling->rows);
+          EXPECT_EQ(tiling->laneUnits * tiling->ownLanes, tiling->lanes);
+          int64_t lanesOfUnit = kernel.unit == StepUnit::warp ? 32 : 1;
+          EXPECT_LE(tiling->rowUnits * tiling->laneUnits * lanesOfUnit, threads);
+          EXPECT_EQ(tiling->sums * lanesOfUnit, tiling->ownRows * tiling->ownLanes);
+          EXPECT_EQ(tiling->step % kernel.depth, 0);
+        }
+}
+
+TEST(GemmTiling, threads_stand_in_a_square) {
+  GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 4, 4}, 256, kernelFor("f32"));
+  EXPECT_EQ(tiling.ownRows, 8);
+  EXPECT_EQ(tiling.ownLanes, 8);
+  EXPECT_EQ(tiling.step, 16);
+  EXPECT_EQ(tiling.sharedBytes(), 4 * 2 * 128 * 16 * 4);
+}
+
+TEST(GemmTiling, warps_have_whole_blocks_of_the_instruction) {
+  GemmTiling tiling = *chooseGemmTiling({1, 8, 768, 2, 2}, 128, kernelFor("bf16"));
+  EXPECT_EQ(tiling.rows, 16);
+  EXPECT_EQ(tiling.lanes, 16);
+  EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
+  EXPECT_EQ(tiling.sums, 8);
+}
+
+TEST(GemmTiling, warpgroups_have_whole_panels) {
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernel);
+  EXPECT_EQ(tiling.ownRows, 64);
+  EXPECT_EQ(tiling.ownLanes, 128);
+  EXPECT_EQ(tiling.sums, 64);
+  EXPECT_EQ(tiling.step, 64);
+  EXPECT_EQ(tiling.slotBytes(), 3 * 2 * 128 * 128);
+  EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8);               // an mbarrier a stage
+  EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows, 64); // a descriptor finds all of them
+  std::string reason;
+  EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_EQ(reason, "a tile of 64x64 sums leaves threads idle that stand in warpgroups");
+  EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 64, kernel));
+}
+
+// One step is multiplied while the next one begins where there are enough of them; two blocks of an SM cover for each
+// other where there are not.
+TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  GemmTiling large = *chooseGemmTiling({128, 256, 4096, 2, 2, true}, 256, kernel);
+  EXPECT_EQ(large.sums, 128);
+  EXPECT_EQ(large.ownLanes, 256);
+  EXPECT_EQ(large.step, 64);
+  EXPECT_EQ(large.slotBytes(), 4 * (128 + 256) * 64 * 2);
+  EXPECT_TRUE(large.overlaps);
+  EXPECT_EQ(large.stepsInFlight(), 2);
+  EXPECT_EQ(large.registers(), 256); // what there is: the sums leave no room for another block
+  GemmTiling narrow = *chooseGemmTiling({64, 256, 4096, 2, 2, true}, 128, kernel);
+  EXPECT_EQ(narrow.sums, 128);
+  EXPECT_EQ(narrow.stepsInFlight(), 2);
+  GemmTiling square = *chooseGemmTiling({128, 128, 4096, 2, 2, true}, 256, kernel);
+  EXPECT_FALSE(square.overlaps);
+  EXPECT_EQ(square.stepsInFlight(), 2);
+  std::string reason;
+  EXPECT_FALSE(chooseGemmTiling({256, 256, 4096, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_EQ(reason, "a tile of 256x256 sums is 256 for each of 256 threads, which hold 128");
+}
+
+// 32 bytes of terms are an instruction, 128 a step, of any type.
+TEST(GemmTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
+  Target h200 = *lookupTarget("cuda:h200");
+  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // of two signs
+  MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"});
+  EXPECT_TRUE(readsAlongK(bytes));
+  EXPECT_EQ(bytes.depth, 32);
+  EXPECT_EQ(chooseGemmTiling({128, 128, 768, 1, 1, true}, 256, bytes)->step, 128);
+  MicroKernel words = *warpgroupKernel(allowingTf32(h200), {"f32", "f32", "f32"});
+  EXPECT_TRUE(readsAlongK(words));
+  EXPECT_EQ(words.depth, 8);
+  EXPECT_EQ(chooseGemmTiling({128, 128, 768, 4, 4, true}, 256, words)->step, 32);
+  EXPECT_FALSE(readsAlongK(*warpgroupKernel(h200, {"f16", "f16", "f32"})));
+}
+
+// Of a warp's instruction the lanes have 32 bytes of terms between them, and as many of the next one.
+TEST(GemmTiling, registers_are_those_of_sums_factors_and_the_rest) {
+  EXPECT_EQ(chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(), 64 + 64 + (64 + 32) / 2);
+  EXPECT_EQ(chooseGemmTiling({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(), 64 + 64 + 2 * (8 + 8));
+}
+
+TEST(GemmTiling, warpgroups_are_of_named_devices) {
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:h200"), {"f32", "f32", "f32"}));
+}
+
+TEST(GemmTiling, steps_are_shorter_where_rows_are_long) {
+  GemmTiling tiling = *chooseGemmTiling({16, 1024, 768, 2, 2}, 256, kernelFor("f16"));
+  EXPECT_EQ(tiling.step, 16);
+  EXPECT_EQ(tiling.sharedBytes(), 3 * (16 + 1024) * 16 * 2);
+}
+
+TEST(GemmTiling, warps_without_sums_of_their_own_share_the_terms) {
+  GemmTiling tiling = *chooseGemmTiling({1, 16, 768, 2, 2, true}, 256, kernelFor("f16"), nullptr, 8);
+  EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
+  EXPECT_EQ(tiling.accumulatorThreads, 32);
+  EXPECT_EQ(tiling.step, 8 * 32);
+  EXPECT_EQ(tiling.ownK(), 32);
+  EXPECT_EQ(tiling.heldRows, 1); // the other 15 of the instruction repeat it
+  EXPECT_EQ(tiling.stages, 5);
+  EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
+}
+
+// A block that has an SM for itself has as many steps on their way as there are, as far as shared memory goes.
+TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
+  auto stream = [](int64_t terms, bool alone) {
+    return *chooseGemmTiling({1, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
+  };
+  EXPECT_EQ(stream(4096, /*alone=*/true).stages, 11);
+  EXPECT_LE(stream(4096, /*alone=*/true).sharedBytes(), 96 * 1024);
+  EXPECT_EQ(stream(4096, /*alone=*/false).stages, 5);
+  EXPECT_EQ(stream(768, /*alone=*/true).stages, 6);
+  auto square = [](int64_t rows, int64_t lanes, const MicroKernel &kernel, bool alone) {
+    return *chooseGemmTiling({rows, lanes, 1024, 2, 2, true, alone}, 128, kernel);
+  };
+  EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/true).stages, 12);
+  EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/false).stages, 5);
+  GemmTiling panels =
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/true);
+  EXPECT_EQ(panels.stages, 8);
+  EXPECT_TRUE(panels.overlaps);
+  EXPECT_LE(panels.slotBytes(), 192 * 1024);
+  EXPECT_EQ(
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/false).stages, 4);
+}
+
+// A warp's lines that begin inside words have room for one more, and an atom keeps those beside each other in other
+// banks.
+TEST(GemmTiling, shifted_lines_have_an_atom_more) {
+  GemmTile tile{16, 64, 768, 2, 2, true};
+  GemmTiling plain = *chooseGemmTiling(tile, 128, kernelFor("f16"));
+  tile.rowsShifted = tile.lanesShifted = true; // 16 lines of terms, and one of lanes for each term
+  GemmTiling shifted = *chooseGemmTiling(tile, 128, kernelFor("f16"));
+  EXPECT_EQ(shifted.rowSlotBytes, plain.rowSlotBytes + 16 * 16);
+  EXPECT_EQ(shifted.laneSlotBytes, plain.laneSlotBytes + shifted.step * 16);
+  tile.rhsAlongK = true;
+  EXPECT_EQ(chooseGemmTiling(tile, 128, kernelFor("f16"))->laneSlotBytes, plain.laneSlotBytes + 64 * 16);
+  GemmTile words{16, 64, 768, 4, 4, true};
+  words.rowsShifted = words.lanesShifted = true;
+  EXPECT_FALSE(chooseGemmTiling(words, 128, kernelFor("f32"))->lanesShifted); // threads read whole atoms
+}
+
+// Lines beside each other fill all banks; ldmatrix and its like read 16 bytes of one.
+TEST(GemmTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
+  GemmTiling threads = *chooseGemmTiling({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
+  EXPECT_EQ(threads.laneLine, 2);
+  EXPECT_EQ(threads.laneSlotBytes, threads.step * 2 * 4);
+  EXPECT_EQ(chooseGemmTiling({64, 8, 768, 1, 1, true}, 128, kernelFor("f16"))->laneLine, 16);
+}
+
+TEST(GemmTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
+  std::string reason;
+  EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, 2));
+  EXPECT_EQ(reason, "a tile of 1x16 sums leaves threads idle that share the terms by 2");
+  EXPECT_FALSE(chooseGemmTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), &reason, 8));
+  EXPECT_EQ(reason, "40 terms are too few to be shared by 8");
+  for (int64_t units : {0, -2, 3}) {
+    EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, units));
+    EXPECT_EQ(reason, "a sum's terms are shared by a power of two, and not by " + std::to_string(units));
+  }
+}
+
+TEST(GemmTiling, labels_say_how_many_share_the_terms) {
+  EXPECT_EQ(labelWithKSlices("mma_sync-16x8", 1), "mma_sync-16x8");
+  EXPECT_EQ(labelWithKSlices("mma_sync-16x8", 4), "mma_sync-16x8k4");
+  EXPECT_EQ(kSlicesOf("mma_sync-16x8k4"), 4);
+  EXPECT_EQ(kSlicesOf("fma-8x8"), 1);
+}
+
+TEST(GemmTiling, what_registers_do_not_hold_is_refused) {
+  std::string reason;
+  EXPECT_FALSE(chooseGemmTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32"), &reason));
+  EXPECT_EQ(reason, "a tile of 256x256 sums is 512 for each of 128 threads, which hold 64");
+}
+} // namespace
