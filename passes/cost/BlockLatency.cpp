@@ -4,16 +4,16 @@ using namespace llvm;
 using namespace tilewright;
 
 namespace {
-constexpr double kShuffleCycles = 25,
-                 kBarrierCycles = 30; ///< an instruction and its result; a block's barrier, unloaded
-constexpr int64_t kSchedulers = 4;    ///< of an SM: each issues one instruction a cycle, and has its share of registers
-/// Cycles of a scheduler for an instruction of a warp, by class, from the throughputs per SM of CUDA's programming
-/// guide: 128 light ones a cycle, 32 accesses to memory, 16 special functions.
+/// Cycles of a shuffle until its result is there, and of a block's barrier without contention.
+constexpr double kShuffleCycles = 25, kBarrierCycles = 30;
+constexpr int64_t kSchedulers = 4; ///< per SM: each issues one instruction a cycle and owns a quarter of the registers
+/// Cycles of a scheduler per warp instruction, by class. The CUDA programming guide gives the throughput per SM and
+/// cycle: 128 light instructions, 32 memory accesses, 16 special functions.
 constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
-constexpr double kLoadsInFlight = 4; ///< of a thread, of independent turns
-constexpr double kStartCycles = 500; ///< to begin a block: parameters, indices, first addresses
-constexpr int64_t kRegisterUnit = 8; ///< registers of a thread are allocated by this many
-constexpr int64_t kSharedUnit = 128; ///< ... and bytes of shared memory of a block
+constexpr double kLoadsInFlight = 4; ///< loads of a thread in flight, from independent turns
+constexpr double kStartCycles = 500; ///< cycles to begin a block: parameters, indices, first addresses
+constexpr int64_t kRegisterUnit = 8; ///< granularity of a thread's register allocation
+constexpr int64_t kSharedUnit = 128; ///< granularity of a block's shared memory, in bytes
 
 double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
   double cycles = kShuffleCycles * Log2_64_Ceil(nest.combinedLanes);
@@ -32,8 +32,8 @@ double nestCycles(const NestWork &nest, const BlockWork &work, const GpuLimits &
   return waits * latency + issued + combineCycles(nest, gpu) + barrier;
 }
 
-/// What the level nearest to the SMs takes to hand over what blocks ask it for, through the ports of those SMs that
-/// have a block.
+/// Returns the seconds the L2 takes to deliver the bytes that blocks request, through the ports of the SMs that have a
+/// block.
 double cacheSeconds(const BlockWork &work, const Target &target) {
   auto cache = find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
   double ports = std::min(work.blocks, target.cores) * kPortBytes * target.gpu.clockHz;
@@ -43,11 +43,11 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
-  int64_t ofScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // warps
+  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // in warps
   int64_t byThreads = gpu.threadsPerSm / threads;
-  int64_t byRegisters = kSchedulers * ofScheduler / divideCeil(threads, gpu.warpLanes);
-  int64_t ofBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);
-  int64_t byShared = gpu.sharedBytesPerSm / ofBlock;
+  int64_t byRegisters = kSchedulers * warpsOfScheduler / divideCeil(threads, gpu.warpLanes);
+  int64_t perBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);
+  int64_t byShared = gpu.sharedBytesPerSm / perBlock;
   return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
 }
 
@@ -68,17 +68,17 @@ BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &targe
   latency.warpCycles = kStartCycles;
   for (const NestWork &nest : work.nests)
     latency.warpCycles += nestCycles(nest, work, gpu, warpsPerScheduler);
-  // Little's law: what is on its way while one access waits for DRAM.
+  // Little's law: bandwidth is reached only if enough bytes are in flight while one access waits for DRAM.
   const MemoryLevel &memory = target.level(tile::Space::global);
   double turns = 1;
-  bool loads = false; // who only stores waits for nothing
+  bool loads = false; // a kernel that only stores waits for nothing
   for (const NestWork &nest : work.nests)
     if (nest.globalLoads > 0) {
       turns = std::max(turns, std::min(nest.turns, kLoadsInFlight));
       loads = true;
     }
-  double asked = std::min<double>(work.blocks, slots) * work.threads * turns * work.accessBytes;
-  latency.inFlight = loads ? std::min(1.0, asked / (memory.bandwidth * gpu.dramCycles / gpu.clockHz)) : 1;
+  double requestedBytes = std::min<double>(work.blocks, slots) * work.threads * turns * work.accessBytes;
+  latency.inFlight = loads ? std::min(1.0, requestedBytes / (memory.bandwidth * gpu.dramCycles / gpu.clockHz)) : 1;
   latency.seconds =
       std::max({latency.waves * latency.warpCycles / gpu.clockHz,
                 work.bytes / memory.bandwidth / std::max(latency.inFlight, 1e-3), cacheSeconds(work, target)});

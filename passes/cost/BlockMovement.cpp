@@ -43,8 +43,8 @@ public:
   }
 
 private:
-  /// The loops around an operator. Observation 3: what only its producers iterate over moves nothing of it. What only
-  /// its consumers iterate over does, but not past the end of a reduction that they wait for.
+  /// Finds the loops around an operator. By Observation 3, a loop that only its producers have moves none of its
+  /// tensors. A loop that only its consumers have does, up to the end of a reduction that they wait for.
   void findLoops(size_t op) {
     loops.clear();
     bool waits = false;
@@ -69,7 +69,7 @@ private:
       memory += one.footprint * tensor.elementBytes;
       movement.tensors.push_back(one);
     }
-    movement.memoryBytes = std::max(movement.memoryBytes, memory + keptBytes(number));
+    movement.memoryBytes = std::max(movement.memoryBytes, memory + residentBytes(number));
     double points = 1, blocks = 1, again = replacements([&](unsigned loop) { return is_contained(op.loops, loop); });
     for (unsigned loop : op.loops) {
       points *= chain.loops[loop].extent;
@@ -79,8 +79,9 @@ private:
     movement.multiplications += points * again;
   }
 
-  /// Bytes of other operators' tiles that stay while this one runs: the loop around both does not replace them.
-  double keptBytes(size_t number) const {
+  /// Returns the bytes of other operators' tiles that stay in memory while this one runs, because the loop around both
+  /// does not replace them.
+  double residentBytes(size_t number) const {
     size_t shared = 0;
     std::optional<size_t> around;
     for (; shared < block.order.size() && isAroundAll(block.order[shared]); ++shared)
@@ -102,26 +103,27 @@ private:
     return bytes;
   }
 
-  /// Whether all operators run inside one iteration of the loop: neither a producer's own reduction nor one that
-  /// consumers wait for.
+  /// Returns true if all operators run inside one iteration of the loop: it is neither a producer's own reduction nor
+  /// one that consumers wait for.
   bool isAroundAll(unsigned loop) const { return chain.runs(loop, chain.ops.size() - 1) && !chain.loops[loop].whole; }
 
-  /// Elements of a tile. Of a tensor between operators, sums that a reduction comes back to are kept until it ends.
+  /// Returns the elements of a tile. Accumulators of an intermediate tensor that a reduction revisits are isWhole until
+  /// it ends.
   double footprint(const ChainTensor &tensor) const {
     double elements = 1;
     for (const ChainIndex &index : tensor.dims) {
       double size = 1;
       for (const ChainTerm &term : index) {
-        bool kept = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(tensor, term.loop));
+        bool isWhole = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(tensor, term.loop));
         size +=
-            static_cast<double>(term.stride) * ((kept ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
+            static_cast<double>(term.stride) * ((isWhole ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
       }
       elements *= size;
     }
     return elements;
   }
 
-  /// Whether a loop outside this one reduces into the tensor.
+  /// Returns true if a loop outside this one reduces into the tensor.
   bool isRevisited(const ChainTensor &tensor, unsigned loop) const {
     auto producer = find_if(chain.ops, [&](const ChainOp &op) { return &chain.tensors[op.tensors.back()] == &tensor; });
     if (producer == chain.ops.end())
@@ -135,7 +137,7 @@ private:
     return false;
   }
 
-  /// Elements of all tiles of a tensor, each once. Windows of neighbouring tiles overlap.
+  /// Returns the elements of all tiles of a tensor, visited once each. Windows of neighbouring tiles overlap.
   double sweep(const ChainTensor &tensor) const {
     double elements = 1;
     for (const ChainIndex &index : tensor.dims) {
@@ -151,7 +153,7 @@ private:
     return elements;
   }
 
-  /// Observations 1 and 2: once a loop that is used has replaced what was there, those outside it do, too.
+  /// Observations 1 and 2: once a loop that indexes the tensor has replaced its tile, all loops outside it do so, too.
   double replacements(function_ref<bool(unsigned)> isUsed) const {
     double product = 1;
     bool keepReuse = true;
@@ -168,7 +170,7 @@ private:
 
   const OperatorChain &chain;
   const BlockOrder &block;
-  std::vector<unsigned> loops; ///< around the current operator, outermost first
+  std::vector<unsigned> loops; ///< loops around the current operator, outermost first
   std::vector<int64_t> trips;
   Movement movement;
 };

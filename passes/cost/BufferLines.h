@@ -1,5 +1,6 @@
-// Lines of the buffers beside a contraction on a GPU: how long they are, so that threads which read or write one place
-// of several lines find them in different banks. What the plan counts and code generation allocates is the same.
+// Padded line lengths of the shared-memory buffers beside a contraction on a GPU. Lines are padded so that threads that
+// access the same offset of several lines hit different banks. The planner counts with the same lengths that code
+// generation allocates.
 #ifndef TILEWRIGHT_COST_BUFFERLINES_H
 #define TILEWRIGHT_COST_BUFFERLINES_H
 
@@ -9,27 +10,28 @@
 
 namespace tilewright {
 
-/// What a step of a contraction's terms takes of a line, at most where it reads in place. Each step is a barrier and a
-/// chain of products; on an H200, half as much took 1.2 to 1.5 times as long where one block has an SM.
+/// Most bytes of a line that one step along K takes where the operand is read in place. Each step costs a barrier and a
+/// chain of dependent instructions: on an H200, half as many bytes took 1.2 to 1.5 times as long with one block per SM.
 constexpr int64_t kStepBytes = 128;
 
-constexpr int64_t kPieceBytes = 16; ///< what a thread has of a line at once
+constexpr int64_t kPieceBytes = 16; ///< bytes of a line that a thread accesses at once
 
-/// Elements of a line of so many: an odd number of pieces, so that neighbouring lines begin in different banks. Lines
-/// of less than a piece stay.
+/// Returns the padded length in elements: an odd number of pieces, so that neighbouring lines begin in different banks.
+/// Lines shorter than a piece stay as they are.
 constexpr int64_t paddedLine(int64_t elements, int64_t elementBytes, int64_t pieceBytes) {
   int64_t piece = std::max<int64_t>(pieceBytes / elementBytes, 1), pieces = llvm::divideCeil(elements, piece);
   return elements < piece ? elements : (pieces | 1) * piece;
 }
 
-/// Of what threads leave of a contraction's sums, or read beside them: two neighbours have a piece of wide types each.
+/// Returns the line length of a buffer that holds accumulators of a contraction, or values read beside them. Two
+/// neighbouring accumulators of a wide type make up one piece each.
 constexpr int64_t sumLine(int64_t elements, int64_t elementBytes) {
   constexpr int64_t kWideElement = 4;
   return paddedLine(elements, elementBytes, elementBytes < kWideElement ? kPieceBytes : 2 * kPieceBytes);
 }
 
-/// Of what a contraction reads in place, in steps of its terms. Of lines of lanes threads read a piece each at once; of
-/// others few, which were left as sums are.
+/// Returns the line length of an operand that a contraction reads in place, in steps along K. With `ofLanes`, many
+/// threads read a piece each at once; otherwise few do, and the buffer is laid out as accumulators are.
 constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, bool ofLanes) {
   if (elements <= 1)
     return elements;

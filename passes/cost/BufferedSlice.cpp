@@ -1,7 +1,7 @@
 #include "passes/cost/BufferedSlice.h"
 
-#include "passes/support/AffineAlgebra.h"
 #include "passes/cost/BufferLines.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 
@@ -15,7 +15,7 @@ bool tilewright::isKeptByPoints(AffineMap map, ArrayRef<int64_t> extents, ArrayR
 }
 
 SmallVector<int64_t> tilewright::bufferedSliceShape(AffineMap map, ArrayRef<int64_t> extents, ArrayRef<int64_t> tiles,
-                                                int64_t elementBytes, bool padded) {
+                                                    int64_t elementBytes, bool padded) {
   SmallVector<int64_t> dims = dimsAsTheyLie(map, extents);
   auto shape = llvm::map_to_vector(dims, [&](int64_t dim) { return tiles[dim]; });
   auto isOne = [&](AffineExpr index) {

@@ -5,11 +5,11 @@
 using namespace tilewright;
 
 namespace {
-constexpr double kSchedulers = 4, kMemoryCycles = 4; ///< as BlockLatency counts an access to memory
-constexpr int64_t kLeastAsyncBytes = 4;              ///< what is narrower is loaded, and then stored
+constexpr double kSchedulers = 4, kMemoryCycles = 4; ///< per SM; per memory access, as in BlockLatency.cpp
+constexpr int64_t kLeastAsyncBytes = 4; ///< narrower elements are loaded into registers and stored from there
 } // namespace
 
-/// What all blocks read comes from the innermost cache that they share.
+/// Returns the bandwidth of the innermost cache that all SMs share, which serves data that every block reads.
 static double bandwidthOf(const Target &target) {
   for (const MemoryLevel &level : target.levels)
     if (level.space == tile::Space::global)
@@ -24,7 +24,7 @@ BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTi
   gain.copies = steps * perCopy * llvm::divideCeil(tiling.laneSlotBytes, operand.copyBytes * target.gpu.warpLanes);
   gain.waits = steps * llvm::divideCeil(threads, target.gpu.warpLanes);
   gain.addedBytes = static_cast<double>(steps * tiling.laneSlotBytes) - operand.plainBytes;
-  // The tiles of the last wave have their SMs for themselves, and count as a whole one.
+  // The tiles of the last wave have their SMs to themselves and count as a full wave.
   double tiles = static_cast<double>(operand.tiles), sms = static_cast<double>(target.cores);
   double share = static_cast<double>(llvm::divideCeil(operand.tiles, target.cores)) / tiles;
   gain.savedSeconds =

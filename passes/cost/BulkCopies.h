@@ -1,6 +1,6 @@
-// What a block gains where the steps of an operand come by one bulk copy each, out of images of its tiles, instead of
-// by asynchronous copies of its threads: instructions that nobody issues, against the bytes by which an image is filled
-// up. Pure.
+// Estimates what a block gains if each step of an operand arrives by one bulk copy from a packed tile instead of by
+// asynchronous copies of its threads: the instructions saved against the bytes of padding added. Everything here is a
+// pure function.
 #ifndef TILEWRIGHT_COST_BULKCOPIES_H
 #define TILEWRIGHT_COST_BULKCOPIES_H
 
@@ -9,23 +9,24 @@
 
 namespace tilewright {
 
-/// A contraction's operand along the lanes, over all tiles.
+/// The N operand (rhs) of a contraction, over all tiles.
 struct CopiedOperand {
-  int64_t tiles = 1;      ///< of the contraction; each reads its lanes of the operand
-  int64_t steps = 1;      ///< of a tile
-  int64_t copyBytes = 16; ///< of a copy of a thread
-  double plainBytes = 0;  ///< that all tiles copy of the operand as it is
+  int64_t tiles = 1;      ///< tiles of the contraction; each reads its own columns of the operand
+  int64_t steps = 1;      ///< steps per tile
+  int64_t copyBytes = 16; ///< bytes per copy of a thread
+  double plainBytes = 0;  ///< bytes that all tiles copy if the operand stays unpacked
 };
 
 struct BulkCopyGain {
-  int64_t copies = 0, waits = 0; ///< of warps, in all tiles: instructions that are gone, and that come instead
+  int64_t copies = 0, waits = 0; ///< warp instructions over all tiles: copies saved, waits added
   double addedBytes = 0;
   double savedSeconds = 0, addedSeconds = 0;
 
   bool pays() const { return savedSeconds > addedSeconds; }
 };
 
-BulkCopyGain bulkCopyGain(const CopiedOperand &operand, const GemmTiling &tiling, int64_t threads, const Target &target);
+BulkCopyGain bulkCopyGain(const CopiedOperand &operand, const GemmTiling &tiling, int64_t threads,
+                          const Target &target);
 
 } // namespace tilewright
 

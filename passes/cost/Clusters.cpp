@@ -5,9 +5,9 @@
 using namespace llvm;
 using namespace tilewright;
 
-static constexpr int64_t kPortableBlocks = 8; ///< of a cluster on any device that has them (CUDA programming guide)
-static constexpr int64_t kBlocksPerIdle = 4;  ///< of the kernel, for one that is left over in the last cluster
-static constexpr double kWayCycles = 180;     ///< between two SMs (Luo et al. 2024); a barrier takes no less
+static constexpr int64_t kPortableBlocks = 8; ///< largest portable cluster (CUDA programming guide)
+static constexpr int64_t kBlocksPerIdle = 4;  ///< at least this many blocks per surplus block of the last cluster
+static constexpr double kWayCycles = 180;     ///< from SM to SM (Luo et al. 2024); a barrier takes at least that
 
 int64_t tilewright::largestCluster(const Target &target) { return target.cpu == "sm_90" ? kPortableBlocks : 1; }
 
@@ -21,5 +21,5 @@ int64_t tilewright::chooseCluster(const Target &target, int64_t blocks, double b
 }
 
 double tilewright::clusterSeconds(const Target &target, int64_t blocks) {
-  return blocks > 1 ? 2 * kWayCycles / target.gpu.clockHz : 0; // one barrier before, one behind
+  return blocks > 1 ? 2 * kWayCycles / target.gpu.clockHz : 0; // one barrier before and one after
 }

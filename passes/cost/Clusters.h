@@ -1,5 +1,6 @@
-// Clusters: neighbouring blocks whose SMs write each other's shared memory, so that what all blocks read is read once a
-// cluster. The planner counts on it, and tile-stage-tiles carries it out. Pure.
+// Thread block clusters: neighbouring blocks whose SMs write each other's shared memory, so that data every block reads
+// is read once per cluster. The planner counts on them, and tile-stage-tiles emits them. Everything here is a pure
+// function.
 #ifndef TILEWRIGHT_COST_CLUSTERS_H
 #define TILEWRIGHT_COST_CLUSTERS_H
 
@@ -7,17 +8,19 @@
 
 namespace tilewright {
 
-/// Of the bytes that a kernel touches, each once: below it sharing spares nothing.
+/// Bytes read over distinct bytes touched; at or below this ratio, sharing reads is not worth a cluster.
 constexpr double kHardlyRepeated = 1.045;
 
-/// Blocks of the largest cluster that every device of the target has room for; 1: it has no clusters.
+/// Returns the number of blocks of the largest cluster that every device of the target supports; 1 if it has no
+/// clusters.
 int64_t largestCluster(const Target &target);
 
-/// Blocks of a cluster of a kernel of so many blocks, if they touch `bytes` of which all read the same `common`; 1:
-/// they are better off alone. In the last cluster blocks may be left over, which help with what is common.
+/// Returns the blocks per cluster for a kernel of `blocks` blocks that touches `bytes`, of which every block reads the
+/// same `common` bytes; 1 if clusters do not pay. The last cluster may contain surplus blocks, which only help to load
+/// the common bytes.
 int64_t chooseCluster(const Target &target, int64_t blocks, double bytes, double common);
 
-/// What the blocks of a cluster wait for each other, on the whole.
+/// Returns the seconds that the blocks of a cluster wait for each other in total.
 double clusterSeconds(const Target &target, int64_t blocks);
 
 } // namespace tilewright

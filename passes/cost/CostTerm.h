@@ -1,4 +1,4 @@
-// One term of a predicted cost. Predictions are lists of named terms, so that a report can show what they are made of.
+// One term of a predicted cost. A prediction is a list of named terms, so that a report can show its breakdown.
 #ifndef TILEWRIGHT_COST_COSTTERM_H
 #define TILEWRIGHT_COST_COSTTERM_H
 

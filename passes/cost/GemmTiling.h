@@ -1,10 +1,12 @@
-// How the threads of a block share a tile of a contraction's sums: the decision behind the planner's block shapes and
-// behind code generation on GPUs, which so agree. Pure.
+// Decides how the threads of a block share an output tile of a contraction. The planner's block shapes and GPU code
+// generation both call it, so they agree. Everything here is a pure function.
 //
-// Threads (or warps, where a step is a warp's) stand in a grid over the tile; each keeps its share of the sums in
-// registers over the whole reduction. Where a tile has fewer sums than a block has threads (few rows), several of them
-// may share the terms of each step, and add up their sums at the end. Both operands pass through shared memory in steps
-// of a few terms, several steps at a time: while one is multiplied, those behind it are on their way.
+// Threads (or warps, for a warp-level micro kernel) form a grid over the tile; each keeps its accumulators in registers
+// for the whole reduction. Where a tile has fewer accumulators than the block has threads (small M), several threads
+// may each take a slice of K in every step and add up their accumulators at the end. Both operands pass through a
+// pipeline of stages in shared memory: while one step is multiplied, the next ones are in flight.
+//
+// "Rows" are M and "lanes" are N here; "terms" are K.
 #ifndef TILEWRIGHT_COST_GEMMTILING_H
 #define TILEWRIGHT_COST_GEMMTILING_H
 
@@ -12,73 +14,76 @@
 
 namespace tilewright {
 
-/// Rows by lanes of sums, each of so many terms; and what an element of either operand takes.
+/// One output tile of M by N (`rows` by `lanes`) with K `terms`, and the element sizes of both operands in bytes.
 struct GemmTile {
   int64_t rows, lanes, terms;
   int64_t rowBytes, laneBytes;
-  bool lhsAlongK = false; ///< how the operand of the rows lies in memory: no row is read that is not there
-  bool alone = false;          ///< nothing else is on its way to the SM: it has one block, and that no other nests
+  bool lhsAlongK = false; ///< true if K is contiguous in lhs; then only rows that exist are read
+  bool alone = false;     ///< true if an SM holds one such block, with no other copies in flight
   bool rhsAlongK = false;
-  /// Lines of 16-bit elements that begin anywhere in a word: a warp's are copied from that word on.
+  /// True for operands with lines of 16-bit elements that begin anywhere in a 4-byte word. Warps copy such lines from
+  /// the enclosing word on.
   bool rowsShifted = false, lanesShifted = false;
 };
 
 struct GemmTiling {
   static constexpr int64_t kBarrierBytes = 8;
-  static constexpr int64_t kLoopRegisters = 16;        ///< of a loop that carries sums, besides those
-  static constexpr int64_t kMostKeptBytes = 32 * 1024; ///< of an operand that stays while others pass
+  static constexpr int64_t kLoopRegisters = 16;        ///< registers of a loop that carries accumulators, besides those
+  static constexpr int64_t kMostKeptBytes = 32 * 1024; ///< largest operand that stays resident while the other passes
 
-  int64_t rows = 0, lanes = 0;                 ///< of the tile, filled up to powers of two
-  int64_t rowUnits = 1, laneUnits = 1;         ///< threads, or warps, along them
-  int64_t kSlices = 1;                       ///< the same, along the terms of a step
-  int64_t ownRows = 1, ownLanes = 1;           ///< of one of those
-  int64_t heldRows = 0;                        ///< that a step has in shared memory; the others repeat them
-  int64_t laneLine = 0;                        ///< points of a line of lanes, where terms are not innermost
-  int64_t sums = 0;                            ///< that a thread keeps
-  int64_t step = 0, stages = 2;                ///< terms of a step; steps that are in shared memory together
-  int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< of one step of either operand
-  int64_t keptSteps = 0;                ///< of the row operand, all of them, if a loop around keeps them; 0: none
-  int64_t accumulatorThreads = 0, accumulatorBytes = 4; ///< that hold the tile's sums once; bytes of a sum
-  bool rowsShifted = false, lanesShifted = false; ///< lines have room to begin behind the first element
-  bool loadsFactors = true;                       ///< into registers, before they are multiplied
-  bool overlaps = false;                          ///< a step is still multiplied when the next one begins
+  int64_t rows = 0, lanes = 0;                 ///< M and N of the tile, rounded up to powers of two
+  int64_t rowUnits = 1, laneUnits = 1;         ///< units (threads, or warps) along M and N
+  int64_t kSlices = 1;                         ///< units that split K of a step between them
+  int64_t ownRows = 1, ownLanes = 1;           ///< M and N per unit
+  int64_t heldRows = 0;                        ///< rows a step stores in shared memory; the rest repeat them
+  int64_t laneLine = 0;                        ///< elements of an rhs line, where K is not contiguous
+  int64_t sums = 0;                            ///< accumulators per thread
+  int64_t step = 0, stages = 2;                ///< K of a step; steps that shared memory holds at once
+  int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< bytes of one step of lhs and of rhs
+  int64_t keptSteps = 0;                       ///< steps of lhs if all stay resident across an outer loop; 0: none
+  int64_t accumulatorThreads = 0, accumulatorBytes = 4; ///< threads that hold the tile once; bytes per accumulator
+  bool rowsShifted = false, lanesShifted = false;       ///< lines have room to begin after the first element
+  bool loadsFactors = true;                             ///< operands go through registers before they are multiplied
+  bool overlaps = false;                                ///< a step is still being multiplied when the next one begins
 
-  /// Of each step, for a unit.
+  /// Returns the K of one step that one unit takes.
   int64_t ownK() const { return step / kSlices; }
-  /// Whose copies are on their way while one is multiplied: the slot of a step that still is cannot be filled anew.
+  /// Returns how many steps are in flight while one is multiplied. The slot of a step that is still being multiplied
+  /// cannot be refilled.
   int64_t stepsInFlight() const { return stages - (overlaps ? 2 : 1); }
-  /// Where bulk copies of a warpgroup's operand complete: an mbarrier a stage, behind the slots.
+  /// Returns the bytes of the mbarriers, one per stage, on which bulk copies of a warpgroup's operand complete. They
+  /// follow the slots.
   int64_t barrierBytes() const { return loadsFactors ? 0 : stages * kBarrierBytes; }
   int64_t rowBytes() const { return (keptSteps > 0 ? keptSteps : stages) * rowSlotBytes; }
   int64_t slotBytes() const { return rowBytes() + stages * laneSlotBytes; }
   int64_t sharedBytes() const {
     return std::max(slotBytes() + barrierBytes(), (kSlices - 1) * accumulatorThreads * sums * accumulatorBytes);
   }
-  /// To combine rows of the sums while they are in registers: a value of each of the rows that a thread has sums of,
-  /// behind the row operand that stays.
+  /// Returns the bytes needed to combine rows of accumulators in registers: one value for each row of which a thread
+  /// holds accumulators, after the resident lhs.
   int64_t combiningBytes(int64_t threads, int64_t valueBytes) const;
-  /// Has the row operand of so many terms stay in shared memory while a loop around the contraction takes other lanes,
-  /// if that is little.
+  /// Keeps an lhs of this K resident in shared memory, if it is small enough, while an outer loop walks over N.
   void keepRows(int64_t terms);
-  /// Has the row operand be read where another nest left it: into registers, which a product that overlaps the next
-  /// step would still read.
+  /// Reads lhs where another nest stored it. It then goes through registers, which an overlapping product of the next
+  /// step would still be reading, so steps no longer overlap.
   void readRowsInPlace();
-  /// Of a thread, for its sums.
+  /// Returns a thread's registers for accumulators.
   int64_t accumulatorRegisters() const;
-  /// Of a thread, roughly, in all.
+  /// Returns a rough count of all registers of a thread.
   int64_t registers() const;
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Whether what multiplies finds factors wherever lines begin: element by element, and not by descriptors.
+/// Returns true if the micro kernel reads operands element by element, so that lines may begin at any element;
+/// descriptors cannot.
 bool canShift(const MicroKernel &kernel);
 
-/// Nothing if the threads cannot hold the sums, or `kSlices` of them not share the terms; `reason` says it in
-/// numbers.
+/// Chooses a tiling. Returns nothing if the threads cannot hold the accumulators or cannot split K into `kSlices`; then
+/// `reason` explains it with numbers.
 std::optional<GemmTiling> chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                  std::string *reason = nullptr, int64_t kSlices = 1);
+                                           std::string *reason = nullptr, int64_t kSlices = 1);
 
-/// How a plan's label of a micro kernel says that units share the terms: "fma-8x8" alone, "fma-8x8k4" for four.
+/// Appends the number of K slices to a plan's micro kernel label: "fma-8x8" for one slice, "fma-8x8k4" for four.
 std::string labelWithKSlices(llvm::StringRef label, int64_t kSlices);
 int64_t kSlicesOf(llvm::StringRef label);
 

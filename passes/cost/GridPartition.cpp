@@ -20,7 +20,7 @@ bool tilewright::hasRoomForPrefetch(const Target &target, const BlockWork &block
 }
 
 namespace {
-constexpr double kClearly = 0.9; ///< of the time in whole tiles, for blocks to share them
+constexpr double kClearly = 0.9; ///< blocks share tiles only below this share of the time that whole tiles take
 
 class Partitioner {
 public:
@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  /// Producers before consumers, level by level.
+  /// Orders the stages so that producers precede consumers, level by level.
   SmallVector<unsigned> breadthFirst() const {
     SmallVector<unsigned> order, waiting(stages.size());
     std::deque<unsigned> ready;
@@ -71,7 +71,7 @@ private:
     kernel.sharedBytes = work.sharedBytes;
     kernel.registers = work.registers;
     if (target.gpu.guaranteedSms == 0)
-      return kernel; // no GPU: nothing is predicted
+      return kernel; // without a GPU nothing is predicted
     kernel.residentBlocks = residentBlocks(target.gpu, work.threads, work.sharedBytes, work.registers);
     int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
     double least = secondsOf(stages[stage], target, blocks, blocks, 0);
@@ -90,8 +90,8 @@ private:
     return kernel;
   }
 
-  /// Of a stage whose tiles so many blocks share, with their barrier. Infinite: they cannot, or have whole tiles
-  /// anyway.
+  /// Returns the seconds of a stage whose tiles `blocks` blocks share, with their barrier; infinity if they cannot
+  /// share tiles, or get whole tiles anyway.
   double sharedSecondsOf(unsigned stage, int64_t blocks, const Target &device) const {
     const GridStage &own = stages[stage];
     int64_t tiles = own.work.blocks;
@@ -100,7 +100,8 @@ private:
     return target.gpu.gridBarrierSeconds + own.sharedSeconds(blocks, llvm::divideCeil(blocks, device.cores));
   }
 
-  /// Of a stage with so many of the `all` blocks of a phase, `resident` on an SM at most (0: nothing else bounds them).
+  /// Returns the seconds of a stage that has `blocks` of the `all` blocks of a phase, with at most `resident` of them
+  /// per SM (0: unbounded).
   static double secondsOf(const GridStage &stage, const Target &device, int64_t blocks, int64_t all, int64_t resident) {
     if (stage.seconds)
       return stage.seconds(blocks, llvm::divideCeil(all, device.cores));
@@ -109,12 +110,12 @@ private:
     return blockLatency(work, device).seconds;
   }
 
-  /// Empty, or why the stage begins another kernel.
+  /// Joins the stage to the current kernel and returns an empty string, or returns why it begins a new kernel.
   std::string tryJoin(unsigned stage) {
     if (!rules.allowed)
       return "grid scope is forbidden";
     if (target.gpu.guaranteedSms == 0)
-      return "the target has no barrier of the grid";
+      return "the target has no grid barrier";
     GridKernel &current = partition.kernels.back();
     GridKernel joined = withStage(current, stage);
     if (std::string why = shareOut(joined); !why.empty())
@@ -144,7 +145,7 @@ private:
     return kernel;
   }
 
-  /// How many tiles each block of a phase takes one after another, the same in all of its stages that walk.
+  /// Returns how many tiles each block of a phase takes in turn, the same for all of its stages that walk.
   int64_t turnsOf(ArrayRef<GridShare> phase, int64_t slots) const {
     auto blocksAt = [&](int64_t turns) {
       int64_t blocks = 0;
@@ -160,7 +161,7 @@ private:
     return turns;
   }
 
-  /// Gives every stage of every phase its blocks; empty, or why they cannot all be resident.
+  /// Assigns blocks to every stage of every phase. Returns an empty string, or why they cannot all be resident.
   std::string shareOut(GridKernel &kernel) const {
     int64_t slots = coResidentBlocks(target, kernel.residentBlocks);
     auto tooMany = [&](const std::string &name, int64_t blocks) -> std::string {
@@ -191,8 +192,9 @@ private:
     return "";
   }
 
-  /// The stages of a phase run side by side, and every phase waits for its slowest. A stage that has its phase for
-  /// itself may have its tiles shared: by all blocks of the kernel, since all have to meet.
+  /// Predicts the seconds of a kernel. The stages of a phase run side by side, and every phase waits for its slowest
+  /// stage. A stage that is alone in its phase may have its tiles shared by all blocks of the kernel, because all of
+  /// them synchronise.
   void predict(GridKernel &kernel) const {
     int64_t sharing = std::max(kernel.blocks, target.gpu.guaranteedSms);
     kernel.seconds = target.launchSeconds + (kernel.phases.size() - 1) * target.gpu.gridBarrierSeconds;
@@ -204,7 +206,8 @@ private:
       for (const GridShare &share : phase) {
         double seconds = secondsOf(stages[share.stage], guaranteed, share.blocks, given, kernel.residentBlocks);
         slowest = std::max(slowest, seconds);
-        all += stages[share.stage].seconds ? 0 : seconds; // the others know how many blocks they get
+        // Stages with a prediction of their own account for their number of blocks.
+        all += stages[share.stage].seconds ? 0 : seconds;
         wanted += stages[share.stage].work.blocks;
       }
       double seconds = wanted > coResidentBlocks(target, kernel.residentBlocks) ? std::max(all, slowest) : slowest;
@@ -220,7 +223,7 @@ private:
 
   ArrayRef<GridStage> stages;
   const Target &target;
-  Target guaranteed; ///< as the smallest device that it stands for
+  Target guaranteed; ///< the target with the SMs of the smallest device it stands for
   GridRules rules;
   GridPartition partition;
 };
@@ -238,33 +241,33 @@ double GridPartition::seconds() const {
 }
 
 std::string GridPartition::verify(ArrayRef<GridStage> stages, const Target &target) const {
-  std::vector<int64_t> place(stages.size(), -1); // phases, those of all kernels one after another
+  std::vector<int64_t> phaseOf(stages.size(), -1); // the phase of each stage, counted over all kernels
   int64_t next = 0;
   for (const GridKernel &kernel : kernels) {
     for (const std::vector<GridShare> &phase : kernel.phases) {
       for (const GridShare &share : phase) {
-        if (place[share.stage] >= 0)
-          return stages[share.stage].name + " stands in two places";
+        if (phaseOf[share.stage] >= 0)
+          return stages[share.stage].name + " is in two phases";
         for (unsigned producer : stages[share.stage].producers)
-          if (place[producer] < 0 || place[producer] == next)
-            return stages[share.stage].name + " does not stand behind " + stages[producer].name + ", which it reads";
-        place[share.stage] = next;
+          if (phaseOf[producer] < 0 || phaseOf[producer] == next)
+            return stages[share.stage].name + " does not come after " + stages[producer].name + ", which it reads";
+        phaseOf[share.stage] = next;
       }
       ++next;
     }
-    bool meets = kernel.phases.size() > 1 ||
-                 llvm::any_of(kernel.phases.front(), [](const GridShare &share) { return share.sharesTiles; });
-    if (meets && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
-      return formatv("{0} blocks wait for each other, {1} are sure to be resident", kernel.blocks,
+    bool synchronises = kernel.phases.size() > 1 ||
+                        llvm::any_of(kernel.phases.front(), [](const GridShare &share) { return share.sharesTiles; });
+    if (synchronises && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
+      return formatv("{0} blocks wait for each other, but only {1} are certain to be resident", kernel.blocks,
                      coResidentBlocks(target, kernel.residentBlocks));
   }
-  auto missing = find(place, -1);
-  return missing == place.end() ? "" : stages[missing - place.begin()].name + " stands nowhere";
+  auto missing = find(phaseOf, -1);
+  return missing == phaseOf.end() ? "" : stages[missing - phaseOf.begin()].name + " is in no phase";
 }
 
 void GridPartition::print(ArrayRef<GridStage> stages, raw_ostream &os) const {
   for (const GridKernel &kernel : kernels) {
-    os << "kernel of " << kernel.blocks << " blocks, " << kernel.residentBlocks << " an SM, of " << kernel.threads
+    os << "kernel of " << kernel.blocks << " blocks, " << kernel.residentBlocks << " per SM, of " << kernel.threads
        << " threads, " << kernel.registers << " registers, " << kernel.sharedBytes << " bytes of shared memory"
        << format(", %.3g us\n", kernel.seconds * 1e6);
     for (auto [i, phase] : enumerate(kernel.phases)) {

@@ -6,21 +6,23 @@
 using namespace tilewright;
 
 namespace {
-constexpr double kLoaded = 2.3;              ///< of the latency of one load alone, where all SMs load
-constexpr double kOneAfterOther = 0.75;      ///< of reading factors and multiplying them, where some of both overlaps
-constexpr double kProductCycles = 35;        ///< of a warp's instruction, until its sums are there
-constexpr double kStepCycles = 70;           ///< of a step, at its barrier and until its first factors are there
-constexpr double kAddedCycles = 8;           ///< of a thread, to add a sum of another unit
-constexpr double kCombineCycles = 225;       ///< to combine rows of several warps through shared memory
-constexpr double kUneven = 0.25;             ///< of what SMs have less than others that DRAM has nothing to do for
-constexpr double kReadOnce = 0.5;            ///< of what threads read from shared memory, the rest is broadcast
-constexpr double kSchedulerThreads = 4 * 32; ///< of a warp for each scheduler of an SM
-constexpr double kLanes = 128;               ///< light instructions of an SM in a cycle, at best ...
-constexpr double kIssuedOfFirst = 0.45, kIssuedOfOthers = 0.05; ///< ... of those, what warps of a scheduler issue
-// mma.sync on an H100: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture" (2024).
+constexpr double kLatencyUnderLoad = 2.3;  ///< DRAM latency while all SMs load, over the latency of a single load
+constexpr double kReadThenMultiply = 0.75; ///< share of reading plus multiplying operands, which partly overlap
+constexpr double kProductCycles = 35;      ///< cycles from a warp instruction to its accumulators
+constexpr double kStepCycles = 70;         ///< cycles of a step at its barrier and until its first operands are loaded
+constexpr double kAddedCycles = 8;         ///< cycles of a thread to add one accumulator of another K slice
+constexpr double kCombineCycles = 225;     ///< cycles to combine rows of several warps through shared memory
+constexpr double kUneven = 0.25;           ///< share of the imbalance between SMs in which DRAM is idle
+constexpr double kReadOnce = 0.5;          ///< share of threads' reads from shared memory that is not broadcast
+constexpr double kSchedulerThreads = 4 * 32; ///< threads of one warp for each scheduler of an SM
+constexpr double kLanes = 128;               ///< light instructions per SM and cycle at best
+/// Shares of those that the first and each further warp of a scheduler issues.
+constexpr double kFirstWarpShare = 0.45, kOtherWarpShare = 0.05;
+// Share of the peak that mma.sync reaches on an H100 (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+// Architecture", 2024).
 constexpr double kSingleWarpShare = 0.63;
-constexpr double kThreadShare = 0.64; ///< of the issue slots, what single threads use that load and multiply
-constexpr double kAtomFactors = 4, kTermInstructions = 2; ///< factors of a load; instructions of a term beside
+constexpr double kThreadShare = 0.64; ///< share of the issue slots that threads use which load and multiply
+constexpr double kElementsPerLoad = 4, kInstructionsPerK = 2; ///< elements per load; further instructions per K
 
 class ProductCycles {
 public:
@@ -28,57 +30,58 @@ public:
       : work(work), tiling(tiling), occupancy(occupancy), target(target),
         steps(work.times * std::ceil(work.terms / static_cast<double>(tiling.step))) {}
 
-  double all() const { return std::max(busy(), waiting()) + meeting(); }
+  double cycles() const { return std::max(busyCycles(), waitCycles()) + combineCycles(); }
 
 private:
   bool isWarps() const { return work.kernel.unit == StepUnit::warp && tiling.loadsFactors; }
 
-  double busy() const {
-    double multiplied = multiplying(), read = banks(), chain = 0;
-    double most = std::max({multiplied, taking(), read, copying()});
-    if (isWarps()) { // what a warp reads it multiplies at once; warpgroups' instructions do both by themselves
-      most = std::max(most, kOneAfterOther * (read + multiplied));
-      chain = chained();
+  double busyCycles() const {
+    double multiply = multiplyCycles(), read = sharedMemoryCycles(), chain = 0;
+    double most = std::max({multiply, l2Cycles(), read, copyCycles()});
+    if (isWarps()) { // a warp multiplies right after it reads; a warpgroup's instruction does both itself
+      most = std::max(most, kReadThenMultiply * (read + multiply));
+      chain = chainCycles();
     }
     return std::max(occupancy.together * most, chain) + steps * kStepCycles;
   }
 
-  /// Each scheduler has units of its own, which wait for a warp of its own that has sums.
-  double multiplying() const {
+  /// Cycles of the multiply-adds. Each scheduler has units of its own, which are idle unless one of its warps has
+  /// accumulators.
+  double multiplyCycles() const {
     const MicroKernel &kernel = work.kernel;
     bool isSlow = kernel.unit == StepUnit::warp && !isOfWarpgroup(kernel) && target.has(kWarpgroupFeature);
     double share = kernel.unit == StepUnit::thread ? threadShare() : isSlow ? kSingleWarpShare : 1;
     double speed = kernel.speed * share;
-    double ofSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
+    double perSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
     double threads = static_cast<double>(std::min(occupancy.threads, tiling.accumulatorThreads * tiling.kSlices));
     double scheduled = std::min(1.0, occupancy.together * threads / kSchedulerThreads);
-    return work.times * static_cast<double>(tiling.rows * tiling.lanes) * work.terms / (ofSm * scheduled);
+    return work.times * static_cast<double>(tiling.rows * tiling.lanes) * work.terms / (perSm * scheduled);
   }
 
-  /// Of the lanes' rate, what products of a thread take of all that it issues for a term.
+  /// Returns the share of the issue rate that multiply-adds get among all instructions that a thread issues per K.
   double threadShare() const {
     double products = static_cast<double>(tiling.sums);
-    double loads = static_cast<double>(tiling.ownRows + tiling.ownLanes) / kAtomFactors;
-    return kThreadShare * products / (products + loads + kTermInstructions);
+    double loads = static_cast<double>(tiling.ownRows + tiling.ownLanes) / kElementsPerLoad;
+    return kThreadShare * products / (products + loads + kInstructionsPerK);
   }
 
-  /// One product of a warp waits for the one before that is added to the same sums.
-  double chained() const {
+  /// Cycles of the dependence chain: a warp's product waits for the previous one into the same accumulators.
+  double chainCycles() const {
     return steps * static_cast<double>(tiling.ownK()) / static_cast<double>(work.kernel.depth) * kProductCycles;
   }
 
-  /// From L2, which all SMs with blocks share, through a port of the SM's own.
-  double taking() const {
+  /// Cycles to fetch the operands from the L2, which all SMs with blocks share, through the SM's own port.
+  double l2Cycles() const {
     double sms = std::min<double>(std::ceil(occupancy.blocks / occupancy.together), target.cores);
     return work.bytes * std::max(sms * target.gpu.clockHz / l2Bandwidth(target), 1 / kPortBytes);
   }
 
-  /// Of shared memory: what is read to be multiplied, what units add up, and copies, which are written.
-  double banks() const {
+  /// Cycles of shared memory: reading operands, adding up the accumulators of K slices, and writing copies.
+  double sharedMemoryCycles() const {
     double units = work.kernel.unit == StepUnit::thread
                        ? static_cast<double>(occupancy.threads) * kReadOnce
                        : static_cast<double>(occupancy.threads / threadsOfStep(work.kernel));
-    // Each instruction of a warpgroup reads its lanes anew.
+    // Each instruction of a warpgroup reads rhs again.
     int64_t again = isOfWarpgroup(work.kernel) ? tiling.ownRows / kWarpgroupBlock.rows : 1;
     double bytes = work.times * units * work.terms *
                    static_cast<double>(tiling.ownRows * work.rowBytes + again * tiling.ownLanes * work.laneBytes) /
@@ -86,32 +89,33 @@ private:
     if (roundsInSharedMemory(work.kernel))
       bytes += 2 * work.times * work.terms *
                static_cast<double>(tiling.rows * work.rowBytes + tiling.lanes * work.laneBytes);
-    double added =
-        2.0 * static_cast<double>((tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.sums * tiling.accumulatorBytes);
+    double added = 2.0 * static_cast<double>((tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.sums *
+                                             tiling.accumulatorBytes);
     return (bytes + added + work.bytes) / kBankBytes;
   }
 
-  double copying() const {
+  double copyCycles() const {
     double copies =
         static_cast<double>(tiling.heldRows) * work.rowCopies + static_cast<double>(tiling.lanes) * work.laneCopies;
     return work.times * work.terms * copies / issuedLanes(occupancy.together * static_cast<double>(occupancy.threads));
   }
 
-  /// Each step waits for its copies if those behind it do not cover that. Blocks that read the same do so at the same
-  /// time: it comes from DRAM for all of them.
-  double waiting() const {
-    double found = kLoaded * target.gpu.dramCycles, ahead = static_cast<double>(tiling.stepsInFlight());
+  /// Cycles spent waitCycles for copies that the steps in flight do not cover. Blocks that read the same data do so at
+  /// the same time, so it comes from DRAM for all of them.
+  double waitCycles() const {
+    double found = kLatencyUnderLoad * target.gpu.dramCycles, ahead = static_cast<double>(tiling.stepsInFlight());
     return (work.begun ? 0 : found) + std::max(0.0, steps - ahead) * found / ahead;
   }
 
-  /// Of units that share the terms: those that have the sums in the end add the others' one after another.
-  double meeting() const {
+  /// Cycles to combine accumulators: the units that end up with the result add those of the other K slices one after
+  /// another, and rows may be combined across warps.
+  double combineCycles() const {
     double cycles = 0;
     if (tiling.kSlices > 1)
       cycles +=
           2 * target.barrierSeconds * target.gpu.clockHz +
           occupancy.together * work.times * kAddedCycles * static_cast<double>((tiling.kSlices - 1) * tiling.sums);
-    if (work.combinesRows && tiling.laneUnits > 1) // for a maximum and for a sum
+    if (work.combinesRows && tiling.laneUnits > 1) // once for a maximum and once for a sum
       cycles += work.times * 2 * kCombineCycles;
     return cycles;
   }
@@ -126,25 +130,25 @@ private:
 
 double tilewright::productSeconds(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy,
                                   const Target &target) {
-  return ProductCycles(work, tiling, occupancy, target).all() / target.gpu.clockHz;
+  return ProductCycles(work, tiling, occupancy, target).cycles() / target.gpu.clockHz;
 }
 
 double tilewright::streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target) {
   double sms = std::min<double>(blocks, target.cores);
-  double onTheirWay = blocks / sms * static_cast<double>(tiling.stepsInFlight() * tiling.laneSlotBytes);
-  double ofSm = std::min(kPortBytes, onTheirWay / (kLoaded * target.gpu.dramCycles)) * target.gpu.clockHz;
-  double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some have a block more than the others
-  return (1 + kUneven * uneven) * bytes / std::min(target.levels.back().bandwidth, sms * ofSm);
+  double bytesInFlight = blocks / sms * static_cast<double>(tiling.stepsInFlight() * tiling.laneSlotBytes);
+  double perSm = std::min(kPortBytes, bytesInFlight / (kLatencyUnderLoad * target.gpu.dramCycles)) * target.gpu.clockHz;
+  double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some SMs have one block more than the others
+  return (1 + kUneven * uneven) * bytes / std::min(target.levels.back().bandwidth, sms * perSm);
 }
 
 double tilewright::issuedLanes(double threads) {
-  double warps = threads / kSchedulerThreads; // of a scheduler
-  return kLanes * (kIssuedOfFirst * std::min(1.0, warps) + kIssuedOfOthers * std::max(0.0, warps - 1));
+  double warps = threads / kSchedulerThreads; // per scheduler
+  return kLanes * (kFirstWarpShare * std::min(1.0, warps) + kOtherWarpShare * std::max(0.0, warps - 1));
 }
 
 double tilewright::l2Bandwidth(const Target &target) {
   for (const MemoryLevel &level : target.levels)
     if (level.space == tile::Space::global)
-      return level.bandwidth; // innermost first
+      return level.bandwidth; // levels are ordered innermost first
   return target.levels.back().bandwidth;
 }

@@ -1,6 +1,6 @@
-// What a block's share of a contraction takes on an SM. Each resource has its cycles, the slowest decides, and where
-// steps do not cover the latency of their copies they wait. The constants are fitted to the cycles that steps of an
-// H200's kernels took. Pure.
+// Cost model of a contraction on one SM. Each resource has its cycles and the slowest one decides; where the steps in
+// flight do not cover the latency of their copies, the block waits. The constants are fitted to the cycles per step of
+// kernels measured on an H200. Everything here is a pure function.
 #ifndef TILEWRIGHT_COST_PRODUCTCOST_H
 #define TILEWRIGHT_COST_PRODUCTCOST_H
 
@@ -12,37 +12,38 @@ namespace tilewright {
 /// A contraction as one block computes it.
 struct ProductWork {
   MicroKernel kernel;
-  double times = 1, terms = 1;          ///< that it is computed; of each sum
-  double bytes = 0;                     ///< of both operands, past L1
-  int64_t rowBytes = 1, laneBytes = 1;  ///< of an element
-  double rowCopies = 0, laneCopies = 0; ///< instructions of a thread to copy an element of either operand
-  bool begun = false;                   ///< its first steps are on their way before
-  bool combinesRows = false;            ///< rows of its sums are reduced by all warps that have parts of them
+  double times = 1, terms = 1;          ///< how often it is computed; its K
+  double bytes = 0;                     ///< bytes of both operands that bypass or miss L1
+  int64_t rowBytes = 1, laneBytes = 1;  ///< bytes per element of lhs and of rhs
+  double rowCopies = 0, laneCopies = 0; ///< instructions of a thread per copied element of lhs and of rhs
+  bool begun = false;                   ///< true if its first steps have been prefetched
+  bool combinesRows = false;            ///< true if rows of accumulators are reduced across several warps
 };
 
-/// The blocks of a kernel, and those of them that an SM has at a time.
+/// The blocks of a kernel, and how many of them an SM holds at once.
 struct Occupancy {
   double blocks, together;
-  int64_t threads; ///< of a block
+  int64_t threads; ///< threads per block
 };
 
-/// In which an SM does the work of the blocks that it has at a time.
+/// Returns the seconds one SM takes for its resident blocks.
 double productSeconds(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy,
                       const Target &target);
 
-/// In which DRAM gives `bytes` of an operand that blocks stream, each its own: as much as the SMs take in, and ask for
-/// ahead.
+/// Returns the seconds DRAM takes to deliver `bytes` of an operand of which each block streams its own share. The rate
+/// is bounded by what the SMs can accept and by what they keep in flight.
 double streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target);
 
-/// Light instructions of single threads that an SM issues in a cycle for so many.
+/// Returns how many light instructions of single threads an SM issues per cycle, given its number of threads.
 double issuedLanes(double threads);
 
-/// Instructions of a thread that copies lines asynchronously, addresses included; of lines that begin inside words.
+/// Instructions per asynchronous copy of a thread, address arithmetic included: for aligned lines, and for lines that
+/// begin inside a word.
 constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
-/// Bytes that shared memory gives or takes in a cycle.
+/// Bytes that shared memory reads or writes per cycle.
 constexpr double kBankBytes = 128;
 
-/// Of the level next to the SMs.
+/// Returns the bandwidth of the L2, in bytes per second.
 double l2Bandwidth(const Target &target);
 
 } // namespace tilewright

@@ -5,9 +5,11 @@
 using namespace llvm;
 using namespace tilewright;
 
-static constexpr double kTakenBytes = 32; ///< a cycle, of an SM from memory: 86 of an H200's took about 4.3 TB/s
+/// Bytes per cycle that one SM takes from memory. Measured: 86 SMs of an H200 took about 4.3 TB/s.
+static constexpr double kTakenBytes = 32;
 
-/// The innermost level of a space that holds `bytes`: what was just produced is found there, what does not fit streams.
+/// Returns the innermost level of a space that holds `bytes`: data just produced is still there, and larger data
+/// streams from further out.
 static const MemoryLevel &levelFor(const Target &target, tile::Space space, double bytes) {
   for (const MemoryLevel &level : target.levels)
     if (level.space == space && level.capacityBytes > 0 && bytes <= static_cast<double>(level.capacityBytes))
@@ -15,7 +17,7 @@ static const MemoryLevel &levelFor(const Target &target, tile::Space space, doub
   return target.level(space);
 }
 
-/// Operations per second: flopsPerSecond counts a fused multiply-add as two.
+/// Operations per second; flopsPerSecond counts a fused multiply-add as two.
 static double operationsPerSecond(const Target &target) { return target.flopsPerSecond / 2; }
 
 Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &target, double workingSetBytes) {
@@ -34,27 +36,28 @@ Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &ta
     all.latencySeconds = std::max(all.latencySeconds, part.latencySeconds);
   }
   double share = std::min(1.0, static_cast<double>(std::max<int64_t>(1, all.workgroups)) / target.cores);
-  // Alone in its kernel, a part of few tiles leaves cores idle in its last round.
+  // A group that is alone in its kernel and has few tiles leaves cores idle in its last round.
   if (parts.size() == 1 && parts[0].tiles > 0)
     share = std::min(share, parts[0].filled * static_cast<double>(parts[0].tiles) /
                                 (llvm::divideCeil(parts[0].tiles, target.cores) * target.cores));
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
-  // A core of a CPU has its share of the bandwidth; of an H200's SMs two thirds take all that there is.
+  // Each core of a CPU has its share of the bandwidth; two thirds of an H200's SMs saturate it.
   double taken = share * target.cores * kTakenBytes * target.gpu.clockHz;
   double bandwidth = taken > 0 ? std::min(global.bandwidth, taken) : share * global.bandwidth;
   double globalSeconds = all.globalBytes() / bandwidth;
   double blockSeconds = all.blockBytes / block.bandwidth / share;
   double computeSeconds =
       (all.arithmetic / operationsPerSecond(target) + all.special / target.specialPerSecond) / share;
-  // Weights of other kernels come between, so a shared cache does not keep this one's, and each tile's prefetching
-  // begins anew. Measured: BERT's layers on two cores of a Zen 5 server take the sum of both, not the longer.
+  // Weights of other kernels come in between, so a shared cache does not keep this kernel's, and every tile starts
+  // prefetching anew. Measured: BERT's layers on two cores of a Zen 5 server take the sum of both times, not the longer
+  // one.
   double repeatedSeconds = all.repeatedBytes / target.level(tile::Space::global).bandwidth / share;
   double barrierSeconds = all.barriers * target.barrierSeconds;
 
   Prediction prediction;
   prediction.bytes = all.globalBytes();
-  // Levels work at the same time, and the slowest decides (Chimera eq. 3).
+  // Levels work concurrently, and the slowest decides (Chimera eq. 3).
   prediction.seconds = target.launchSeconds +
                        std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds +
                        barrierSeconds;
@@ -94,7 +97,7 @@ Prediction tilewright::predictPhases(ArrayRef<std::vector<GroupWork>> phases, co
         add(term.name, term.unit, term.name == "seconds" ? term.value - target.launchSeconds : term.value);
   add("seconds", "s", barriers);
   add("grid barriers", "s", barriers);
-  all.bytes = all.terms[0].value; // these two come first
+  all.bytes = all.terms[0].value; // these two terms come first
   all.seconds = all.terms[1].value;
   return all;
 }

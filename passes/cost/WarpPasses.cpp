@@ -37,7 +37,7 @@ WarpPasses tilewright::warpPasses(int64_t group, int64_t rowBytes, int64_t bytes
     for (int64_t byte = 0; byte < bytes; byte += std::min(bytes, kSectorBytes))
       sectors.insert((addressOf(lane) + byte) / kSectorBytes);
   }
-  // Wide accesses go by half and quarter warps, which is no pass beyond the best.
+  // Wide accesses are issued by half or quarter warps, which is not counted as an extra pass.
   int64_t lanesOfPart = kLanes / std::max<int64_t>(1, bytes / kBankBytes);
   WarpPasses passes;
   passes.global = static_cast<double>(lines.size()) / llvm::divideCeil(kLanes * bytes, kLineBytes);

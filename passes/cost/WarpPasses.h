@@ -1,4 +1,4 @@
-// What an access of a warp costs by where its lanes' addresses lie. Pure.
+// Cost of one memory access of a warp, computed from the addresses of its lanes. Everything here is a pure function.
 #ifndef TILEWRIGHT_COST_WARPPASSES_H
 #define TILEWRIGHT_COST_WARPPASSES_H
 
@@ -8,19 +8,19 @@
 
 namespace tilewright {
 
-/// Passes over what an access could have taken at best; 1 is none beyond.
+/// Passes relative to the best case of the access; 1 is optimal.
 struct WarpPasses {
-  double global = 1;        ///< over lines of 128 bytes
+  double global = 1;        ///< over cache lines of 128 bytes
   double shared = 1;        ///< over the 32 banks of 4 bytes
-  bool wholeSectors = true; ///< whether the warp reads all of each 32-byte sector that it touches
+  bool wholeSectors = true; ///< true if the warp reads all of each 32-byte sector that it touches
 };
 
-/// Passes over the banks in which lanes that each take `bytes` from these addresses of shared memory do so, on average
-/// over the halves or quarters of the warp that wide accesses go by.
+/// Returns the passes over the banks in which the lanes access `bytes` each at these addresses of shared memory. Wide
+/// accesses are split into half or quarter warps; the result is their average.
 double bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes);
 
-/// Of a warp whose groups of `group` neighbours each take `bytes` a lane side by side from a row of `rowBytes`, rows
-/// one behind the other.
+/// Returns the passes of a warp in which each `group` neighbouring lanes access `bytes` per lane side by side in one
+/// row of `rowBytes`, and the next group accesses the next row.
 WarpPasses warpPasses(int64_t group, int64_t rowBytes, int64_t bytes);
 
 } // namespace tilewright

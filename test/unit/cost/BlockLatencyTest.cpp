@@ -1,4 +1,4 @@
-// The latency evaluator: monotone in the work, bounded by bytes, and it counts what limits residency.
+// Tests the latency model: it is monotone in the work, bounded by the bytes, and counts what limits residency.
 #include "passes/cost/BlockLatency.h"
 
 #include <gtest/gtest.h>
@@ -19,12 +19,13 @@ BlockWork rows(int64_t blocks, int64_t threads, double turns) {
 
 TEST(BlockLatency, threads_registers_and_shared_memory_limit_residency) {
   GpuLimits gpu = h200().gpu;
-  EXPECT_EQ(residentBlocks(gpu, 256, 0, 32), 8);          // 2048 threads
-  EXPECT_EQ(residentBlocks(gpu, 32, 0, 32), 32);          // blocks
-  EXPECT_EQ(residentBlocks(gpu, 256, 0, 128), 2);         // 65536 registers
-  EXPECT_EQ(residentBlocks(gpu, 64, 0, 176), 4);          // of those 16384 a scheduler, and so 2 of its warps
-  EXPECT_EQ(residentBlocks(gpu, 256, 100 * 1024, 32), 2); // 228 KiB, with 1 KiB of each block for the system
-  EXPECT_EQ(residentBlocks(gpu, 1024, 0, 255), 0);        // no block fits
+  EXPECT_EQ(residentBlocks(gpu, 256, 0, 32), 8);  // limited by 2048 threads
+  EXPECT_EQ(residentBlocks(gpu, 32, 0, 32), 32);  // limited by 32 blocks
+  EXPECT_EQ(residentBlocks(gpu, 256, 0, 128), 2); // limited by 65536 registers
+  EXPECT_EQ(residentBlocks(gpu, 64, 0, 176), 4);  // 16384 registers per scheduler hold 2 warps
+  EXPECT_EQ(residentBlocks(gpu, 256, 100 * 1024, 32),
+            2);                                    // limited by 228 KiB, of which the system reserves 1 KiB per block
+  EXPECT_EQ(residentBlocks(gpu, 1024, 0, 255), 0); // no block fits
 }
 
 TEST(BlockLatency, a_block_that_does_not_fit_takes_forever) {

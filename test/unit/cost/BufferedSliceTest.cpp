@@ -1,4 +1,4 @@
-// Which slices of inputs are kept in a tile's buffers, and how they lie there.
+// Tests which slices of inputs a tile's buffers keep, and how they are laid out.
 #include "passes/cost/BufferedSlice.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -19,19 +19,20 @@ protected:
 TEST_F(BufferedSlice, points_take_no_more_than_the_tensor) {
   EXPECT_TRUE(isKeptByPoints(map({d(1), d(0)}), {4, 8}, {8, 4}));
   EXPECT_TRUE(isKeptByPoints(map({d(0) * 8 + d(1)}), {4, 8}, {32}));
-  EXPECT_FALSE(isKeptByPoints(map({d(0) + d(1)}), {4, 8}, {11})); // windows that overlap
+  EXPECT_FALSE(isKeptByPoints(map({d(0) + d(1)}), {4, 8}, {11})); // windows overlap
 }
 
 TEST_F(BufferedSlice, lines_begin_in_different_banks) {
-  // 32 words to a line would begin all of them in one bank.
-  EXPECT_EQ(bufferedSliceShape(map({d(0), d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/false), (SmallVector<int64_t>{2, 32}));
+  // Lines of 32 words would all begin in one bank.
+  EXPECT_EQ(bufferedSliceShape(map({d(0), d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/false),
+            (SmallVector<int64_t>{2, 32}));
   SmallVector<int64_t> padded = bufferedSliceShape(map({d(0), d(1)}), {4, 32}, {2, 32}, 4, /*padded=*/true);
   EXPECT_EQ(padded[0], 2);
   EXPECT_GT(padded[1], 32);
 }
 
 TEST_F(BufferedSlice, lines_of_odd_sizes_begin_in_different_banks) {
-  // Of 49 halves eight lines, of which four threads each read a word: 28 words apart.
+  // Four threads each read a word of eight lines of 49 halves; lines of 28 words keep them in different banks.
   EXPECT_EQ(bufferedSliceShape(map({d(0), d(1)}), {4, 49}, {2, 49}, 2, /*padded=*/true), (SmallVector<int64_t>{2, 56}));
   EXPECT_EQ(bufferedSliceShape(map({d(0), d(1)}), {4, 36}, {2, 36}, 4, /*padded=*/true), (SmallVector<int64_t>{2, 40}));
   EXPECT_EQ(bufferedSliceShape(map({d(0), d(1)}), {4, 3}, {2, 3}, 4, /*padded=*/true), (SmallVector<int64_t>{2, 3}));

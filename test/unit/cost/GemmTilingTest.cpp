@@ -1,4 +1,4 @@
-// How threads share a tile of sums: the shares make up the tile, and what does not fit is refused in numbers.
+// Tests how threads share an output tile: their shares make up the tile, and what does not fit is refused with numbers.
 #include "passes/cost/GemmTiling.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -57,16 +57,17 @@ TEST(GemmTiling, warpgroups_have_whole_panels) {
   EXPECT_EQ(tiling.sums, 64);
   EXPECT_EQ(tiling.step, 64);
   EXPECT_EQ(tiling.slotBytes(), 3 * 2 * 128 * 128);
-  EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8);               // an mbarrier a stage
-  EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows, 64); // a descriptor finds all of them
+  EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8); // one mbarrier per stage
+  EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows,
+            64); // a descriptor addresses all of them
   std::string reason;
   EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
-  EXPECT_EQ(reason, "a tile of 64x64 sums leaves threads idle that stand in warpgroups");
+  EXPECT_EQ(reason, "a tile of 64x64 leaves threads idle in warpgroups");
   EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 64, kernel));
 }
 
-// One step is multiplied while the next one begins where there are enough of them; two blocks of an SM cover for each
-// other where there are not.
+// With enough stages a step is still multiplied while the next one begins; with fewer, two blocks of an SM cover for
+// each other.
 TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
   MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
   GemmTiling large = *chooseGemmTiling({128, 256, 4096, 2, 2, true}, 256, kernel);
@@ -76,7 +77,7 @@ TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_EQ(large.slotBytes(), 4 * (128 + 256) * 64 * 2);
   EXPECT_TRUE(large.overlaps);
   EXPECT_EQ(large.stepsInFlight(), 2);
-  EXPECT_EQ(large.registers(), 256); // what there is: the sums leave no room for another block
+  EXPECT_EQ(large.registers(), 256); // all there are: the accumulators leave no room for another block
   GemmTiling narrow = *chooseGemmTiling({64, 256, 4096, 2, 2, true}, 128, kernel);
   EXPECT_EQ(narrow.sums, 128);
   EXPECT_EQ(narrow.stepsInFlight(), 2);
@@ -85,13 +86,13 @@ TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_EQ(square.stepsInFlight(), 2);
   std::string reason;
   EXPECT_FALSE(chooseGemmTiling({256, 256, 4096, 2, 2, true}, 256, kernel, &reason));
-  EXPECT_EQ(reason, "a tile of 256x256 sums is 256 for each of 256 threads, which hold 128");
+  EXPECT_EQ(reason, "a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 128");
 }
 
-// 32 bytes of terms are an instruction, 128 a step, of any type.
+// For any type, an instruction takes 32 bytes along K and a step takes 128.
 TEST(GemmTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
   Target h200 = *lookupTarget("cuda:h200");
-  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // of two signs
+  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // operands of different signedness
   MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"});
   EXPECT_TRUE(readsAlongK(bytes));
   EXPECT_EQ(bytes.depth, 32);
@@ -103,7 +104,7 @@ TEST(GemmTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
   EXPECT_FALSE(readsAlongK(*warpgroupKernel(h200, {"f16", "f16", "f32"})));
 }
 
-// Of a warp's instruction the lanes have 32 bytes of terms between them, and as many of the next one.
+// The lanes of a warp together hold 32 bytes along K of this instruction's operands, and as many of the next one's.
 TEST(GemmTiling, registers_are_those_of_sums_factors_and_the_rest) {
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(), 64 + 64 + (64 + 32) / 2);
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(), 64 + 64 + 2 * (8 + 8));
@@ -127,12 +128,12 @@ TEST(GemmTiling, warps_without_sums_of_their_own_share_the_terms) {
   EXPECT_EQ(tiling.accumulatorThreads, 32);
   EXPECT_EQ(tiling.step, 8 * 32);
   EXPECT_EQ(tiling.ownK(), 32);
-  EXPECT_EQ(tiling.heldRows, 1); // the other 15 of the instruction repeat it
+  EXPECT_EQ(tiling.heldRows, 1); // the instruction's other 15 rows repeat it
   EXPECT_EQ(tiling.stages, 5);
   EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
 }
 
-// A block that has an SM for itself has as many steps on their way as there are, as far as shared memory goes.
+// A block that is alone on its SM keeps as many steps in flight as there are, as far as shared memory allows.
 TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
   auto stream = [](int64_t terms, bool alone) {
     return *chooseGemmTiling({1, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
@@ -155,12 +156,12 @@ TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
       square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/false).stages, 4);
 }
 
-// A warp's lines that begin inside words have room for one more, and an atom keeps those beside each other in other
+// Lines that begin inside words have room for one more word; a whole extra atom keeps neighbouring lines in different
 // banks.
 TEST(GemmTiling, shifted_lines_have_an_atom_more) {
   GemmTile tile{16, 64, 768, 2, 2, true};
   GemmTiling plain = *chooseGemmTiling(tile, 128, kernelFor("f16"));
-  tile.rowsShifted = tile.lanesShifted = true; // 16 lines of terms, and one of lanes for each term
+  tile.rowsShifted = tile.lanesShifted = true; // 16 lines of lhs, and one line of rhs per K
   GemmTiling shifted = *chooseGemmTiling(tile, 128, kernelFor("f16"));
   EXPECT_EQ(shifted.rowSlotBytes, plain.rowSlotBytes + 16 * 16);
   EXPECT_EQ(shifted.laneSlotBytes, plain.laneSlotBytes + shifted.step * 16);
@@ -171,7 +172,7 @@ TEST(GemmTiling, shifted_lines_have_an_atom_more) {
   EXPECT_FALSE(chooseGemmTiling(words, 128, kernelFor("f32"))->lanesShifted); // threads read whole atoms
 }
 
-// Lines beside each other fill all banks; ldmatrix and its like read 16 bytes of one.
+// Neighbouring lines fill all banks; ldmatrix and similar instructions read 16 bytes of each line.
 TEST(GemmTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
   GemmTiling threads = *chooseGemmTiling({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
   EXPECT_EQ(threads.laneLine, 2);
@@ -182,12 +183,12 @@ TEST(GemmTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
 TEST(GemmTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
   std::string reason;
   EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, 2));
-  EXPECT_EQ(reason, "a tile of 1x16 sums leaves threads idle that share the terms by 2");
+  EXPECT_EQ(reason, "a tile of 1x16 leaves threads idle in 2 slices of K");
   EXPECT_FALSE(chooseGemmTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), &reason, 8));
-  EXPECT_EQ(reason, "40 terms are too few to be shared by 8");
+  EXPECT_EQ(reason, "a K of 40 is too short for 8 slices");
   for (int64_t units : {0, -2, 3}) {
     EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, units));
-    EXPECT_EQ(reason, "a sum's terms are shared by a power of two, and not by " + std::to_string(units));
+    EXPECT_EQ(reason, "K has to be split into a power of two of slices, not into " + std::to_string(units));
   }
 }
 
@@ -201,6 +202,6 @@ TEST(GemmTiling, labels_say_how_many_share_the_terms) {
 TEST(GemmTiling, what_registers_do_not_hold_is_refused) {
   std::string reason;
   EXPECT_FALSE(chooseGemmTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32"), &reason));
-  EXPECT_EQ(reason, "a tile of 256x256 sums is 512 for each of 128 threads, which hold 64");
+  EXPECT_EQ(reason, "a tile of 256x256 needs 512 accumulators in each of 128 threads, which hold 64");
 }
 } // namespace

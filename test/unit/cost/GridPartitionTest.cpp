@@ -1,5 +1,5 @@
-// Kernels with barriers of the grid: cut where not all blocks are sure to be resident, and where a barrier does not
-// pay.
+// Tests kernels with grid barriers: they are cut where not all blocks are certain to be resident, and where a barrier
+// does not pay.
 #include "passes/cost/GridPartition.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string print(const GridPartition &partition, llvm::ArrayRef<GridStage> stag
   return text;
 }
 
-/// Every test's partition keeps its own contract.
+/// Partitions the stages and checks the result's own contract.
 GridPartition partition(llvm::ArrayRef<GridStage> stages, const Target &target, GridRules rules = {}) {
   GridPartition made = partitionAtGridSync(stages, target, rules);
   EXPECT_EQ(made.verify(stages, target), "");
@@ -59,7 +59,7 @@ TEST(GridPartition, stages_that_walk_get_no_more_blocks_than_are_resident) {
   Target target = known("cuda:h200");
   GridPartition made = partition(stages, target, {true, /*byCost=*/false});
   ASSERT_EQ(made.kernels.size(), 1u);
-  EXPECT_EQ(made.kernels[0].residentBlocks, 4); // 64 registers of 256 threads
+  EXPECT_EQ(made.kernels[0].residentBlocks, 4); // blocks of 256 threads with 64 registers
   EXPECT_EQ(made.kernels[0].blocks, 4 * 132);
 }
 
@@ -95,7 +95,7 @@ TEST(GridPartition, the_smallest_device_of_the_target_counts) {
   stages[0].walks = false;
   GridRules rules = {true, /*byCost=*/false};
   EXPECT_EQ(partition(stages, known("cuda:h200"), rules).kernels.size(), 1u);
-  EXPECT_EQ(partition(stages, known("sm_90"), rules).kernels.size(), 2u); // 78 SMs
+  EXPECT_EQ(partition(stages, known("sm_90"), rules).kernels.size(), 2u); // the smallest device has 78 SMs
 }
 
 TEST(GridPartition, a_barrier_that_costs_more_than_a_launch_does_not_pay) {
@@ -123,7 +123,7 @@ TEST(GridPartition, verify_finds_a_stage_before_its_producer) {
   Target target = known("cuda:a100");
   GridPartition made = partition(stages, target);
   std::swap(made.kernels[0].phases[0], made.kernels[0].phases[1]);
-  EXPECT_EQ(made.verify(stages, target), "b does not stand behind a, which it reads");
+  EXPECT_EQ(made.verify(stages, target), "b does not come after a, which it reads");
   made = partition(stages, target);
   made.kernels[0].blocks = 1 << 20;
   EXPECT_NE(made.verify(stages, target).find("blocks wait for each other"), std::string::npos);

@@ -1,4 +1,4 @@
-// What a contraction takes on an SM: each resource counts, and what waits is covered by what is on its way.
+// Tests the cost of a contraction on an SM: each resource counts, and steps in flight cover waiting.
 #include "passes/cost/ProductCost.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -17,7 +17,7 @@ protected:
   }
 
   static GemmTiling tilingOf(const MicroKernel &kernel, int64_t rows, int64_t lanes, int64_t terms, int64_t threads,
-                            bool alone = false, int64_t kSlices = 1) {
+                             bool alone = false, int64_t kSlices = 1) {
     int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
     return *chooseGemmTiling({rows, lanes, terms, bytes, bytes, true, alone}, threads, kernel, nullptr, kSlices);
   }
@@ -51,7 +51,8 @@ TEST_F(ProductCost, begun_copies_are_not_waited_for_once_more) {
   EXPECT_GT(cyclesOf(work, tiling, {128, 1, 64}), cyclesOf(begun, tiling, {128, 1, 64}) + target.gpu.dramCycles);
 }
 
-// One row has two warps' sums at most: with the terms shared, four times as many multiply, in shorter chains.
+// A tile of one row has accumulators for two warps at most; with K sliced, four times as many warps multiply, in
+// shorter chains.
 TEST_F(ProductCost, warps_that_share_the_terms_are_quicker_than_idle_ones) {
   MicroKernel kernel = kernelFor("f16");
   ProductWork work = workOf(kernel, 1, 32, 8192);
@@ -69,12 +70,13 @@ TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
   EXPECT_GT(cyclesOf(shifted, tiling, {15, 1, 64}), cyclesOf(work, tiling, {15, 1, 64}));
 }
 
-// 64 x 64 sums of 4096 terms in f32: no more than a thread's share of the lanes, and no less than the lanes allow.
+// A tile of 64x64 with a K of 4096 in f32 takes no more than a thread's share of the issue rate, and no less than the
+// lanes allow.
 TEST_F(ProductCost, single_threads_do_not_reach_the_rate_of_the_lanes) {
   MicroKernel kernel = kernelFor("f32");
   ASSERT_EQ(kernel.unit, StepUnit::thread);
   GemmTiling tiling = tilingOf(kernel, 64, 64, 4096, 128);
-  double least = 64.0 * 64 * 4096 / 128; // lanes of an SM
+  double least = 64.0 * 64 * 4096 / 128; // f32 lanes of an SM
   double cycles = cyclesOf(workOf(kernel, 64, 64, 4096), tiling, {128, 1, 128});
   EXPECT_GT(cycles, least / 0.64);
   EXPECT_LT(cycles, least / 0.4);
@@ -85,7 +87,7 @@ TEST_F(ProductCost, streams_take_what_the_sms_with_blocks_ask_for) {
   double bytes = 1e8, all = bytes / target.levels.back().bandwidth;
   EXPECT_DOUBLE_EQ(streamSeconds(bytes, tiling, 132, target), all);
   EXPECT_GT(streamSeconds(bytes, tiling, 8, target), 2 * all);
-  // Where some SMs have a block more than the others, DRAM waits for them in the end.
+  // Where some SMs have one block more than the others, DRAM is partly idle at the end.
   EXPECT_GT(streamSeconds(bytes, tiling, 140, target), all);
 }
 } // namespace

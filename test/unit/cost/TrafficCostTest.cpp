@@ -1,4 +1,4 @@
-// Costs are monotone in the work and in the machine, and add up to what they say.
+// Tests that costs are monotone in the work and in the machine, and that they add up.
 #include "passes/cost/TrafficCost.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(TrafficCost, more_work_never_takes_less_time) {
     Target target = *lookupTarget(name);
     double before = seconds(someWork(), target);
     for (double GroupWork::*field : {&GroupWork::inputBytes, &GroupWork::outputBytes, &GroupWork::blockBytes,
-                                    &GroupWork::arithmetic, &GroupWork::special, &GroupWork::barriers})
+                                     &GroupWork::arithmetic, &GroupWork::special, &GroupWork::barriers})
       for (double factor : {1.5, 10.0, 1000.0}) {
         GroupWork more = someWork();
         more.*field = more.*field * factor + 1;
@@ -67,7 +67,7 @@ TEST(TrafficCost, one_launch_is_cheaper_than_two) {
   EXPECT_LT(predictKernel({a, b}, target).seconds, seconds(a, target) + seconds(b, target));
 }
 
-// Two kernels that touch 48 MB between them do not find it all in a cache of 32: fused, they would move less.
+// Two kernels that touch 48 MB between them do not find all of it in a cache of 32 MB; fused, they move less.
 TEST(TrafficCost, fewer_bytes_never_take_longer_for_being_in_one_kernel) {
   Target target = *lookupTarget("x86-64-avx512");
   GroupWork half, fused;
@@ -79,7 +79,7 @@ TEST(TrafficCost, fewer_bytes_never_take_longer_for_being_in_one_kernel) {
   EXPECT_GT(separate, 2 * seconds(half, target));
 }
 
-// A tensor that fits the last-level cache moves at its rate, a larger one at that of memory.
+// A tensor that fits the last-level cache moves at the cache's rate, a larger one at that of memory.
 TEST(TrafficCost, size_decides_the_level) {
   Target target = *lookupTarget("x86-64-avx512");
   GroupWork small, large;
@@ -90,7 +90,7 @@ TEST(TrafficCost, size_decides_the_level) {
   EXPECT_NEAR(seconds(small, target) - launch, 16e6 / target.levels[2].bandwidth, 1e-9);
   EXPECT_NEAR(seconds(large, target) - launch, 160e6 / target.levels[3].bandwidth, 1e-9);
 }
-// Four tiles of which the last is half as long take two cores as long as four whole ones.
+// Four tiles of which the last is cut in half take two cores as long as four whole ones.
 TEST(TrafficCost, a_tile_cut_at_the_border_leaves_its_core_waiting) {
   Target target = *lookupTarget("x86-64-avx512");
   GroupWork whole, cut;

@@ -66,7 +66,7 @@ tile.program @too_many_sums outputs 1 {
   tile.parallel [256, 256] tiles [256, 256] workgroups 1 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{the contraction has no code generation on GPUs: a tile of 256x256 sums is 256 for each of 256 threads, which hold 64}}
+    // expected-error @below {{the contraction has no code generation on GPUs: a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 64}}
     tile.compute [256, 256, 8] sizes [256, 256, 8] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
     ^bb0(%s: f32):
