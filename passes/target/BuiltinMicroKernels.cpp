@@ -1,10 +1,10 @@
-// The micro kernels of the library. All that take bf16, and all that take i8, have one depth, so that a weight packed
-// for one processor is read by the variants for others.
+// The built-in micro kernels. All that take bf16, and all that take i8, have the same depth, so that variants for
+// different processors can read a weight that was packed once.
 //
-// VPDPBUSD multiplies unsigned by signed bytes. An operand of the wrong sign has its top bit inverted, which adds or
-// takes off 128; where that happens to the rows, what it does to the sums does not depend on them and is taken off at
-// the end. VPMADDWD multiplies signed words: bytes are widened, those at even places apart from those at odd ones. Both
-// are exact: integers wrap as they do in the graph.
+// VPDPBUSD multiplies unsigned by signed bytes. An operand of the wrong signedness has its top bit inverted, which adds
+// or subtracts 128. If that operand is lhs, the effect on the accumulators depends on rhs only and is subtracted at the
+// end. VPMADDWD multiplies signed words: bytes at even and at odd positions are widened separately. Both are exact:
+// integers wrap as they do in the graph.
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -24,7 +24,7 @@ Value splat(ImplicitLocOpBuilder &builder, VectorType type, int64_t value) {
                                    DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value)));
 }
 
-/// The vector's bits as integers of another width.
+/// Casts the vector's bits to integers of another width.
 Value asIntegers(ImplicitLocOpBuilder &builder, Value vector, unsigned bits) {
   auto type = cast<VectorType>(vector.getType());
   int64_t all = type.getNumElements() * type.getElementTypeBitWidth();
@@ -47,7 +47,7 @@ Value multiplyAddIntegers(ImplicitLocOpBuilder &builder, Value sums, Value row, 
   return arith::AddIOp::create(builder, sums, arith::MulIOp::create(builder, row, lanes));
 }
 
-/// A bf16 is the upper half of an f32: the first of a pair is shifted there, the second is there.
+/// A bf16 is the upper half of an f32: the first of a pair is shifted there, the second is there already.
 Value multiplyAddPairs(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
   auto wide = cast<VectorType>(sums.getType());
   auto first = [&](Value pairs) -> Value {
@@ -70,7 +70,7 @@ Value dotBf16(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes)
                    wide ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512bf16.dpbf16ps.256", {sums, row, lanes});
 }
 
-/// Every other byte of quads as words, beginning with the first or the second.
+/// Returns every other byte of the quads, widened to words, beginning with the first or the second byte.
 Value words(ImplicitLocOpBuilder &builder, Value quads, bool isSigned, bool second) {
   Value bits = asIntegers(builder, quads, 16);
   auto type = cast<VectorType>(bits.getType());
@@ -92,7 +92,7 @@ MicroKernelStep multiplyWords(StringRef name, bool signedRows, bool signedLanes)
   };
 }
 
-/// With the top bit of every byte inverted: unsigned x is x - 128 signed, signed x is x + 128 unsigned.
+/// Inverts the top bit of every byte: unsigned x becomes x - 128 signed, signed x becomes x + 128 unsigned.
 Value otherSign(ImplicitLocOpBuilder &builder, Value bytes) {
   Value bits = asIntegers(builder, bytes, 32);
   bits = arith::XOrIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), int32_t(0x80808080)));
@@ -182,20 +182,20 @@ void addBytes(std::vector<MicroKernel> &kernels) {
       }
 }
 
-/// Tile registers: 16 rows by 16 lanes by 16 pairs or quads in 16 cycles, in which a core of the table does 16 times 32
-/// multiply-adds in f32 (Intel's optimization manual, throughput of TDPBF16PS and TDPBSSD). Code generation emits them
-/// (TileRegisters.cpp).
+/// Tile registers (AMX): 16 rows by 16 lanes by 16 pairs or quads in 16 cycles, in which a core of the table does 16
+/// times 32 multiply-adds in f32 (Intel's optimization manual, throughput of TDPBF16PS and TDPBSSD). Code generation
+/// emits them (TileRegisters.cpp).
 void addTiles(std::vector<MicroKernel> &kernels) {
   MicroKernel tiles;
   tiles.unit = StepUnit::tiles;
-  tiles.strict = false; // it sums even and odd terms apart, and flushes subnormal numbers
+  tiles.strict = false; // it adds up even and odd K separately, and flushes subnormal numbers
   tiles.name = "amx_bf16";
   tiles.types = {"bf16", "bf16", "f32"};
   tiles.depth = 2;
   tiles.speed = 16;
   tiles.features = {"amx-tile", "amx-bf16"};
   kernels.push_back(tiles);
-  tiles.strict = true; // whole numbers are exact in any order
+  tiles.strict = true; // integers are exact in any order
   tiles.name = "amx_int8";
   tiles.depth = 4;
   tiles.speed = 32;
@@ -207,9 +207,9 @@ void addTiles(std::vector<MicroKernel> &kernels) {
     }
 }
 
-/// The block of a thread's kernel is what its registers hold at most. Tensor cores run f16 at 16 times the rate of f32
-/// in the targets of the table, bytes at twice and tf32 at half of that; of floats they cut what they align for a sum,
-/// so it is not each product that is rounded.
+/// The block of a thread's micro kernel is the largest that its registers hold. In the targets of the table, tensor
+/// cores run f16 at 16 times the rate of f32, bytes at twice and tf32 at half of that. They truncate the floats that
+/// they align for an addition, so products are not rounded separately.
 void addGpu(std::vector<MicroKernel> &kernels) {
   MicroKernel thread;
   thread.unit = StepUnit::thread;
@@ -234,7 +234,7 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   auto add = [&](const ProductTypes &types, int64_t depth, double speed) {
     for (MicroKernel *kernel : {&warp, &group}) {
       if (kernel == &group && types.rows != types.lanes)
-        continue; // bytes of two signs: PTX ISA 8.4, which drivers of CUDA 12.4 know
+        continue; // bytes of different signedness need PTX ISA 8.4 and a CUDA 12.4 driver
       kernel->types = types;
       kernel->depth = depth;
       kernel->speed = speed;

@@ -1,4 +1,4 @@
-// The micro kernels of the library, most preferred last.
+// The built-in micro kernels, the most preferred last.
 #ifndef TILEWRIGHT_TARGET_BUILTINMICROKERNELS_H
 #define TILEWRIGHT_TARGET_BUILTINMICROKERNELS_H
 

@@ -1,5 +1,5 @@
-// How many terms of its sums a contraction takes before it goes on to the next rows: a micro kernel's label in a plan
-// has it as a third size, "fma-6x4x128". Without one all terms are taken at once.
+// Blocking of K: how much of K a contraction takes before it moves on to the next rows. A micro kernel's label in a
+// plan has it as its third size, "fma-6x4x128". Without a third size, all of K is taken at once.
 #ifndef TILEWRIGHT_TARGET_KBLOCKING_H
 #define TILEWRIGHT_TARGET_KBLOCKING_H
 
@@ -9,15 +9,16 @@
 
 namespace tilewright {
 
-/// Of a block whose steps lie apart, which are copied one after another before many rows pass: on the stack.
+/// Most bytes of a K block that is copied to the stack before many rows use it, because its steps are not contiguous in
+/// memory.
 inline constexpr int64_t kCopiedBlockBytes = 64 * 1024;
 
-/// The label with the terms of a block; 0: all.
+/// Returns the label with a block of `terms` along K; 0: all of K.
 inline std::string withKBlocking(std::string label, int64_t terms) {
   return terms > 0 ? label + "x" + std::to_string(terms) : label;
 }
 
-/// The terms that a label names; 0: all.
+/// Returns the K block that a label names; 0: all of K.
 inline int64_t kBlocking(llvm::StringRef label) {
   int64_t terms = 0;
   llvm::SmallVector<llvm::StringRef, 3> sizes;

@@ -1,6 +1,6 @@
-// Known targets, one function per family. CPU figures are for one core and are multiplied by the core count, except for
-// the levels that all cores share. Peak figures come from vendors' documents, sustained ones from measurements; each
-// entry says which.
+// The table of known targets, with one function per family. CPU figures are for one core and are multiplied by the core
+// count, except those of levels that all cores share. Peak figures come from vendors' documents and sustained ones from
+// measurements; each entry states its source.
 #include "passes/target/KnownTargets.h"
 
 using namespace tilewright;
@@ -9,19 +9,20 @@ namespace {
 constexpr int64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 constexpr double giga = 1e9, tera = 1e12, microseconds = 1e-6;
 
-/// What differs between x86-64 cores, per core.
+/// The per-core figures that differ between x86-64 cores.
 struct CpuCore {
   const char *name, *cpu, *features;
   int64_t vectorBytes, vectorRegisters;
   int64_t l1Bytes, l2Bytes;
   double l1Bandwidth, l2Bandwidth; ///< bytes per second
-  double flops;                    ///< f32 FMA counted as two, per second
-  double special;                  ///< polynomial exp, tanh, division: elements per second
+  double flops;                    ///< per second; an f32 FMA counts as two
+  double special;                  ///< elements per second: polynomial exp, tanh, division
   const char *source;
 };
 
-/// Shared levels: 32 MiB of L3 and two DRAM channels' worth of bandwidth; both are overridden where they matter.
-/// A copy reaches 19 GB/s a core past L3 (38 GB/s read and written), measured; L3 about twice that.
+/// Builds the target of a CPU. The shared levels are 32 MiB of L3 and the bandwidth of two DRAM channels; both are
+/// overridden where they matter. Measured: a copy reaches 19 GB/s per core beyond L3 (38 GB/s read and written), and L3
+/// about twice that.
 Target cpuTarget(const CpuCore &core, int64_t cores) {
   Target target;
   target.name = core.name;
@@ -38,12 +39,12 @@ Target cpuTarget(const CpuCore &core, int64_t cores) {
   target.cores = cores;
   target.vectorBytes = core.vectorBytes;
   target.vectorRegisters = core.vectorRegisters;
-  target.launchSeconds = 1.2 * microseconds; // IREE local-task, measured: 1.1 to 1.5 us; local-sync 0.25 us
+  target.launchSeconds = 1.2 * microseconds; // measured on IREE's local-task: 1.1 to 1.5 us; local-sync: 0.25 us
   target.barrierSeconds = 0;                 // a workgroup is one thread
   target.flopsPerSecond = core.flops * cores;
   target.specialPerSecond = core.special * cores;
   target.maxBindings = 16;
-  target.blockBytes = core.l2Bytes / 2; // the other half holds what streams through
+  target.blockBytes = core.l2Bytes / 2; // the other half holds streaming data
   target.source = core.source;
   return target;
 }
@@ -107,19 +108,19 @@ const CpuCore amx = {
     7 * giga,
     "measured on Sapphire Rapids: FMA loop 241 GFLOP/s a core; caches: Intel's optimization manual"};
 
-/// What differs between generations (CUDA programming guide, table of technical specifications per compute capability).
+/// The figures that differ between generations (CUDA programming guide, table of technical specifications per compute
+/// capability).
 struct CudaGeneration {
   const char *cpu, *features;
   int64_t threadsPerSm, blocksPerSm;
-  int64_t sharedPerBlock, sharedPerSm; ///< the opt-in limit of one block; of all blocks on an SM
+  int64_t sharedPerBlock, sharedPerSm; ///< opt-in limit of one block; total of all blocks of an SM
   int64_t lanesPerSm;                  ///< f32 FMA lanes
   double sharedCycles, l2Cycles, dramCycles;
 };
 
-// Latencies: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking" (2024),
-// of an A100 and an H100; sm_86 is given those of the GeForce card measured there, an RTX 4090.
-// Instructions of the architecture that its successors have not are those of named devices: sm_90 stands for what newer
-// GPUs run as well.
+// Latencies are those of an A100 and an H100 (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+// Architecture via Microbenchmarking", 2024); sm_86 takes those of the RTX 4090 measured there. Architecture-specific
+// instructions, which newer GPUs lack, belong to named devices only: plain sm_90 also runs on newer GPUs.
 const CudaGeneration ampere = {"sm_80", "+ptx80", 2048, 32, 163 * KiB, 164 * KiB, 64, 29, 262, 466};
 const CudaGeneration ampereConsumer = {"sm_86", "+ptx80", 1536, 16, 99 * KiB, 100 * KiB, 128, 30, 273, 542};
 const CudaGeneration hopper = {"sm_90", "+ptx83", 2048, 32, 227 * KiB, 228 * KiB, 128, 29, 263, 479};
@@ -129,7 +130,7 @@ const CudaGeneration hopperDevice = [] {
   return device;
 }();
 
-/// What differs between devices of a generation.
+/// The figures that differ between devices of a generation.
 struct CudaDevice {
   const char *name;
   const CudaGeneration &generation;
@@ -154,7 +155,7 @@ GpuLimits gpuLimits(const CudaDevice &device) {
   gpu.sharedCycles = generation.sharedCycles;
   gpu.l2Cycles = generation.l2Cycles;
   gpu.dramCycles = generation.dramCycles;
-  // An H200's take 0.75 us, and up to twice as long where blocks have just stored much.
+  // Measured on an H200: 0.75 us, and up to twice as long where blocks have just stored much.
   gpu.gridBarrierSeconds = 1 * microseconds;
   return gpu;
 }
@@ -174,13 +175,13 @@ Target cudaTarget(const CudaDevice &device) {
       {"DRAM", tile::Space::global, device.dramBytes, device.dramBandwidth, 32, 1},
   };
   target.cores = device.sms;
-  target.vectorBytes = 16; // the widest load of a thread
+  target.vectorBytes = 16; // widest load of a thread
   target.vectorRegisters = 255;
   target.launchSeconds = 3 * microseconds;
   target.barrierSeconds = 20 / device.clockHz; // about 20 cycles for a block of 256 threads
   target.flopsPerSecond = 2.0 * generation.lanesPerSm * perCycle;
-  target.specialPerSecond = 16 * perCycle; // CUDA programming guide, throughput table: 16 a cycle and SM
-  target.maxBindings = 16;                 // IREE's CUDA driver
+  target.specialPerSecond = 16 * perCycle; // 16 per cycle and SM (CUDA programming guide, throughput table)
+  target.maxBindings = 16;                 // limit of IREE's CUDA driver
   target.blockBytes = generation.sharedPerBlock;
   target.gpu = gpuLimits(device);
   target.source = device.source;
@@ -196,8 +197,8 @@ constexpr const char
     *kH200 = "NVIDIA H200 data sheet; L2 bandwidth fitted: products in f16 used 8.6 TB/s of it (4096x4096x4096) to "
              "about 10 (1024)";
 
-// A capability stands for all its parts and is planned for as the first device of it; the smallest of its data centre
-// parts counts for grid barriers: A30, A2, H20.
+// A compute capability stands for all of its parts. Plans are made for the first device listed; the smallest data
+// centre part (A30, A2, H20) counts for grid barriers.
 const CudaDevice cudaDevices[] = {
     {"sm_80", ampere, 108, 56, 40 * MiB, 40 * GiB, 1.41e9, 1555 * giga, 4.0 * tera, kA100},
     {"sm_86", ampereConsumer, 82, 10, 6 * MiB, 24 * GiB, 1.695e9, 936 * giga, 2.0 * tera, kRtx3090},

@@ -1,4 +1,4 @@
-// The table of known targets. Private to the target library.
+// The table of known targets, private to the target library.
 #ifndef TILEWRIGHT_TARGET_KNOWNTARGETS_H
 #define TILEWRIGHT_TARGET_KNOWNTARGETS_H
 

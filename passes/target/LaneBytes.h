@@ -5,7 +5,7 @@
 
 namespace tilewright {
 
-/// Of a lane of a processor's vector: elements are computed on, and accumulated, in f32, but for few.
+/// Bytes per lane of a CPU's vector. Almost all elements are computed and accumulated in f32.
 inline constexpr int64_t kLaneBytes = 4;
 
 } // namespace tilewright

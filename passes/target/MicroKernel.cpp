@@ -1,4 +1,4 @@
-// The registry of micro kernels: a list that others add to, and the choice, which is the same wherever it is asked.
+// The registry of micro kernels: a list that others can extend, and one way to choose from it.
 #include "passes/target/MicroKernel.h"
 
 #include "passes/target/AllowedProducts.h"
@@ -16,7 +16,7 @@ using namespace tilewright;
 namespace {
 struct Registry {
   std::mutex mutex;
-  std::vector<MicroKernel> kernels = builtinMicroKernels(); ///< later ones are preferred
+  std::vector<MicroKernel> kernels = builtinMicroKernels(); ///< the last ones are preferred
 };
 
 Registry &registry() {
@@ -27,7 +27,7 @@ Registry &registry() {
 bool isFloat(StringRef type) { return is_contained({"f16", "bf16", "f32", "f64"}, type); }
 bool isInteger(StringRef type) { return is_contained({"si8", "ui8", "i32"}, type); }
 
-/// "float" and "integer" stand for every such type.
+/// Returns true if the types match; "float" and "integer" stand for all types of their kind.
 bool fits(StringRef wanted, StringRef type) {
   return wanted == type || (wanted == "float" && isFloat(type)) || (wanted == "integer" && isInteger(type));
 }
@@ -37,14 +37,15 @@ bool isSame(const MicroKernel &a, const MicroKernel &b) {
          a.types.sums == b.types.sums && a.vectorBytes == b.vectorBytes && a.unit == b.unit;
 }
 
-/// Rows of lanes are put side by side in registers where a step wants several; nothing takes them apart again.
+/// Returns true if the micro kernel can read rhs in this layout. Unpacked rows can be interleaved in registers for a
+/// step that wants several K per lane, but packed ones cannot be separated again.
 bool reads(const MicroKernel &kernel, LaneLayout layout) {
   if (kernel.unit == StepUnit::tiles && !layout.tiles)
     return false;
   return layout.packedDepth <= 1 || kernel.depth == layout.packedDepth;
 }
 
-/// All that can compute the contraction on the target, the most preferred first.
+/// Returns all micro kernels that can compute the contraction on the target, the most preferred first.
 std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &types, LaneLayout layout) {
   std::vector<MicroKernel> found;
   auto add = [&](const std::vector<MicroKernel> &kernels) {
@@ -70,10 +71,10 @@ std::string MicroKernel::verify() const {
     return "sums: expected f32, f64 or i32";
   if (!is_contained({1, 2, 4}, depth))
     return "depth: expected 1, 2 or 4";
-  if (!(speed > 0)) // nor NaN, which compares with nothing
+  if (!(speed > 0)) // also refuses NaN
     return "speed: expected a positive number";
   if (unit == StepUnit::vector && !is_contained({0, 16, 32, 64}, vectorBytes))
-    return "vectorBytes: expected 16, 32 or 64, or none where a step is for all";
+    return "vectorBytes: expected 16, 32 or 64, or 0 for a step of any width";
   if (block.rows < 0 || block.vectors < 0 || (block.rows == 0) != (block.vectors == 0) ||
       (block.vectors & (block.vectors - 1)))
     return "block: expected rows and a power of two of vectors, or neither";
@@ -91,7 +92,7 @@ std::string MicroKernel::verify() const {
 bool MicroKernel::runsOn(const Target &target) const {
   bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
   if (unit == StepUnit::tiles && 2 * kTileRowBytes % target.vectorBytes != 0)
-    return false; // a block is whole vectors
+    return false; // a block has to be whole vectors
   return isOfCpu == (target.backend == Backend::cpu) && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
@@ -127,7 +128,7 @@ std::string tilewright::registerMicroKernel(MicroKernel kernel) {
 std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, const ProductTypes &types,
                                                          LaneLayout layout, bool strict) {
   std::optional<MicroKernel> best;
-  // Of two as quick, the one that takes the operand as it lies.
+  // Among equally fast ones, prefer the one that reads rhs in its present layout.
   auto rank = [&](const MicroKernel &kernel) {
     return std::pair(kernel.speed, layout.packedDepth == 0 ? !kernel.isGeneric() : kernel.depth == layout.packedDepth);
   };
@@ -150,15 +151,15 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
   bool strict = target.has(kStrictFeature);
   std::string why;
   if (!kernel)
-    why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' that multiplies " + types.rows +
-          " by " + types.lanes + " for sums in " + types.sums;
+    why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' for " + types.rows + " times " +
+          types.lanes + " with accumulators in " + types.sums;
   else if (strict && !kernel->strict)
-    why = "strict numerics forbid '" + kernel->name + "', which does not round each product by itself";
+    why = "strict numerics forbid '" + kernel->name + "', which does not round each product separately";
   else if (isOfWarpgroup(*kernel) && (places.lanesInBuffer || (places.rowsInBuffer && !takesRowsFromBuffers(*kernel))))
-    why = "an operand lies in a buffer of the block, which descriptors of '" + kernel->name + "' cannot name";
+    why = "an operand is in a buffer of the block, which descriptors of '" + kernel->name + "' cannot address";
   else if (!places.alongK && readsAlongK(*kernel))
     why = "'" + kernel->name + "' of " + types.rows +
-          " reads operands whose terms lie innermost, and one has others there";
+          " reads operands whose K is contiguous, and in one of them it is not";
   if (instead)
     *instead = why;
   return why.empty() ? kernel : chooseMicroKernel(target, types, {/*packedDepth=*/1}, strict);

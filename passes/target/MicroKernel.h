@@ -1,7 +1,8 @@
-// Micro kernels: what one step of a contraction's register block is made of (Chimera 5). A micro kernel is data and a
-// step; loops, packing, masks and remainders are the same for all of them. Planning, packing and code generation choose
-// through the registry, so they agree. Others add theirs with registerMicroKernel(), or as part of a target's data:
-// docs/extending.md.
+// Micro kernels: the code for one step of a contraction's register block (Chimera 5). A micro kernel is data and a
+// step; all of them share loops, packing, masks and remainders. Planning, packing and code generation choose through
+// the same registry, so they agree. registerMicroKernel() or a target's data add new ones: docs/extending.md.
+//
+// "Rows" are M, "lanes" are N, "terms" are K and "sums" are the accumulators.
 #ifndef TILEWRIGHT_TARGET_MICROKERNEL_H
 #define TILEWRIGHT_TARGET_MICROKERNEL_H
 
@@ -18,21 +19,21 @@ namespace tilewright {
 
 struct Target;
 
-/// Rows and vectors of the block of sums that stays in registers.
+/// The rows and vectors of the block of accumulators that stays in registers.
 struct RegisterBlock {
   int64_t rows, vectors;
 };
 
-/// Registers that a block takes besides its sums.
+/// The registers that a block needs besides its accumulators.
 struct BlockRegisters {
-  int64_t perVector = 1; ///< of the operand that lies along the lanes
-  int64_t fixed = 2;     ///< broadcast elements of the other, two so that loads overlap with arithmetic; constants
+  int64_t perVector = 1; ///< for each vector of rhs
+  int64_t fixed = 2;     ///< two broadcast elements of lhs, so that loads overlap with arithmetic; constants
 };
 
-/// Register blocking by arithmetic intensity (Chimera 5.B): of the blocks that fit, the one that does most
-/// multiply-adds for each register loaded, and of those the one with fewest registers. Rows come in pairs, as they are
-/// loaded; vectors are a power of two, so that a panel packed for wide registers holds whole blocks of narrow ones. 32
-/// registers give 6 x 4, 16 give 6 x 2.
+/// Chooses a register block by arithmetic intensity (Chimera 5.B): of the blocks that fit, the one that does most
+/// multiply-adds per register loaded, and of those the one with the fewest registers. Rows come in pairs, as they are
+/// loaded; the number of vectors is a power of two, so that a panel packed for wide registers holds whole blocks of
+/// narrow ones. 32 registers give 6 x 4, and 16 give 6 x 2.
 constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides = {}) {
   RegisterBlock best{1, 1};
   double most = 0;
@@ -48,68 +49,74 @@ constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides 
   return best;
 }
 
-/// sums + row * lanes: a vector of sums with one lane each; `row` and `lanes` hold `depth` successive terms for each
-/// lane, those of one lane side by side, in `row` the same for all. Whether an integer is signed is in the kernel's
-/// types.
+/// Computes sums + row * lanes, where `sums` is a vector with one accumulator per lane. `row` and `lanes` hold `depth`
+/// successive K of each lane side by side; in `row` they are the same for all lanes. The kernel's types say whether an
+/// integer is signed.
 using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums,
                                                   mlir::Value row, mlir::Value lanes)>;
 
-/// What does a step: a vector register of a CPU, a thread or a warp of a GPU, or a block of tile registers of a CPU.
+/// The unit that does a step: a vector register of a CPU, a thread or a warp of a GPU, or a block of a CPU's tile
+/// registers.
 enum class StepUnit { vector, thread, warp, tiles };
 
-/// A tile register (AMX): rows of so many bytes. A step multiplies tiles of 16 rows by 16 groups of terms with tiles of
-/// 16 groups by 16 lanes.
+/// The size of a tile register (AMX). A step multiplies tiles of 16 rows by 16 groups of K with tiles of 16 groups by
+/// 16 lanes.
 inline constexpr int64_t kTileRows = 16, kTileRowBytes = 64;
 
 struct MicroKernel {
-  std::string name;   ///< letters, digits and underscores
-  ProductTypes types; ///< "float" or "integer" thrice: any, the factors widened to the type of the sums before the step
-  int64_t depth = 1;  ///< terms of a sum that a step adds; the lane operand is packed with them side by side
-  int64_t vectorBytes = 0;           ///< of the register that it is written for; 0: any
-  std::vector<std::string> features; ///< of the processor, as LLVM spells them
+  std::string name;                  ///< letters, digits and underscores
+  ProductTypes types;                ///< "float" or "integer" three times: any such type; operands are widened first
+  int64_t depth = 1;                 ///< K per step; rhs is packed with these side by side
+  int64_t vectorBytes = 0;           ///< width of the register it is written for; 0: any
+  std::vector<std::string> features; ///< required features of the processor, in LLVM's spelling
   double speed = 1;                  ///< multiply-adds in the time of one in f32
   bool strict =
-      true; ///< each product is added by itself, rounded once and not flushed: may be used with strict numerics
-  bool hasOffset = false; ///< the step adds something also where the row is zero, which is taken off at the end
+      /// True if each product is added separately, rounded once and not flushed, so that strict numerics may use it.
+      true;
+  /// True if the step adds an offset even where lhs is zero; the offset is subtracted at the end.
+  bool hasOffset = false;
   BlockRegisters besides; ///< for the register block
-  /// A thread's step is over scalars. What a warp does is code generation's (`mma`): there is no step, and the block is
-  /// the instruction's, rows by lanes. Neither is there one of tiles: the block is four of them, two by two.
+  /// A step of `thread` works on scalars. Code generation emits the instructions of `warp` (mma) and `tiles`, which
+  /// therefore have no step: the block of `warp` is that of the instruction, rows by lanes, and the block of `tiles` is
+  /// two by two tiles.
   StepUnit unit = StepUnit::vector;
-  RegisterBlock block{0, 0}; ///< 0 x 0: by arithmetic intensity
+  RegisterBlock block{0, 0}; ///< 0 x 0: chosen by arithmetic intensity
   MicroKernelStep step;
-  std::string body; ///< instead of `step`: a func.func over the three vectors, which is inlined
+  std::string body; ///< replaces `step`: a func.func of the three vectors, which is inlined
 
-  /// What is wrong with it; empty if nothing is.
+  /// Returns an error, or an empty string if the micro kernel is valid.
   std::string verify() const;
   bool runsOn(const Target &target) const;
   bool takes(const ProductTypes &types) const;
-  /// Whether it is one for all floats, or all integers.
+  /// Returns true if it takes all floats or all integers.
   bool isGeneric() const { return types.rows == "float" || types.rows == "integer"; }
-  /// Terms of a sum that all lanes take at once: what is packed for it has whole steps of them.
+  /// Returns the K that all lanes take at once; operands packed for it have whole steps of that length.
   int64_t stepK() const { return unit == StepUnit::tiles ? depth * kTileRows : depth; }
   RegisterBlock blockFor(const Target &target) const;
-  /// Lanes of a register block, for sums of so many bytes.
+  /// Returns the lanes of a register block, for accumulators of this size.
   int64_t width(const Target &target, int64_t accumulatorBytes) const;
-  /// As plans name it: "fma-6x4".
+  /// Returns its name in plans: "fma-6x4".
   std::string label(const Target &target) const;
 };
 
-/// Adds a micro kernel to those of this process; one of the same name and types is replaced. Returns what is wrong.
+/// Adds a micro kernel to the registry of this process, replacing one of the same name and types. Returns an error or
+/// an empty string.
 std::string registerMicroKernel(MicroKernel kernel);
 
-/// How the operand along the lanes lies: rows of lanes one after another, or `packedDepth` terms of each lane side by
-/// side; 0: it is yet to be packed, as the kernel likes.
+/// The layout of rhs in memory: 1 for plain rows of lanes, otherwise `packedDepth` successive K of each lane side by
+/// side. 0: not packed yet, so any layout can be chosen.
 struct LaneLayout {
   int64_t packedDepth;
-  bool tiles = false; ///< tile registers can load both operands, or may be able to once this one is packed
+  bool tiles = false; ///< tile registers can load both operands, or may once rhs is packed
 };
 
-/// The quickest micro kernel for the contraction: of the target's own, of registered ones, and of those of the library.
-/// Nothing if none reads the layout.
+/// Returns the fastest micro kernel for the contraction among those of the target, of the registry and of the library,
+/// or nothing if none can read the layout.
 std::optional<MicroKernel> chooseMicroKernel(const Target &target, const ProductTypes &types, LaneLayout layout,
                                              bool strict);
 
-/// The one that a plan names by its label, if it is for the contraction, reads the layout and runs on the target.
+/// Returns the micro kernel that a plan's label names, if it fits the contraction, reads the layout and runs on the
+/// target.
 std::optional<MicroKernel> findMicroKernel(const Target &target, const ProductTypes &types, LaneLayout layout,
                                            llvm::StringRef label);
 

@@ -44,14 +44,14 @@ std::string print(Type type) {
   return text;
 }
 
-/// What may be inlined into a kernel: arithmetic on registers, and the instructions behind intrinsics and inline
+/// Returns why an op may not be inlined into a kernel. Allowed are arithmetic on registers, intrinsics and inline
 /// assembly.
 std::string whyNotInStep(Operation &op) {
   StringRef dialect = op.getName().getDialectNamespace();
   bool isRegister = dialect == "arith" || dialect == "math" || dialect == "vector" || isa<func::ReturnOp>(op) ||
                     isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, LLVM::BitcastOp>(op);
   if (!isRegister || op.getNumRegions() > 0)
-    return "body: " + op.getName().getStringRef().str() + " is no operation on registers";
+    return "body: " + op.getName().getStringRef().str() + " is not an operation on registers";
   return "";
 }
 
@@ -87,7 +87,7 @@ std::string tilewright::verifyMicroKernelBody(const MicroKernel &kernel) {
   });
   OwningOpRef<ModuleOp> module = parseBody(kernel, &context);
   if (!module)
-    return "body: " + (message.empty() ? "not MLIR" : message);
+    return "body: " + (message.empty() ? "cannot be parsed as MLIR" : message);
   return whyNoStep(kernel, *module);
 }
 

@@ -1,4 +1,4 @@
-// Micro kernels as text: a func.func over the three vectors of a step, which is inlined.
+// Micro kernels given as text: a func.func of the three vectors of a step, which is inlined.
 #ifndef TILEWRIGHT_TARGET_MICROKERNELBODY_H
 #define TILEWRIGHT_TARGET_MICROKERNELBODY_H
 
@@ -7,18 +7,18 @@
 
 namespace tilewright {
 
-/// Why the body is no function of the kernel's types; empty if it is one.
+/// Returns why the body is not a function of the kernel's types, or an empty string if it is one.
 std::string verifyMicroKernelBody(const MicroKernel &kernel);
 
-/// The discardable attribute of inline assembly that says which micro kernel it is of: its name.
+/// A discardable attribute of inline assembly: the name of the micro kernel that it comes from.
 inline constexpr llvm::StringLiteral kMicroKernelAttr = "tile.micro_kernel";
 
-/// The kernel's step at the builder's insertion point.
+/// Emits the kernel's step at the builder's insertion point.
 mlir::Value emitStep(const MicroKernel &kernel, mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row,
                      mlir::Value lanes);
 
 llvm::json::Value toJson(const MicroKernel &kernel);
-/// Returns what is wrong, named by its path; a kernel from JSON has a body.
+/// Reads a micro kernel, which needs a body. Errors name the field by its path.
 llvm::Expected<MicroKernel> microKernelFromJson(const llvm::json::Value &value);
 
 } // namespace tilewright

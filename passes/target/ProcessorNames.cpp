@@ -21,18 +21,18 @@ static void initialiseTables() {
   (void)initialised;
 }
 
-/// LLVM's table of a triple; null with `error` set if it has none.
+/// Returns LLVM's table for a triple; null with `error` set if there is none.
 static std::unique_ptr<MCSubtargetInfo> tableOf(const Triple &triple, std::string &error) {
   initialiseTables();
   const llvm::Target *family = TargetRegistry::lookupTarget(triple, error);
   return std::unique_ptr<MCSubtargetInfo>(family ? family->createMCSubtargetInfo(triple, "", "") : nullptr);
 }
 
-/// The entry whose name takes the fewest changes.
+/// Returns a hint at the entry with the smallest edit distance.
 template <typename Entry> static std::string nearest(StringRef name, ArrayRef<Entry> entries) {
   const Entry *best = &*min_element(
       entries, [&](const Entry &a, const Entry &b) { return name.edit_distance(a.Key) < name.edit_distance(b.Key); });
-  return "; the nearest that there is is '" + std::string(best->Key) + "'";
+  return "; did you mean '" + std::string(best->Key) + "'?";
 }
 
 static std::string whyNotIn(const MCSubtargetInfo &table, StringRef feature) {
@@ -49,7 +49,7 @@ std::string tilewright::whyNoProcessor(StringRef tripleName, StringRef cpu, Stri
   Triple triple(tripleName);
   std::unique_ptr<MCSubtargetInfo> table = tableOf(triple, error);
   if (!table)
-    return ("triple: no code is made for '" + tripleName + "'").str();
+    return ("triple: no code can be generated for '" + tripleName + "'").str();
   if (!table->isCPUStringValid(cpu))
     return ("cpu: no processor of " + Triple::getArchTypeName(triple.getArch()) + " is called '" + cpu + "'" +
             nearest(cpu, table->getAllProcessorDescriptions()))
@@ -59,8 +59,7 @@ std::string tilewright::whyNoProcessor(StringRef tripleName, StringRef cpu, Stri
     if (feature.empty())
       continue;
     if (!name.consume_front("+") && !name.consume_front("-"))
-      return ("features: '" + feature + "' is switched neither on nor off; write +" + feature + " or -" + feature)
-          .str();
+      return ("features: '" + feature + "' has no sign; write +" + feature + " or -" + feature).str();
     if (std::string why = whyNotIn(*table, name); !why.empty())
       return why;
   }
@@ -70,5 +69,5 @@ std::string tilewright::whyNoProcessor(StringRef tripleName, StringRef cpu, Stri
 std::string tilewright::whyNoFeature(StringRef triple, StringRef feature) {
   std::string error;
   std::unique_ptr<MCSubtargetInfo> table = tableOf(Triple(triple), error);
-  return table ? whyNotIn(*table, feature) : ("triple: no code is made for '" + triple + "'").str();
+  return table ? whyNotIn(*table, feature) : ("triple: no code can be generated for '" + triple + "'").str();
 }

@@ -1,4 +1,4 @@
-// The names of processors and of their features that LLVM knows. It ignores those that it does not know.
+// Names of processors and their features, checked against LLVM's tables, because LLVM ignores unknown ones.
 #ifndef TILEWRIGHT_TARGET_PROCESSORNAMES_H
 #define TILEWRIGHT_TARGET_PROCESSORNAMES_H
 
@@ -7,10 +7,11 @@
 
 namespace tilewright {
 
-/// Why there is no code for processor `cpu` of the triple with the features ("+a,-b"), or nothing.
+/// Returns why no code can be generated for processor `cpu` of the triple with the features ("+a,-b"), or an empty
+/// string.
 std::string whyNoProcessor(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features);
 
-/// Why no processor of the triple has the feature, or nothing.
+/// Returns why no processor of the triple has the feature, or an empty string.
 std::string whyNoFeature(llvm::StringRef triple, llvm::StringRef feature);
 
 } // namespace tilewright

@@ -5,10 +5,10 @@
 
 namespace tilewright {
 
-/// What a contraction multiplies and sums: "f32", "bf16", ...; integers that are widened say how, "si8" or "ui8".
+/// The element types of a contraction: "f32", "bf16", ...; integers that are widened state how, "si8" or "ui8".
 struct ProductTypes {
-  std::string rows;  ///< of the operand that is one number for all lanes
-  std::string lanes; ///< of the one that lies along them
+  std::string rows;  ///< lhs, one element of which is broadcast to all lanes
+  std::string lanes; ///< rhs, which is contiguous along the lanes
   std::string sums;
 };
 

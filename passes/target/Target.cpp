@@ -1,9 +1,9 @@
-// Looking targets up and overriding their fields from JSON. Every error names the field by its path.
+// Looks up targets and overrides their fields from JSON. Every error names the field by its path.
 #include "passes/target/Target.h"
 
+#include "passes/support/ParseJson.h"
 #include "passes/target/KnownTargets.h"
 #include "passes/target/MicroKernelBody.h"
-#include "passes/support/ParseJson.h"
 #include "passes/target/ProcessorNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -21,7 +21,7 @@ Error fail(const Twine &message) { return createStringError(inconvertibleErrorCo
 
 const char *stringify(Backend backend) { return backend == Backend::cpu ? "cpu" : "cuda"; }
 
-/// Devices are also known by capability and model.
+/// Finds a target of the table. Devices are also known by compute capability and model.
 const Target *find(StringRef name) {
   name = StringSwitch<StringRef>(name)
              .Case("sm_90-h200", "cuda:h200")
@@ -37,7 +37,7 @@ const Target *find(StringRef name) {
 // This machine
 //===--------------------------------------------------------------------===//
 
-/// The widest table entry whose instructions this machine has; empty without SSE4.2.
+/// Returns the widest table entry whose instructions this machine has; empty without SSE4.2.
 StringRef bestEntry(const StringMap<bool> &features) {
   auto has = [&](std::initializer_list<StringRef> names) {
     return all_of(names, [&](StringRef name) { return features.lookup(name); });
@@ -51,7 +51,7 @@ StringRef bestEntry(const StringMap<bool> &features) {
   return has({"sse4.2", "popcnt"}) ? "x86-64-v2" : "";
 }
 
-/// Sorted, so that one machine always gives one string.
+/// Returns the features in sorted order, so that one machine always gives the same string.
 std::string featureString(const StringMap<bool> &features) {
   std::vector<std::string> parts;
   for (const auto &feature : features)
@@ -77,7 +77,7 @@ Expected<Target> hostTarget() {
 // JSON
 //===--------------------------------------------------------------------===//
 
-/// Reads the fields of one object; the first error stays and later reads do nothing.
+/// Reads the fields of one object. It keeps the first error; later reads do nothing.
 class Fields {
 public:
   Fields(const json::Object &object, std::string path) : object(object), path(std::move(path)) {}
@@ -111,7 +111,7 @@ public:
     if (message.empty())
       message = text.str();
   }
-  /// The first error, else one for a field that no read named.
+  /// Returns the first error, or one for a field that no read named.
   std::string finish() {
     for (const auto &entry : object)
       if (message.empty() && !is_contained(known, entry.first.str()))
@@ -130,7 +130,7 @@ std::optional<tile::Space> parseSpace(const json::Value &value) {
   return text ? tile::symbolizeSpace(*text) : std::nullopt;
 }
 
-/// A level overrides the level of its name, or is a new one placed where it stands in the list.
+/// Reads a level. It overrides the base's level of the same name, or is new and goes where it is in the list.
 Expected<MemoryLevel> levelFromJson(const json::Value &value, const std::string &path, const MemoryLevel *base) {
   const json::Object *object = value.getAsObject();
   if (!object)
@@ -156,7 +156,7 @@ Expected<MemoryLevel> levelFromJson(const json::Value &value, const std::string 
   return level;
 }
 
-/// Fills `levels`; the list replaces the base's, each level starting from the base's level of the same name.
+/// Fills `levels`. The list replaces the base's, and each level starts from the base's level of the same name.
 std::string readLevels(const json::Value &value, std::vector<MemoryLevel> &levels) {
   const json::Array *array = value.getAsArray();
   if (!array || array->empty())
@@ -218,7 +218,7 @@ std::string readGpu(const json::Value &value, GpuLimits &gpu) {
   return fields.finish();
 }
 
-/// The first GPU of the table with that capability, or null.
+/// Returns the first GPU of the table with that compute capability, or null.
 const Target *gpuOfTable(StringRef capability) {
   const std::vector<Target> &table = targetTable();
   auto found =
@@ -226,36 +226,36 @@ const Target *gpuOfTable(StringRef capability) {
   return found == table.end() ? nullptr : &*found;
 }
 
-/// The version of PTX that features ask for; 0: none.
+/// Returns the PTX version that the features request; 0: none.
 int64_t ptxVersion(StringRef features) {
   int64_t version = 0;
   for (StringRef feature : split(features, ','))
-    if (int64_t asked = 0; feature.consume_front("+ptx") && !feature.getAsInteger(10, asked))
-      version = std::max(version, asked);
+    if (int64_t requested = 0; feature.consume_front("+ptx") && !feature.getAsInteger(10, requested))
+      version = std::max(version, requested);
   return version;
 }
 
-/// Why kernels cannot be made with the features of a GPU, or nothing.
+/// Returns why no kernels can be generated with a GPU's features, or an empty string.
 std::string whyNotItsFeatures(const Target &target, const Target &known) {
   for (StringRef feature : split(target.features, ','))
     if (feature.consume_front("+sm_") && !feature.starts_with(StringRef(target.cpu).substr(3)))
-      return ("features: '+sm_" + feature + "' is not of " + target.cpu).str();
+      return ("features: '+sm_" + feature + "' is not a feature of " + target.cpu).str();
   if (int64_t least = ptxVersion(known.features); ptxVersion(target.features) < least)
     return "features: kernels of " + target.cpu + " are written in PTX " + std::to_string(least) +
            " or newer; expected +ptx" + std::to_string(least);
   return "";
 }
 
-/// Why no kernel can be made for a GPU of such numbers, or nothing. Those of a processor are zero.
+/// Returns why no kernels can be generated for a GPU with these limits, or an empty string. A CPU's limits are zero.
 std::string whyNoGpu(const Target &target) {
   const GpuLimits &gpu = target.gpu;
   constexpr int64_t kLanes = 32, kMostThreads = 1024;
   if (gpu.warpLanes != kLanes)
-    return "gpu.warpLanes: " + std::to_string(gpu.warpLanes) + "; kernels are made for warps of 32 threads";
+    return "gpu.warpLanes: " + std::to_string(gpu.warpLanes) + "; only warps of 32 threads are supported";
   if (gpu.threadsPerBlock < kLanes || gpu.threadsPerBlock > kMostThreads)
     return "gpu.threadsPerBlock: " + std::to_string(gpu.threadsPerBlock) + "; expected 32 to 1024";
   if (gpu.threadsPerSm < gpu.threadsPerBlock)
-    return "gpu.threadsPerSm: " + std::to_string(gpu.threadsPerSm) + " is less than a block has";
+    return "gpu.threadsPerSm: " + std::to_string(gpu.threadsPerSm) + "; expected at least gpu.threadsPerBlock";
   const std::pair<StringRef, int64_t> counts[] = {{"blocksPerSm", gpu.blocksPerSm},
                                                   {"registersPerSm", gpu.registersPerSm},
                                                   {"registersPerThread", gpu.registersPerThread},
@@ -269,12 +269,13 @@ std::string whyNoGpu(const Target &target) {
     return "gpu.guaranteedSms: " + std::to_string(gpu.guaranteedSms) + "; the target has " +
            std::to_string(target.cores) + " cores";
   if (none_of(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; }))
-    return "levels: a GPU needs one of space 'global'";
+    return "levels: a GPU needs a level of space 'global'";
   const Target *known = gpuOfTable(target.cpu);
   if (!known)
-    return "cpu: '" + target.cpu + "' is no GPU of the table";
+    return "cpu: '" + target.cpu + "' is not a known GPU";
   if (!is_contained({8, 16}, target.vectorBytes))
-    return "vectorBytes: " + std::to_string(target.vectorBytes) + "; a thread of a GPU loads 8 or 16";
+    return "vectorBytes: " + std::to_string(target.vectorBytes) +
+           "; expected 8 or 16, the bytes of a GPU thread's load";
   if (target.maxBindings > known->maxBindings)
     return "maxBindings: " + std::to_string(target.maxBindings) + "; IREE's CUDA driver passes at most " +
            std::to_string(known->maxBindings);
@@ -284,13 +285,13 @@ std::string whyNoGpu(const Target &target) {
   return whyNotItsFeatures(target, *known);
 }
 
-/// Why there is no code for a target of such numbers, or nothing.
+/// Returns why no code can be generated for the target, or an empty string.
 std::string whyNoCode(const Target &target) {
   if (std::string why = whyNoProcessor(target.triple, target.cpu, target.features); !why.empty())
     return why;
   bool isX86 = Triple(target.triple).isX86_64();
   if (isX86 != (target.backend == Backend::cpu))
-    return "triple: '" + target.triple + "' is not of backend " + stringify(target.backend);
+    return "triple: '" + target.triple + "' does not belong to backend " + stringify(target.backend);
   if (target.backend == Backend::cuda)
     return whyNoGpu(target);
   if (!is_contained({16, 32, 64}, target.vectorBytes))
@@ -344,8 +345,8 @@ bool Target::has(StringRef feature) const {
 }
 
 Target tilewright::withRatesOf(Target target, StringRef cpu) {
-  // One multiply-add of 512 bits a cycle instead of two (AMD's guide for Zen 4, measured: FMA loop 115 GFLOP/s a core;
-  // Intel's optimization manual for the cores of laptops and desktops).
+  // These processors do one 512-bit multiply-add per cycle instead of two (AMD's guide for Zen 4, measured: FMA loop
+  // 115 GFLOP/s per core; Intel's optimization manual for cores of laptops and desktops).
   bool isHalf = is_contained({"znver4", "cannonlake", "icelake-client", "tigerlake", "rocketlake"}, cpu);
   if (!isHalf || target.vectorBytes < 64)
     return target;
@@ -444,7 +445,7 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
         fields.error(field + ": missing; give it, or a \"base\" target to take it from");
   std::string baseName;
   fields.string("base", baseName);
-  // Cores first: the numbers of a base scale with them, and a number given beside it stands as it is.
+  // Cores come first: the base's numbers scale with them, but numbers given in the file do not.
   int64_t cores = target.cores;
   fields.integer("cores", cores, 1);
   target = withCores(target, cores);

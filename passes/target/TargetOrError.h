@@ -1,4 +1,4 @@
-// The target that a pass is told, or the error at the op that asks for it.
+// The target that a pass is given, or an error at the op that needs it.
 #ifndef TILEWRIGHT_TARGET_TARGETORERROR_H
 #define TILEWRIGHT_TARGET_TARGETORERROR_H
 
@@ -6,7 +6,7 @@
 
 namespace tilewright {
 
-/// What lookupTarget finds; where it finds nothing, failure, and the reason as an error at `op`.
+/// Looks up the target. If there is none, emits the reason as an error at `op` and fails.
 inline llvm::FailureOr<Target> targetOrError(mlir::Operation *op, llvm::StringRef nameOrPath) {
   llvm::Expected<Target> found = lookupTarget(nameOrPath);
   if (found)

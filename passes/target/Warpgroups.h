@@ -1,5 +1,5 @@
-// Micro kernels of four warps together (wgmma on sm_90a): to whoever chooses they are of warps, whose instruction has
-// 64 rows.
+// Micro kernels of warpgroups, which are four warps together (wgmma on sm_90a). They are registered as micro kernels of
+// a warp whose instruction has 64 rows.
 #ifndef TILEWRIGHT_TARGET_WARPGROUPS_H
 #define TILEWRIGHT_TARGET_WARPGROUPS_H
 
@@ -8,11 +8,11 @@
 
 namespace tilewright {
 
-/// The micro kernel of warpgroups, and the feature of targets that have it.
+/// The name of the warpgroup micro kernel, and the feature of targets that have it.
 inline constexpr llvm::StringLiteral kWarpgroupKernel = "wgmma", kWarpgroupFeature = "sm_90a";
-/// Of matrices in shared memory, in bytes: behind so many the widest swizzle repeats.
+/// Alignment of matrices in shared memory, in bytes: the period of the widest swizzle.
 inline constexpr int64_t kWarpgroupAlignment = 1024;
-/// Of the instruction, and the least lanes of it.
+/// The rows (M) of the instruction and its smallest unit of lanes (N).
 inline constexpr RegisterBlock kWarpgroupBlock{64, 8};
 
 inline bool isOfWarpgroup(RegisterBlock block) { return block.rows == kWarpgroupBlock.rows; }
@@ -20,38 +20,38 @@ inline bool isOfWarpgroup(const MicroKernel &kernel) {
   return kernel.unit == StepUnit::warp && isOfWarpgroup(kernel.block);
 }
 
-/// Whether it reads only operands whose terms lie innermost: the instruction transposes 16 bits, and nothing else.
+/// Returns true if it only reads operands whose K is contiguous: the instruction can transpose 16-bit elements only.
 inline bool readsAlongK(const MicroKernel &kernel) {
   constexpr int64_t kHalfK = 16;
   return isOfWarpgroup(kernel) && kernel.depth != kHalfK;
 }
 
-/// Threads of a GPU that do a step together.
+/// Returns how many threads of a GPU do a step together.
 inline int64_t threadsOfStep(const MicroKernel &kernel) {
   return isOfWarpgroup(kernel) ? 128 : kernel.unit == StepUnit::warp ? 32 : 1;
 }
 
-/// The one of warpgroups, if the target has one for the types: it suits few blocks of threads, so who plans such a
-/// block asks for it, and chooseMicroKernel() does not give it.
+/// Returns the warpgroup micro kernel, if the target has one for the types. Few block shapes suit it, so a planner of
+/// such a block requests it explicitly and chooseMicroKernel() never returns it.
 std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
 
-/// Whether it may multiply rows that another nest left in shared memory. Their lines are spread over the banks in
-/// another way than descriptors can say, so they come from registers, which take 16 bits as they lie.
+/// Returns true if it may multiply rows that another nest stored in shared memory. Descriptors cannot express how those
+/// lines are spread over the banks, so the rows go through registers, which take 16-bit elements as they are.
 inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongK(kernel); }
 
-/// Whether threads round its factors in shared memory, where the instruction would cut them.
+/// Returns true if threads round its operands in shared memory, because the instruction would truncate them.
 inline bool roundsInSharedMemory(const MicroKernel &kernel) {
   return isOfWarpgroup(kernel) && roundsToTf32(kernel.name);
 }
 
-/// How the operands of a contraction lie.
+/// Where the operands of a contraction are.
 struct OperandPlaces {
-  bool rowsInBuffer = false, lanesInBuffer = false; ///< it is what another nest left in shared memory
-  bool alongK = true;                           ///< the same terms lie innermost in both
+  bool rowsInBuffer = false, lanesInBuffer = false; ///< another nest stored it in shared memory
+  bool alongK = true;                               ///< K is contiguous in both
 };
 
-/// What a block of threads takes where a plan names a micro kernel: that one, or else the quickest that can compute the
-/// contraction, and `instead` says why.
+/// Returns the micro kernel a block of threads uses for a plan's label: the named one, or else the fastest that can
+/// compute the contraction, with the reason in `instead`.
 std::optional<MicroKernel> blockMicroKernel(const Target &target, const ProductTypes &types, llvm::StringRef label,
                                             OperandPlaces places, std::string *instead = nullptr);
 

@@ -322,7 +322,7 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
         ({"vector_bytes": 48}, "vectorBytes: expected 16, 32 or 64"),
         ({"name": "a b"}, "letters, digits"),
         ({"rows": "i4"}, "'i4' is none of"),
-        ({"features": ("avx2", "avx512bf")}, "has 'avx512bf'; the nearest that there is is 'avx512"),
+        ({"features": ("avx2", "avx512bf")}, "has 'avx512bf'; did you mean 'avx512"),
         ({"block_rows": 4, "block_vectors": 3}, "power of two"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -1,4 +1,4 @@
-// A program of its own adds a micro kernel to the compiler that it links, and compiles with it.
+// Tests that a program can add a micro kernel to the compiler that it links, and compile with it.
 #include "passes/Passes.h"
 #include "passes/target/MicroKernel.h"
 
@@ -38,7 +38,7 @@ TEST(MicroKernelRegistrationTest, code_generation_calls_the_step_in_the_blocks_i
   MicroKernel kernel;
   kernel.name = "separate";
   kernel.types = {"f32", "f32", "f32"};
-  kernel.speed = 0.1; // only where a plan names it
+  kernel.speed = 0.1; // slow, so that it is used only where a plan names it
   kernel.block = {2, 1};
   kernel.step = [](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
     return arith::AddFOp::create(builder, sums, arith::MulFOp::create(builder, row, lanes)).getResult();
@@ -57,7 +57,7 @@ TEST(MicroKernelRegistrationTest, code_generation_calls_the_step_in_the_blocks_i
   int64_t products = 0, fused = 0;
   module->walk([&](arith::MulFOp op) { products += isa<VectorType>(op.getType()); });
   module->walk([&](math::FmaOp) { ++fused; });
-  EXPECT_EQ(products, 2); // two rows by one vector, in loops
+  EXPECT_EQ(products, 2); // a block is two rows by one vector, in loops
   EXPECT_EQ(fused, 0);
 }
 } // namespace

@@ -1,4 +1,4 @@
-// Register blocks (Chimera 5.B), and the registry of micro kernels.
+// Tests register blocks (Chimera 5.B) and the registry of micro kernels.
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 #include "gtest/gtest.h"
@@ -27,7 +27,7 @@ TEST(MicroKernelTest, blocks_fit_and_no_other_does_more_for_each_load) {
     for (int64_t perVector : {1, 2}) {
       RegisterBlock block = registerBlock(registers, {perVector, 2});
       if (registers < 2 + 2 + perVector)
-        continue; // not even two rows by one vector
+        continue; // too few even for two rows by one vector
       EXPECT_LE(block.vectors * (block.rows + perVector) + 2, registers);
       EXPECT_EQ(block.rows % 2, 0);
       for (int64_t rows = 2; rows < registers; rows += 2)
@@ -57,7 +57,7 @@ TEST(MicroKernelTest, strict_numerics_take_no_kernel_that_flushes) {
   EXPECT_EQ(chosen("x86-64-avx512bf16", {"bf16", "bf16", "f32"}, {0}, /*strict=*/true), "fma_pairs-6x4");
 }
 
-// Without instructions for pairs, rows of lanes are widened as they lie; packed pairs are read as pairs.
+// Without instructions for pairs, unpacked rows of rhs are widened; packed pairs are read as pairs.
 TEST(MicroKernelTest, the_layout_of_the_lanes_counts) {
   ProductTypes narrow{"bf16", "bf16", "f32"};
   EXPECT_EQ(chosen("x86-64-avx2", narrow, {1}), "fma-6x2");
@@ -65,7 +65,7 @@ TEST(MicroKernelTest, the_layout_of_the_lanes_counts) {
   EXPECT_EQ(chosen("x86-64-avx2", narrow, {4}), "none");
 }
 
-// A block is four tiles, however wide vectors are. Whole numbers are exact in any order.
+// A block is four tiles, however wide the vectors are. Integers are exact in any order.
 TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
   ProductTypes narrow{"bf16", "bf16", "f32"}, bytes{"ui8", "si8", "i32"};
   EXPECT_EQ(chosen("x86-64-amx", narrow, {2, /*tiles=*/true}), "amx_bf16-32x2");
@@ -75,7 +75,7 @@ TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
   EXPECT_EQ(chosen("x86-64-avx512bf16", narrow, {0, /*tiles=*/true}), "dpbf16-6x4");
 }
 
-// Where there is a pair of bf16 in one kernel, all others read what was packed for it, so that variants can share it.
+// If one micro kernel takes pairs of bf16, all others can read what was packed for it, so that variants share a weight.
 TEST(MicroKernelTest, all_processors_have_one_depth) {
   for (const ProductTypes &types : {ProductTypes{"bf16", "bf16", "f32"}, ProductTypes{"si8", "si8", "i32"}})
     for (const char *target : {"x86-64-v2", "x86-64-avx2", "x86-64-avx512", "x86-64-avx512bf16"})

@@ -1,4 +1,4 @@
-// Targets: the table is complete and sane, files override single fields, errors name the field.
+// Tests targets: the table is complete and sane, files override single fields, and errors name the field.
 #include "passes/target/Target.h"
 #include "passes/support/ParseJson.h"
 
@@ -72,7 +72,7 @@ TEST(Target, cores_scale_what_each_core_owns) {
   EXPECT_DOUBLE_EQ(withCores(eight, 64).levels.back().bandwidth, eight.levels.back().bandwidth);
 }
 
-/// Barriers of the grid count on them.
+/// Grid barriers rely on the guaranteed multiprocessors.
 TEST(Target, no_more_multiprocessors_are_guaranteed_than_there_are) {
   EXPECT_EQ(read(R"({"base": "cuda:a100", "cores": 54})")->gpu.guaranteedSms, 54);
   EXPECT_EQ(read(R"({"base": "sm_80", "cores": 108})")->gpu.guaranteedSms, 56);
@@ -112,18 +112,19 @@ TEST(Target, errors_name_the_field) {
 
 TEST(Target, a_gpu_that_no_kernel_can_be_made_for_is_refused) {
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"warpLanes": 64}})"),
-            "gpu.warpLanes: 64; kernels are made for warps of 32 threads");
+            "gpu.warpLanes: 64; only warps of 32 threads are supported");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"threadsPerBlock": 3}})"),
             "gpu.threadsPerBlock: 3; expected 32 to 1024");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"threadsPerSm": 96}})"),
-            "gpu.threadsPerSm: 96 is less than a block has");
+            "gpu.threadsPerSm: 96; expected at least gpu.threadsPerBlock");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"registersPerSm": 0}})"),
             "gpu.registersPerSm: expected an integer of at least 1");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"clockHz": 0}})"), "gpu.clockHz: expected a positive number");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_10"})"),
-            "cpu: no processor of nvptx64 is called 'sm_10'; the nearest that there is is 'sm_100'");
-  EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_75"})"), "cpu: 'sm_75' is no GPU of the table");
-  EXPECT_EQ(errorOf(R"({"base": "sm_90", "vectorBytes": 3})"), "vectorBytes: 3; a thread of a GPU loads 8 or 16");
+            "cpu: no processor of nvptx64 is called 'sm_10'; did you mean 'sm_100'?");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "cpu": "sm_75"})"), "cpu: 'sm_75' is not a known GPU");
+  EXPECT_EQ(errorOf(R"({"base": "sm_90", "vectorBytes": 3})"),
+            "vectorBytes: 3; expected 8 or 16, the bytes of a GPU thread's load");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "maxBindings": 17})"),
             "maxBindings: 17; IREE's CUDA driver passes at most 16");
   EXPECT_EQ(errorOf(R"({"base": "sm_86", "blockBytes": 101377})"),
@@ -133,29 +134,30 @@ TEST(Target, a_gpu_that_no_kernel_can_be_made_for_is_refused) {
             "gpu.guaranteedSms: 109; the target has 108 cores");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "levels": [{"name": "shared", "space": "block", "bandwidth": 1e13,
                                                      "capacityBytes": 200000}]})"),
-            "levels: a GPU needs one of space 'global'");
+            "levels: a GPU needs a level of space 'global'");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "gpu": {"warpLanes": 0}})"), "no error");
   EXPECT_EQ(errorOf(R"({"base": "sm_90", "gpu": {"reservedSharedBytes": 0}})"), "no error");
 }
 
-/// LLVM would ignore it, or end the process.
+/// LLVM would ignore the name or end the process.
 TEST(Target, what_llvm_does_not_know_is_refused_by_name) {
   EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": "+ptx83,+sm90a"})"),
-            "features: no processor of nvptx64 has 'sm90a'; the nearest that there is is 'sm_90a'");
+            "features: no processor of nvptx64 has 'sm90a'; did you mean 'sm_90a'?");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "features": "+avx2,-fmaa"})"),
-            "features: no processor of x86_64 has 'fmaa'; the nearest that there is is 'fma'");
+            "features: no processor of x86_64 has 'fmaa'; did you mean 'fma'?");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "features": "avx2"})"),
-            "features: 'avx2' is switched neither on nor off; write +avx2 or -avx2");
+            "features: 'avx2' has no sign; write +avx2 or -avx2");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "cpu": "znver99"})").substr(0, 47),
             "cpu: no processor of x86_64 is called 'znver99'");
-  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "triple": "abacus"})"), "triple: no code is made for 'abacus'");
+  EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "triple": "abacus"})"), "triple: no code can be generated for 'abacus'");
   EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "backend": "cpu"})"),
-            "triple: 'nvptx64-nvidia-cuda' is not of backend cpu");
+            "triple: 'nvptx64-nvidia-cuda' does not belong to backend cpu");
   EXPECT_EQ(errorOf(R"({"base": "x86-64-avx2", "vectorBytes": 48})"), "vectorBytes: 48; expected 16, 32 or 64");
 }
 
 TEST(Target, features_of_another_gpu_or_older_ptx_are_refused) {
-  EXPECT_EQ(errorOf(R"({"base": "cuda:a100", "features": "+ptx83,+sm_90a"})"), "features: '+sm_90a' is not of sm_80");
+  EXPECT_EQ(errorOf(R"({"base": "cuda:a100", "features": "+ptx83,+sm_90a"})"),
+            "features: '+sm_90a' is not a feature of sm_80");
   EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": "+ptx60"})"),
             "features: kernels of sm_90 are written in PTX 83 or newer; expected +ptx83");
   EXPECT_EQ(errorOf(R"({"base": "cuda:h200", "features": ""})"),
@@ -196,7 +198,7 @@ TEST(Target, json_that_nests_without_end_is_refused) {
       text += bracket;
     EXPECT_EQ(llvm::toString(parseJson(text).takeError()), "values nest more than 64 deep");
   }
-  // Brackets in strings do not count, and those that are closed are no depth.
+  // Brackets in strings do not count, and closed ones add no depth.
   std::string flat = R"(["\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[")";
   for (int i = 0; i < 100; ++i)
     flat += ", [{}]";

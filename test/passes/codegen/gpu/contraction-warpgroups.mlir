@@ -37,7 +37,7 @@
 // PORTABLE-LABEL: func.func @rows_of_lanes
 // PORTABLE-NOT: wgmma
 // PORTABLE: nvvm.mma.sync
-// WHY: remark: {{.*}}computed with 'mma_sync': target 'sm_90' has no 'wgmma' that multiplies f16 by f16 for sums in f32
+// WHY: remark: {{.*}}computed with 'mma_sync': target 'sm_90' has no 'wgmma' for f16 times f16 with accumulators in f32
 tile.program @rows_of_lanes outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {

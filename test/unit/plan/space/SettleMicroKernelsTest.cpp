@@ -129,7 +129,7 @@ TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].op, 1u);
   EXPECT_EQ(settled[0].before, "wgmma-64x8");
-  EXPECT_EQ(settled[0].reason, "target 'cuda:a100' has no 'wgmma' that multiplies f16 by f16 for sums in f32");
+  EXPECT_EQ(settled[0].reason, "target 'cuda:a100' has no 'wgmma' for f16 times f16 with accumulators in f32");
   EXPECT_EQ(contractionOf(plan).microKernel, "mma_sync-16x8");
   EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget("cuda:a100")).empty());
 
@@ -166,7 +166,7 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_no_columns_from_buffers) {
   std::vector<SettledKernel> settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:h200"));
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].after, "mma_sync-16x8");
-  EXPECT_EQ(settled[0].reason, "an operand lies in a buffer of the block, which descriptors of 'wgmma' cannot name");
+  EXPECT_EQ(settled[0].reason, "an operand is in a buffer of the block, which descriptors of 'wgmma' cannot address");
 }
 
 // The instruction transposes 16 bits, and nothing else: whoever plans bytes knows it.
@@ -187,7 +187,7 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
     if (alongK)
       continue;
     EXPECT_EQ(settled[0].after, "mma_sync-16x8");
-    EXPECT_EQ(settled[0].reason, "'wgmma' of si8 reads operands whose terms lie innermost, and one has others there");
+    EXPECT_EQ(settled[0].reason, "'wgmma' of si8 reads operands whose K is contiguous, and in one of them it is not");
   }
 }
 
