@@ -1,4 +1,4 @@
-// Places buffers by best fit over their live ranges (support/BestFit.h).
+// Gives every buffer of a tile program its offset in shared memory: best fit over live ranges (support/BestFit.h).
 #include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
 #include "passes/program/PartBuffers.h"
@@ -15,7 +15,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// What is kept from phase to phase lies in front of all else. Returns where that ends.
+/// Places resident tiles in front of all other buffers, because they live through all phases. Returns their end, in
+/// bytes.
 int64_t placeKept(ProgramOp program) {
   std::map<int64_t, SmallVector<AllocOp>> kept;
   program.walk([&](AllocOp alloc) {

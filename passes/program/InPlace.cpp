@@ -7,7 +7,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// One loop over a dim of a binding: where it starts in the tile and how far it goes.
+/// A loop over one dim of a binding: its offset in the tile and its size.
 struct Loop {
   int64_t extent, size;
   Value offset;
@@ -16,7 +16,7 @@ struct Loop {
   }
 };
 
-/// The part of a binding that a nest covers, dim by dim.
+/// The part of a binding that a nest covers, one loop per dim.
 using Footprint = SmallVector<Loop>;
 } // namespace
 
@@ -27,7 +27,7 @@ static Value offsetOf(ComputeOp nest, unsigned dim) {
   return Value();
 }
 
-/// None where an index is more than the loop of one dim.
+/// Returns none if an index is not the loop of a single dim.
 static std::optional<Footprint> footprint(ComputeOp nest, AffineMap map) {
   Footprint loops;
   for (AffineExpr index : map.getResults()) {
@@ -43,13 +43,14 @@ static std::optional<Footprint> footprint(ComputeOp nest, AffineMap map) {
   return loops;
 }
 
-/// The nest around a load or store, if it runs once for each tile, as its ops say.
+/// Returns the nest around a load or store if it runs once per tile and executes its ops as they are written; otherwise
+/// null.
 static ComputeOp nestOf(Operation *access) {
   auto nest = access->getParentOfType<ComputeOp>();
   return isa<WalkOp>(nest->getParentOp()) && !nest.getMicroKernel() ? nest : ComputeOp();
 }
 
-/// The only store to `output`, if it writes each element once.
+/// Returns the only store to `output` if it writes each element once.
 static StoreOp onlyStore(Value output) {
   if (!output.hasOneUse())
     return {};
@@ -67,7 +68,7 @@ static StoreOp onlyStore(Value output) {
   return store;
 }
 
-/// Whether all that `load` reads of its tile comes before `store` writes it.
+/// Returns true if `load` reads everything it needs of its tile before `store` writes it.
 static bool readsBefore(LoadOp load, StoreOp store) {
   ComputeOp reader = nestOf(load), writer = nestOf(store);
   if (!reader || load.getGuard() || reader->getBlock() != writer->getBlock())
@@ -99,13 +100,13 @@ SmallVector<SmallVector<unsigned>> tilewright::inputsToOverwrite(ProgramOp progr
   return candidates;
 }
 
-/// Ops whose result is their operand's memory.
+/// Returns true if the result of the op is the memory of its operand.
 static bool isView(Operation *op) {
   return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) ||
          op->getName().getStringRef().starts_with("iree_tensor_ext.compute_barrier.");
 }
 
-/// Whether the memory of `value` came from a launch and nothing but its one user ever reads it.
+/// Returns true if a launch produced `value` and its only user is the last to read that memory.
 static bool isLastUse(Value value) {
   Operation *source = value.getDefiningOp();
   if (!source || !value.hasOneUse() || source->getBlock() != (*value.user_begin())->getBlock())

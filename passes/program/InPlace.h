@@ -1,4 +1,6 @@
-// Which results of a launch may take the memory of its inputs. Pure: reads programs and launches, changes nothing.
+// Decides which results of a launch may reuse the memory of its inputs. Pure: it reads programs and launches and
+// changes
+// nothing.
 #ifndef TILEWRIGHT_PROGRAM_INPLACE_H
 #define TILEWRIGHT_PROGRAM_INPLACE_H
 
@@ -6,14 +8,16 @@
 
 namespace tilewright {
 
-/// For each output of a program the inputs whose memory it may take: every tile reads its own part of such an input
-/// and no other's, and has read an element for the last time when it writes the output's element in its place.
+/// Returns, for each output of a program, the inputs whose memory it may reuse: each tile reads only its own part of
+/// such
+/// an input, and has read an element for the last time before it writes the element of the output at the same offset.
 llvm::SmallVector<llvm::SmallVector<unsigned>> inputsToOverwrite(tile::ProgramOp program);
 
-/// For each result of `launch` the input whose memory it takes, or -1; `candidates` are those of its program.
+/// Returns, for each result of `launch`, the input whose memory it reuses, or -1. `candidates` is the result of
+/// inputsToOverwrite() for its program.
 llvm::SmallVector<int64_t> decideTied(tile::LaunchOp launch, llvm::ArrayRef<llvm::SmallVector<unsigned>> candidates);
 
-/// What the entry of a kernel is called whose outputs take the memory of inputs as `tied` says.
+/// Returns the name of the kernel's entry point whose outputs reuse the memory of inputs as `tied` says.
 std::string inPlaceName(llvm::StringRef kernel, llvm::ArrayRef<int64_t> tied);
 
 } // namespace tilewright

@@ -1,6 +1,7 @@
-// Level 2 to level 3: each subprogram becomes a tile program with explicit movement. The decision (loop nests, staging)
-// is Movement, PartBuilder carries it out for one subprogram. Adjacent subprograms of one name are parts packed into
-// one program.
+// Lowers planned subprograms (level 2) to tile programs (level 3): each subprogram becomes a tile program with explicit
+// movement. Movement decides on loop nests and staging; PartBuilder carries the decision out for one subprogram.
+// Adjacent
+// subprograms with the same name become parts of one program.
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/target/TargetOrError.h"
@@ -28,7 +29,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     registry.insert<scf::SCFDialect>();
   }
 
-  /// The subprograms of one kernel: those of one name that stand next to each other.
+  /// Collects the subprograms of each kernel: neighbours with the same name.
   static SmallVector<SmallVector<SubprogramOp>> collectKernels(ModuleOp module) {
     SmallVector<SmallVector<SubprogramOp>> kernels;
     module.walk([&](SubprogramOp op) {
@@ -49,7 +50,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return ModuleOp::create(builder, module.getLoc(), kKernelModule);
   }
 
-  /// Repeated layers give equal programs: the first serves them all. Returns the name to launch.
+  /// Deletes `program` if an equal one exists, because repeated layers give equal programs. Returns the name to launch.
   StringRef shareEqual(ProgramOp program) {
     std::string name = program.getSymName().str(), text;
     program.setSymName("");
@@ -68,7 +69,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return llvm::is_contained(parts, value.getDefiningOp<SubprogramOp>());
   }
 
-  /// What a part keeps of its inputs, of the program's bindings.
+  /// Translates the inputs that a part keeps resident from the part's numbering to the program's bindings.
   Attribute keepsOf(ArrayRef<int64_t> keeps, ArrayRef<Value> bindings) {
     SmallVector<int64_t> pairs(keeps);
     for (size_t i = 1; i < pairs.size(); i += 2)
@@ -76,12 +77,13 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return DenseI64ArrayAttr::get(&getContext(), pairs);
   }
 
-  /// A part that reads what parts before it made waits for them: at a barrier of the grid (scope grid).
+  /// Lowers the subprograms of one kernel. A part that reads the results of earlier parts waits for them at a grid
+  /// barrier.
   void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
     SubprogramOp first = parts.front(), last = parts.back();
     Location loc = first.getLoc();
-    llvm::SetVector<Value> inputs; // what several parts read is bound once
+    llvm::SetVector<Value> inputs; // an input of several parts is bound once
     SmallVector<Type> results, bindings;
     for (SubprogramOp part : parts) {
       inputs.insert_range(llvm::make_filter_range(part.getInputs(), [&](Value in) { return !isMadeBy(parts, in); }));
@@ -133,7 +135,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   llvm::StringMap<StringAttr> programsByText;
   int64_t referenceBlock = 1;
 
-  /// Every expression that composing left is a root, which has a place in the index space.
+  /// Checks that composing has left only roots, which are placed in the iteration space.
   LogicalResult checkComposed(ArrayRef<SubprogramOp> parts) {
     for (SubprogramOp part : parts)
       for (auto expr : part.getBody().getOps<ExprOp>())

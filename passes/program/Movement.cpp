@@ -21,7 +21,7 @@ static int64_t spaceRank(ExprOp root) { return cast<SubprogramOp>(root->getParen
 int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
   ArrayRef<int64_t> grid = subprogram.getGrid();
   if (nest.phase == WalkPhase::inside)
-    return 0; // only a block of it is there at a time
+    return 0; // a nest inside the walk holds only one block of its values at a time
   int64_t along = 0;
   while (along < static_cast<int64_t>(grid.size()) && !llvm::is_contained(nest.dims, grid[grid.size() - 1 - along]))
     ++along;
@@ -30,7 +30,7 @@ int64_t tilewright::keptAlong(SubprogramOp subprogram, const Nest &nest) {
 
 ArrayRef<int64_t> tilewright::placeOf(ExprOp root) {
   std::optional<ArrayRef<int64_t>> dims = root.getDims();
-  assert(dims && "a root without a place in the index space");
+  assert(dims && "a root without dims in the iteration space");
   return *dims;
 }
 
@@ -48,8 +48,9 @@ SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
   return access;
 }
 
-/// Whether, at every point of the consumer's tile, the element it reads is the one that the producer computes for that
-/// place of the index space.
+/// Returns true if, at every point of the consumer's tile, the element it reads is the one that the producer computes
+/// at
+/// the same point of the iteration space.
 static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   if (consumer.getGuard(input))
     return false;
@@ -66,13 +67,15 @@ static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsi
   return true;
 }
 
-/// Then, if nothing is reduced, the value can be handed over in a register of one nest.
+/// Returns true if the consumer reads the producer's value at the same point and nothing is reduced. The value can then
+/// be
+/// handed over in a register of one nest.
 static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   return !producer.isReduction() && readsOwnPlace(consumer, input, producer, result);
 }
 
 namespace {
-/// Which roots may use a maximum while it is accumulated, and which did.
+/// Knows which roots may use a maximum while it is being accumulated (online softmax), and records which do.
 class RunningMaxima {
 public:
   RunningMaxima(SubprogramOp subprogram, int64_t block) {
@@ -91,7 +94,7 @@ public:
     vector = subprogram.getVector();
   }
 
-  /// Whether `root`, in the nest of `maximum`, may read it as it is so far.
+  /// Returns true if `root`, in the nest of `maximum`, may read the maximum accumulated so far.
   bool mayUse(ExprOp root, ExprOp maximum) {
     if (!allowed || !isRunnable(maximum))
       return false;
@@ -106,7 +109,7 @@ public:
            (relation == Relation::proportional && !llvm::is_contained(yields.getValues(), root.getResult(0)));
   }
 
-  llvm::DenseMap<Operation *, ExprOp> references; ///< by the root that is relative: the maximum
+  llvm::DenseMap<Operation *, ExprOp> references; ///< for each root that is relative to a maximum: that maximum
 
 private:
   bool isRunnable(ExprOp maximum) {
@@ -175,7 +178,9 @@ private:
 
   static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
 
-  /// The first nest that runs late enough for all that the root reads and has the same dims, else a new last one.
+  /// Adds the root to the first nest that has the same dims and runs after everything that the root reads, else to a
+  /// new
+  /// last nest.
   void place(ExprOp root) {
     SmallVector<int64_t> dims = sortedDims(root), reductions;
     for (int64_t dim : root.getReductions())
@@ -194,7 +199,7 @@ private:
       }
     for (unsigned n = earliest; n < movement.nests.size(); ++n) {
       Nest &nest = movement.nests[n];
-      // A contraction's loops are those of its register block, for it alone.
+      // A contraction has its nest to itself, because its loops are those of its register block.
       if (contracts(root) || contracts(nest.roots.front()) || nest.dims != dims || nest.phase != phases.lookup(root) ||
           (!reductions.empty() && !nest.reductions.empty() && nest.reductions != reductions))
         continue;
@@ -209,7 +214,9 @@ private:
     add(movement.nests.back(), movement.nests.size() - 1, root, reductions);
   }
 
-  /// What is relative to a reference is handed over in a register to what uses it as well.
+  /// Returns true if the producer is relative to a maximum that the root may use as well: the value is then handed over
+  /// in
+  /// a register.
   bool sharesReference(ExprOp root, ExprOp producer, ExprOp &reference) {
     ExprOp own = maxima.references.lookup(producer);
     if (own && maxima.mayUse(root, own))
@@ -217,7 +224,7 @@ private:
     return !own || reference == own;
   }
 
-  /// Whether the root may read the producer's maximum while it is accumulated.
+  /// Returns true if the root may read the producer's maximum while it is being accumulated.
   bool takesReference(ExprOp root, unsigned input, ExprOp producer, ExprOp &reference) {
     ExprOp running = movement.nests[movement.nestOf.lookup(producer)].running;
     if ((running && running != producer) || !maxima.mayUse(root, producer) || !readsOwnPlace(root, input, producer, 0))
@@ -242,18 +249,21 @@ private:
           if (producer && movement.nestOf.lookup(producer) != n)
             buffer(tensor, producer);
         }
-    // A maximum that its own nest alone reads, from a register, is accumulated somewhere, too.
+    // A maximum that only its own nest reads, from a register, still needs a buffer to be accumulated in.
     auto yield = cast<YieldOp>(subprogram.getBody().front().getTerminator());
     for (Nest &nest : movement.nests)
       if (nest.running && !llvm::is_contained(yield.getValues(), nest.running.getResult(0)))
         movement.buffered.insert(nest.running.getResult(0));
-    // Sums that grow have a buffer: one that takes no memory where threads keep them in registers (GrowingAccumulators).
+    // Accumulators that grow along the walk have a buffer. It takes no memory where threads keep them in registers
+    // (GrowingAccumulators).
     for (ExprOp root : movement.grown)
       if (subprogram->hasAttr(kThreadsAttr) && root.getMicroKernel())
         movement.buffered.insert(root.getResult(0));
   }
 
-  /// What is stored relative to a reference is corrected when the maximum is known, which is kept for that.
+  /// Buffers a result. A value that is stored relative to a maximum so far is corrected once the maximum is final, so
+  /// that
+  /// maximum is buffered, too.
   void buffer(Value tensor, ExprOp producer) {
     movement.buffered.insert(tensor);
     ExprOp maximum = maxima.references.lookup(producer);
@@ -281,7 +291,9 @@ private:
     return llvm::divideCeil(tiles, static_cast<int64_t>(subprogram.getWorkgroups()));
   }
 
-  /// An input that several nests read is staged by the first; one that every tile reads, by the workgroup.
+  /// Decides on staging: an input that several nests read is staged by the first of them; an input that every tile
+  /// reads is
+  /// staged by the workgroup.
   void stageInputs() {
     struct Reader {
       unsigned first, last;
@@ -291,7 +303,9 @@ private:
       for (ExprOp root : nest.roots)
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
-          // Register blocks read what a cache holds as it lies, and what is kept is computed before other tiles.
+          // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
+          // tiles
+          // runs before those tiles.
           if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
@@ -304,7 +318,7 @@ private:
     for (auto &[access, reader] : accesses) {
       auto type = cast<RankedTensorType>(access.tensor.getType());
       int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
-      // A scalar is loaded once per tile at most; staging it would cost as much as reading it.
+      // A scalar is loaded at most once per tile; staging it would cost as much as reading it.
       bool repeats = repeatsInTile(access.map, movement.nests[reader.first]);
       bool repeated = !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
       if (movement.workgroupStaged.contains(access.tensor))
@@ -320,8 +334,8 @@ private:
     }
   }
 
-  /// The nest before which a copy for this one is made: on a GPU not between a contraction and the nest that takes its
-  /// sums, which stay in registers only if that follows at once.
+  /// Returns the nest before which a copy for `nest` is made. On a GPU no copy may stand between a contraction and the
+  /// nest that reads its accumulators, since they stay in registers only if that nest follows at once.
   unsigned beforeAccumulators(unsigned nest) const {
     if (nest == 0 || !subprogram->hasAttr(kThreadsAttr))
       return nest;
@@ -330,7 +344,7 @@ private:
     return isSummed && before.phase == movement.nests[nest].phase ? nest - 1 : nest;
   }
 
-  /// Whether the nest visits each element of the slice once.
+  /// Returns true if the nest visits each element of the slice exactly once.
   bool coversNest(const SpaceAccess &access, const Nest &nest) {
     return llvm::all_of(
         nest.dims, [&](int64_t dim) { return subprogram.getExtents()[dim] == 1 || access.map.isFunctionOfDim(dim); });
@@ -339,7 +353,7 @@ private:
   SubprogramOp subprogram;
   int64_t workgroupStaging;
   RunningMaxima maxima;
-  llvm::DenseMap<Operation *, WalkPhase> phases; ///< of roots, where a dim is walked
+  llvm::DenseMap<Operation *, WalkPhase> phases; ///< phase of each root, if the tile walks a dim
   Movement movement;
 };
 } // namespace

@@ -1,4 +1,4 @@
-// The buffers of a part of a tile program, and where in its body they are live. Pure.
+// The buffers of a part of a tile program and their live ranges in its body. Pure.
 #ifndef TILEWRIGHT_PROGRAM_PARTBUFFERS_H
 #define TILEWRIGHT_PROGRAM_PARTBUFFERS_H
 
@@ -7,17 +7,19 @@
 
 namespace tilewright {
 
-/// Those that have places of their own: no registers, and nothing that is kept from phase to phase.
+/// Buffers that need an offset of their own: neither those in registers nor resident tiles.
 struct PartBuffers {
-  llvm::SmallVector<tile::AllocOp> ops; ///< in program order
-  llvm::SmallVector<LiveBuffer> ranges; ///< in positions of the ops of the tile's body
-  unsigned firstSyncPoint = 0, end = 0; ///< where the block first meets, and behind all ops: there, too, if nowhere else
+  llvm::SmallVector<tile::AllocOp> ops; ///< buffers in program order
+  llvm::SmallVector<LiveBuffer> ranges; ///< live ranges, in positions of the ops in the tile's body
+  unsigned firstSyncPoint = 0, end = 0; ///< position of the first sync (or of the end, without a sync), and the
+                                        ///< position behind all ops
 };
 
 PartBuffers buffersOf(tile::ParallelOp part);
 
-/// What the buffers of both would take if the tiles of the second were computed right behind those of the first, where
-/// not even the threads of a block need meet in between.
+/// Returns the bytes that the buffers of both parts need if the tiles of the second are computed right behind those of
+/// the
+/// first and the threads of a block need not synchronise in between.
 int64_t joinedBufferBytes(const PartBuffers &first, const PartBuffers &second);
 
 } // namespace tilewright

@@ -148,7 +148,7 @@ void PartBuilder::buildElementwise(OpBuilder &builder, const Nest &nest, functio
   createCompute(builder, nest, none, body, blocks);
 }
 
-/// Where in the space the dim stands along which the register block of a contraction has its lanes.
+/// Returns the dim of the iteration space that is the N dim of a contraction's register block.
 static std::optional<int64_t> laneOfContraction(ExprOp root) {
   FailureOr<TensorExpr> expr = describe(root);
   if (!root.getMicroKernel() || failed(expr) || expr->inputs.size() != 2)
@@ -157,10 +157,11 @@ static std::optional<int64_t> laneOfContraction(ExprOp root) {
   return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
 }
 
-/// The dim along which most of what a nest touches lies, in global memory first, but none of the `bound` ones, which
-/// threads cannot share; `preferred` where nothing lies along another one, or as much along it.
+/// Returns the dim along which most accesses of a nest are contiguous, with more weight on global memory. `bound` dims
+/// are excluded, because threads cannot share them. `preferred` wins ties, and if nothing is contiguous.
 static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
-  constexpr int64_t kGlobalWeight = 16; // a sector of eight words for one; the same of a buffer are passes over banks
+  constexpr int64_t kGlobalWeight = 16; // an uncoalesced global access costs sectors of eight words; one of a buffer
+                                        // costs passes over banks
   SmallVector<int64_t> votes(rank, 0);
   auto vote = [&](SliceType type, AffineMap map) {
     if (map.getNumResults() == 0)
@@ -212,12 +213,13 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
     nestExtents.push_back(blocks);
     sizes.push_back(blocks);
   }
-  // A nest without the vector dim of the space fills lanes with its own innermost dim.
+  // A nest without the vector dim of the iteration space vectorises its own innermost dim.
   for (int64_t position = nest.dims.size() - 1; vector < 0 && position >= 0; --position)
     if (sizes[position] > 1)
       vector = position;
   SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
-  // Beside contractions the space's lanes are those of one of them; the threads of other nests are free.
+  // Beside contractions, the vector dim of the iteration space is the N dim of one of them; other nests choose their
+  // own.
   if (contractsOnGpu() && !microKernelOf(nest) && blocks == 0) {
     bool inOrder = llvm::is_contained(kinds, "none");
     vector = mostContiguousDim(*body, inOrder ? ArrayRef(reductions) : ArrayRef<int64_t>(), vector, nest.dims.size());
@@ -308,7 +310,7 @@ Value PartBuilder::load(OpBuilder &builder, unsigned n, const SpaceAccess &acces
   const Nest &nest = movement.nests[n];
   Value slice;
   AffineMap map;
-  // A register block reads inputs where they lie: what another nest keeps of them may not be there yet.
+  // A register block reads inputs from global memory: the buffer that another nest fills may not be complete yet.
   bool direct = (microKernelOf(nest) || keptAlong(nest) > 0) && isa<BlockArgument>(access.tensor);
   if (Value buffer = direct ? Value() : workgroupBuffers.lookup(access.tensor)) {
     slice = buffer;

@@ -64,6 +64,6 @@ Value PartBuilder::corrected(OpBuilder &builder, Value value, const SpaceAccess 
   Location loc = stored.getLoc();
   Value factor = LoadOp::create(builder, loc, builder.getF32Type(), references.lookup(maximum), toNest(index, nest),
                                 IntegerSetAttr());
-  // The factor may join another one that all points of a block share.
+  // `reassoc` lets the factor be combined with another one that all points of a block share.
   return arith::MulFOp::create(builder, loc, value, factor, arith::FastMathFlags::reassoc);
 }

@@ -44,7 +44,7 @@ Value PartSlices::allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> s
 }
 
 namespace {
-/// How contractions read a buffer: not at all, or a few lines at a time, or as many as threads have lanes.
+/// How contractions read a buffer: not at all, a few lines at a time, or as many lines as a warp has lanes.
 enum class InPlace { none, fewLines, linesOfLanes };
 } // namespace
 

@@ -1,5 +1,5 @@
-// Where the values of a part of a tile program lie: in bindings or in buffers of its tiles, and the maps that index
-// them in a loop nest.
+// Maps the values of a part of a tile program to memory: to bindings or to buffers of its tiles, and to the affine maps
+// that index them in a loop nest.
 #ifndef TILEWRIGHT_PROGRAM_PARTSLICES_H
 #define TILEWRIGHT_PROGRAM_PARTSLICES_H
 
@@ -17,35 +17,36 @@ public:
 
 protected:
   mlir::MLIRContext *context() { return subprogram.getContext(); }
-  /// Whether a tile begins elsewhere than at zero of a dim.
+  /// Returns true if tiles may begin elsewhere than at zero of the dim.
   bool hasOffset(int64_t dim) { return dim == movement.walked || llvm::is_contained(subprogram.getGrid(), dim); }
-  /// Where in the space the domain dim stands that a result index is, or -1.
+  /// Returns the dim of the iteration space that is the domain dim of a result index, or -1.
   static int64_t placeOfIndex(tile::ExprOp root, mlir::AffineExpr index);
 
-  /// Whether it is a part for a GPU with contractions.
+  /// Returns true if the part is for a GPU and has contractions.
   bool contractsOnGpu();
 
   mlir::Value bindingOf(mlir::Value argument);
   mlir::Value outputBinding(unsigned result) { return bindings[subprogram.getInputs().size() + result]; }
-  /// The results of the subprogram that are this tensor.
+  /// Returns the results of the subprogram that are this tensor.
   llvm::SmallVector<unsigned> escapingAs(mlir::Value tensor);
 
-  /// A buffer for the tile of a root result: its dims have the tile sizes of the space.
+  /// Allocates a buffer for the tile of a root's result. Its dims have the tile sizes of the iteration space.
   mlir::Value allocateTile(mlir::OpBuilder &builder, mlir::Value tensor);
-  /// A buffer for a staged slice of an input, one dim per dim of the space that the access uses.
+  /// Allocates a buffer for a staged slice of an input, with one dim for each dim of the space that the access uses.
   mlir::Value allocateSlice(mlir::OpBuilder &builder, const SpaceAccess &access);
   mlir::Value allocate(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element);
-  /// The sizes of a root result's tile.
+  /// Returns the tile sizes of a root's result.
   llvm::SmallVector<int64_t> tileShape(tile::ExprOp root, unsigned result);
 
-  /// Maps over the whole space to maps over the dims of a nest (with a symbol per dim for its offset).
+  /// Turns a map over the whole iteration space into a map over the dims of a nest, with one symbol per dim for its
+  /// offset.
   mlir::AffineMap toNest(llvm::ArrayRef<mlir::AffineExpr> exprs, const Nest &nest);
   mlir::IntegerSet toNest(mlir::IntegerSet set, const Nest &nest);
   mlir::AffineMap stagedIndex(const SpaceAccess &access, const Nest &nest);
-  /// A tile buffer holds the elements of the tile alone: its index is the tensor's less the tile's offsets.
+  /// Returns the index into a tile's buffer: the index of the tensor minus the offsets of the tile.
   mlir::AffineMap bufferIndex(mlir::Value tensor, mlir::AffineMap map, const Nest &nest);
   llvm::SmallVector<mlir::AffineExpr> resultIndex(tile::ExprOp root, unsigned result, bool inBuffer);
-  /// A nest over the elements that a root leaves.
+  /// Creates a nest over the elements of a root's result.
   Nest rowsOf(tile::ExprOp root, unsigned result = 0);
 
   tile::SubprogramOp subprogram;
@@ -55,10 +56,11 @@ protected:
 
 private:
   mlir::AffineExpr offsetOf(int64_t dim);
-  /// Where in the space the dims of a result stand, or -1.
+  /// Returns, for each dim of a result, the dim of the iteration space that it is, or -1.
   llvm::SmallVector<int64_t> resultPlaces(tile::ExprOp root, unsigned result);
-  /// What stands for each dim of the tensor's buffer, in the order in which it lies there: on processors lanes are
-  /// neighbours, but for the tiles of register blocks, which have an order of their own.
+  /// Reorders `index` to the order of the dims in the tensor's buffer: on processors the vectorised dim comes last,
+  /// except in
+  /// tiles of register blocks, which have an order of their own.
   template <typename T>
   llvm::SmallVector<T> lanesLast(mlir::Value tensor, llvm::ArrayRef<T> index, llvm::ArrayRef<int64_t> places);
 };

@@ -40,7 +40,7 @@ void PartBuilder::buildWalk(OpBuilder &builder) {
     joinBlock(builder, root, /*last=*/true);
 }
 
-/// The largest value of a linear expression over a tile, where tiles at the border count as whole ones.
+/// Returns the largest value of a linear expression over a tile. Tiles at the border count as whole tiles.
 Value PartBuilder::endInTile(OpBuilder &builder, AffineExpr linear) {
   Location loc = subprogram.getLoc();
   ArrayRef<int64_t> grid = subprogram.getGrid();
@@ -98,7 +98,7 @@ static Value selectIfEqual(OpBuilder &body, Value a, float b, float then, Value 
   return selectIfEqual(body, a, number(body, a.getLoc(), b), then, otherwise);
 }
 
-static constexpr float kNothing = -std::numeric_limits<float>::infinity(); ///< the maximum of no numbers
+static constexpr float kNothing = -std::numeric_limits<float>::infinity(); ///< maximum of an empty set
 
 void PartBuilder::joinMaximum(OpBuilder &builder) {
   ExprOp root = movement.maximum;

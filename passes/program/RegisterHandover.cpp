@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// The dim that an index into a tile's buffer is, less its offset.
+/// Returns the dim that an index into a tile's buffer is, apart from its offset.
 static std::optional<int64_t> dimOfIndex(AffineExpr expr) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return dim.getPosition();
@@ -34,7 +34,7 @@ static bool isOnGpu(ComputeOp compute) {
   return part && part->hasAttr(kThreadsAttr);
 }
 
-/// What a thread can do with an element of its own: nothing is guarded.
+/// Returns true if a thread can compute an element of the nest from elements of its own, without guards.
 static bool isPointwise(ComputeOp compute) {
   return llvm::all_of(compute.getBodyBlock(), [](Operation &op) {
     if (auto load = dyn_cast<LoadOp>(op))
@@ -58,7 +58,7 @@ static bool sameRange(ComputeOp a, int64_t i, ComputeOp b, int64_t j) {
          offsetOf(a, i) == offsetOf(b, j);
 }
 
-/// The contraction that adds up in the buffer, or null.
+/// Returns the contraction that accumulates in the buffer, or null.
 static ComputeOp contractionSummedInto(Value slice) {
   if (slice.getDefiningOp<AllocOp>())
     for (Operation *user : slice.getUsers())
@@ -70,7 +70,9 @@ static ComputeOp contractionSummedInto(Value slice) {
 
 static Type sumsType(ComputeOp contraction) { return contraction.getBodyBlock().getArgument(0).getType(); }
 
-/// Whether the sums are those of one matrix: then all of the operands is read before the first of them is handed over.
+/// Returns true if the accumulators are those of a single matrix: all operands are then read before the first
+/// accumulator
+/// is handed over.
 static bool isOneMatrix(ComputeOp contraction) {
   SmallVector<LoadOp> operands(contraction.getBodyBlock().getOps<LoadOp>());
   llvm::SmallDenseSet<Value> spanned;
@@ -86,7 +88,7 @@ static bool isOneMatrix(ComputeOp contraction) {
   return true;
 }
 
-/// Whether no nest between the two writes memory that the operands had.
+/// Returns true if no nest between the two writes memory that the operands occupied.
 static bool followsAtOnce(ComputeOp contraction, ComputeOp reader) {
   Operation *next = contraction->getNextNode();
   while (isa_and_nonnull<SyncOp>(next))
@@ -94,9 +96,9 @@ static bool followsAtOnce(ComputeOp contraction, ComputeOp reader) {
   return reader && next == reader;
 }
 
-/// The nests that read the buffer, if the contraction may as well be computed right before the first: between are only
-/// nests that have nothing to do with either, such as one that keeps a bias for the tile. Until the last one has read
-/// the sums, registers are theirs.
+/// Returns the nests that read the buffer, if the contraction may be computed right before the first of them. Nests in
+/// between must have nothing to do with either, such as one that copies a bias for the tile. The accumulators occupy
+/// registers until the last reader has run.
 static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   bool readsBuffer = llvm::any_of(contraction.getBodyBlock().getOps<LoadOp>(),
                                   [](LoadOp load) { return load.getSlice().getType().getSpace() != Space::global; });
@@ -121,7 +123,7 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   }
   if (readers.empty() || readers.size() < users.size() || (readsBuffer && !followsAtOnce(contraction, readers.front())))
     return {};
-  // Sums of two contractions: only one of them could be in registers.
+  // A nest that reads accumulators of two contractions could have only one of them in registers.
   for (ComputeOp reader : readers)
     for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())
       if (load.getSlice() != buffer && contractionSummedInto(load.getSlice()))
@@ -129,7 +131,7 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   return readers;
 }
 
-/// Where a load or store of a nest touches the slice.
+/// Returns the index map with which a load or store accesses the slice.
 static std::optional<AffineMap> mapInto(Operation &op, Value slice) {
   if (auto load = dyn_cast<LoadOp>(op))
     return load.getSlice() == slice ? std::optional(load.getMap()) : std::nullopt;
@@ -141,8 +143,9 @@ static AffineMap writtenMap(ComputeOp contraction) {
   return cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue();
 }
 
-/// The nest as a reader of a buffer in which the contraction's sums have the places `written`, if each of its points is
-/// one of the contraction's, and all of those are.
+/// Returns `nest` as a reader of the accumulators, which the contraction stores with the map `written`, if the points
+/// of
+/// the nest are exactly those of the contraction.
 static std::optional<EpilogueNest> readerAlike(ComputeOp contraction, AffineMap written, ComputeOp nest, Value buffer) {
   EpilogueNest reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
   SmallVector<bool> covered(contraction.getSizes().size(), false);
@@ -170,7 +173,7 @@ static std::optional<EpilogueNest> readerAlike(ComputeOp contraction, AffineMap 
   return reader;
 }
 
-/// Whether all that it accumulates it does along rows of the contraction's sums, each on its own, and in any order.
+/// Returns true if the nest reduces only along rows of the contraction's result, each row on its own and in any order.
 static bool reducesRows(ComputeOp contraction, const EpilogueNest &reader) {
   ComputeOp nest = reader.nest;
   if (nest.getAccs().empty())
@@ -184,13 +187,14 @@ static bool reducesRows(ComputeOp contraction, const EpilogueNest &reader) {
          !llvm::is_contained(nest.getKinds().getAsValueRange<StringAttr>(), "none");
 }
 
-/// Whether the sums are those of one tile of rows and lanes, so that a thread has them all at once.
+/// Returns true if all batch dims of the contraction have size one, so that a thread holds all its accumulators at
+/// once.
 static bool isOneTile(ComputeOp contraction) {
   std::optional<Contraction> roles = matchContraction(contraction);
   return roles && llvm::all_of(roles->batch, [&](int64_t dim) { return contraction.getSizes()[dim] == 1; });
 }
 
-/// Without what grows.
+/// Returns the handover of a contraction outside a walk. Growing accumulators are not considered.
 static std::optional<RegisterHandover> handoverOf(ComputeOp contraction) {
   if (!contraction.getMicroKernel() || contraction.getAccs().size() != 1 || !isOnGpu(contraction))
     return std::nullopt;
@@ -217,7 +221,7 @@ std::optional<RegisterHandover> tilewright::registerHandover(ComputeOp contracti
   return handover;
 }
 
-/// The constant that a nest stores to the slice and nothing else, at all of its points.
+/// Returns the constant that a nest stores to all points of the slice, if it does nothing else.
 static TypedAttr constantStored(ComputeOp nest, Value slice) {
   auto stores = llvm::to_vector(nest.getBodyBlock().getOps<StoreOp>());
   TypedAttr constant;
@@ -226,7 +230,7 @@ static TypedAttr constantStored(ComputeOp nest, Value slice) {
   return constant;
 }
 
-/// Whether a nest in a loop adds a contraction's sums to the buffer.
+/// Returns true if a nest in a loop adds a contraction's result to the buffer.
 static bool isAddedTo(Value slice) {
   return slice.getDefiningOp<AllocOp>() && llvm::any_of(slice.getUsers(), [](Operation *user) {
            auto nest = dyn_cast<ComputeOp>(user->getParentOp());
@@ -236,7 +240,8 @@ static bool isAddedTo(Value slice) {
          });
 }
 
-/// Whether the nest reads sums of several loops, or contractions: only those of one could be in registers.
+/// Returns true if the nest also reads accumulators of other loops or contractions: only those of one could be in
+/// registers.
 static bool readsOthers(ComputeOp nest, Value slice) {
   return llvm::any_of(nest.getBodyBlock().getOps<LoadOp>(), [&](LoadOp load) {
     return load.getSlice() != slice && (isAddedTo(load.getSlice()) || contractionSummedInto(load.getSlice()));
@@ -276,7 +281,7 @@ std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffe
       grown.contraction->getParentOp() != loop || loop->getBlock() != buffer->getBlock() ||
       !isOneTile(grown.contraction) || buffer.getType().getElementType() != sumsType(grown.contraction))
     return std::nullopt;
-  // Where the sums are in the buffer, as the nest that adds to them has it.
+  // Index map of the accumulators in the buffer, as the nest that adds to them has it.
   SmallVector<AffineExpr> places(handover->readers.front().dims.size());
   for (auto [own, dim] : llvm::enumerate(handover->readers.front().dims))
     places[own] = dim < 0 ? getAffineConstantExpr(0, buffer.getContext()) : getAffineDimExpr(dim, buffer.getContext());

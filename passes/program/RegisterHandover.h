@@ -1,6 +1,8 @@
-// Buffers of a tile program that need no memory: what a contraction on a GPU sums up is read point by point by nests
-// after it, elementwise ones and reductions along its rows (a softmax, a norm), so each thread hands its sums on in
-// registers. Pure: read off the program.
+// Finds buffers of a tile program that need no memory. On a GPU, nests behind a contraction read its accumulators point
+// by
+// point: elementwise nests and reductions along its rows (softmax, norms). Each thread then hands its accumulators on
+// in
+// registers. Pure: it reads the program and changes nothing.
 #ifndef TILEWRIGHT_PROGRAM_REGISTERHANDOVER_H
 #define TILEWRIGHT_PROGRAM_REGISTERHANDOVER_H
 
@@ -12,19 +14,21 @@ class ForOp;
 
 namespace tilewright {
 
-/// A nest that reads the sums of a contraction.
+/// A nest that reads the accumulators of a contraction.
 struct EpilogueNest {
   tile::ComputeOp nest;
-  llvm::SmallVector<int64_t> dims; ///< for each dim of the nest, the contraction's; -1: the nest's has one point
+  llvm::SmallVector<int64_t> dims; ///< for each dim of the nest: the contraction's dim, or -1 if the nest's dim has one
+                                   ///< point
 };
 
-/// The nests that take over the sums of a contraction, in order. It is computed right before the first.
+/// The nests that read the accumulators of a contraction, in order. The contraction is computed right before the first.
 struct RegisterHandover {
   llvm::SmallVector<EpilogueNest, 1> readers;
-  bool grows = false; ///< they are added to what threads keep in registers, too (GrowingAccumulators)
+  bool grows = false; ///< true if they are also added to accumulators that threads keep in registers
+                      ///< (GrowingAccumulators)
 
-  /// Whether threads keep all their sums until the last nest has read them: several nests do, or one reduces rows or
-  /// adds them to others.
+  /// Returns true if threads keep all their accumulators until the last nest has read them: several nests read them, or
+  /// one nest reduces rows or adds them to others.
   bool keepsAccumulators() const {
     tile::ComputeOp first = readers.front().nest;
     return readers.size() > 1 || !first.getAccs().empty() || grows;
@@ -34,29 +38,29 @@ struct RegisterHandover {
   }
 };
 
-/// Nothing where the sums of the contraction go through memory.
+/// Returns none if the accumulators of the contraction go through memory.
 std::optional<RegisterHandover> registerHandover(tile::ComputeOp contraction);
 
-/// Sums that grow in registers from block to block of a walked dim (the output of an attention): a contraction's of
-/// each block are added to them. The buffer that the program has for them, the slice, takes no memory.
+/// Accumulators that stay in registers across the blocks of a walked dim (the output of an attention); the result of
+/// each block's contraction is added to them. Their buffer in the program, `slice`, takes no memory.
 struct GrowingAccumulators {
   mlir::Value slice;
-  mlir::TypedAttr start; ///< all of them, before the loop
+  mlir::TypedAttr start; ///< initial value of all of them, before the loop
   tile::ComputeOp starting, contraction, joining;
-  llvm::SmallVector<EpilogueNest, 1> readers; ///< behind the loop
+  llvm::SmallVector<EpilogueNest, 1> readers; ///< nests behind the loop
 };
 
 std::optional<GrowingAccumulators> growingAccumulators(tile::AllocOp buffer);
-/// Those that the loop carries.
+/// Returns the growing accumulators that the loop carries.
 llvm::SmallVector<GrowingAccumulators> grownIn(mlir::scf::ForOp loop);
-/// Those that the nest starts, or reads behind the loop.
+/// Returns the growing accumulators that the nest initialises, or reads behind the loop.
 std::optional<GrowingAccumulators> grownBeside(tile::ComputeOp nest);
 
-/// Whether all that is in the buffer is handed over in registers.
+/// Returns true if everything in the buffer is handed over in registers.
 bool staysInRegisters(tile::AllocOp buffer);
-/// The contraction whose sums the nest takes over in registers, or null.
+/// Returns the contraction whose accumulators the nest reads from registers, or null.
 tile::ComputeOp contractionHandedTo(tile::ComputeOp reader);
-/// The same, of the first nest that does.
+/// Returns the contraction for which `reader` is the first nest that reads its accumulators from registers, or null.
 tile::ComputeOp contractionComputedWith(tile::ComputeOp reader);
 
 } // namespace tilewright

@@ -1,5 +1,5 @@
-// Ends level 3: what the code generator takes for granted of a tile program is checked here, where the ops still say
-// what they mean.
+// Checks the end of level 3: everything that code generation assumes of a tile program is checked here, where the ops
+// still state their intent.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
@@ -18,7 +18,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// What an op of a part reads and writes, as whole slices.
+/// The slices that an op of a part reads and writes.
 struct Touched {
   SmallVector<Value> reads, writes;
 };
@@ -98,7 +98,7 @@ private:
     return success();
   }
 
-  /// Whether an earlier phase left it.
+  /// Returns true if an earlier phase wrote this buffer.
   bool isKept(Value slice) {
     int64_t number = keptNumber(slice.getDefiningOp<AllocOp>());
     return number >= 0 && program
@@ -115,7 +115,7 @@ private:
     return argument && argument.getArgNumber() < program.getBody().getNumArguments() - program.getOutputs();
   }
 
-  /// Unguarded accesses to bindings stay inside wherever the dims stay inside their extents.
+  /// Checks that unguarded accesses to bindings stay in bounds wherever the dims stay within their extents.
   static LogicalResult verifyBounds(ComputeOp compute) {
     SmallVector<Interval> ranges = domainRanges(compute.getExtents());
     auto check = [&](Operation *op, Value slice, AffineMap map) -> LogicalResult {
@@ -141,7 +141,7 @@ private:
     return success();
   }
 
-  /// Buffers that overlap in memory are never live together.
+  /// Checks that buffers that overlap in memory are never live at the same time.
   LogicalResult verifyPlaces() {
     SmallVector<AllocOp> allocs(part.getBody().getOps<AllocOp>());
     llvm::append_range(allocs, part.getWalk().getBody().getOps<AllocOp>());
@@ -194,10 +194,11 @@ private:
 
   ProgramOp program;
   ParallelOp part;
-  llvm::DenseSet<Value> visible, pending; ///< block slices written before the last sync, and since
+  llvm::DenseSet<Value> visible, pending; ///< buffers written before the last sync, and since
 };
 
-/// Parts of a phase do not wait for each other, so none reads what another writes.
+/// Checks that no part reads what another part of the phase writes, because parts of a phase do not wait for each
+/// other.
 LogicalResult verifyPhase(ArrayRef<ParallelOp> phase) {
   llvm::DenseMap<Value, ParallelOp> writers;
   auto each = [](ParallelOp part, llvm::function_ref<void(Operation &, const Touched &)> see) {

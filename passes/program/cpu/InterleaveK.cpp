@@ -1,6 +1,7 @@
-// A step of such a micro kernel takes two or four neighbouring terms of each lane. What is turned has them as
-// neighbours to begin with: groups of them are elements of the turned matrix. Rows of lanes one after another would
-// have to be interleaved again by whoever reads them.
+// A step of some micro kernels multiplies two or four neighbouring elements of K for each lane. A buffer that is
+// transposed
+// for such a kernel is laid out with groups of them as elements of the transposed matrix. Otherwise every reader would
+// have to interleave rows of lanes again.
 #include "passes/program/cpu/InterleaveK.h"
 
 #include "passes/graph/MatchContraction.h"
@@ -15,7 +16,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// The index of the dim in a map, if it is that dim and nothing else depends on it; or -1.
+/// Returns the position of the index that is the dim, if no other index of the map depends on the dim; else -1.
 int64_t indexOf(AffineMap map, int64_t dim) {
   int64_t found = -1;
   for (auto [position, index] : llvm::enumerate(map.getResults())) {
@@ -29,18 +30,19 @@ int64_t indexOf(AffineMap map, int64_t dim) {
   return found;
 }
 
-/// Whether the nest goes over all of a dim from its beginning.
+/// Returns true if the nest covers the whole dim from its beginning.
 bool goesOverWhole(ComputeOp compute, int64_t dim) {
   return compute.getSizes()[dim] == compute.getExtents()[dim] && !llvm::is_contained(compute.getOffsetDims(), dim);
 }
 
-/// How a buffer is laid out anew.
+/// The new layout of a buffer.
 struct KGroups {
-  int64_t index; ///< of the buffer, along which terms follow each other
+  int64_t index; ///< index of the buffer along which K runs
   int64_t depth;
 };
 
-/// Terms of a step of the contraction, where it reads the buffer along its lanes a row of lanes after another.
+/// Returns the groups of K that a step of the contraction takes, if it reads the buffer along N one row of lanes after
+/// another.
 std::optional<KGroups> groupsFor(LoadOp load, const Target &target) {
   auto compute = cast<ComputeOp>(load->getParentOp());
   std::optional<Contraction> contraction = matchContraction(compute);
@@ -52,13 +54,13 @@ std::optional<KGroups> groupsFor(LoadOp load, const Target &target) {
   int64_t terms = contraction->reduced.front();
   if (!kernel || kernel->depth == 1 || !goesOverWhole(compute, terms))
     return std::nullopt;
-  // Tile registers take whole steps of what is packed.
+  // Tile registers take whole steps of packed data.
   bool whole = compute.getExtents()[terms] % kernel->stepK() == 0;
   int64_t index = indexOf(load.getMap(), terms);
   return whole && index >= 0 ? std::optional(KGroups{index, kernel->depth}) : std::nullopt;
 }
 
-/// Whether the store ends a copy of what has terms side by side, and rows of lanes where it goes.
+/// Returns true if the store ends a copy whose source is contiguous along K and whose destination has rows of lanes.
 bool turnsK(StoreOp store, int64_t index) {
   auto compute = cast<ComputeOp>(store->getParentOp());
   auto load = store.getValue().getDefiningOp<LoadOp>();
@@ -70,7 +72,7 @@ bool turnsK(StoreOp store, int64_t index) {
          innermostDim(load.getSlice().getType(), load.getMap()) == terms;
 }
 
-/// What all that read and write the buffer agree on.
+/// Returns the layout on which all readers and writers of the buffer agree, or none.
 std::optional<KGroups> decide(AllocOp buffer, const Target &target) {
   std::optional<KGroups> agreed;
   for (Operation *user : buffer->getUsers())
@@ -95,7 +97,7 @@ AffineMap inGroups(AffineMap map, KGroups groups) {
   return AffineMap::get(map.getNumDims(), map.getNumSymbols(), indices, map.getContext());
 }
 
-/// Rows of lanes are filled up to whole vectors, which are read without masks.
+/// Pads rows of lanes to whole vectors, so that they are read without masks.
 SliceType inGroups(SliceType type, KGroups groups, int64_t lanes) {
   SmallVector<int64_t> shape(type.getShape());
   shape[groups.index] /= groups.depth;

@@ -1,4 +1,4 @@
-// Copies that contractions read along their lanes, laid out as their micro kernels read them.
+// Lays out buffers that contractions read along N as their micro kernels read them.
 #ifndef TILEWRIGHT_PROGRAM_CPU_INTERLEAVEK_H
 #define TILEWRIGHT_PROGRAM_CPU_INTERLEAVEK_H
 
@@ -7,9 +7,10 @@
 
 namespace tilewright {
 
-/// Gives buffers that are turned for micro kernels of several terms a step these terms side by side: their copies then
-/// move groups of terms, which lie so where they are read, and no contraction puts panels of its own together for each
-/// of its tiles. Returns how many.
+/// Interleaves K in buffers that are transposed for micro kernels with several elements of K per step: neighbouring
+/// elements of K are stored side by side. Copies then move whole groups of K, and no contraction packs panels of its
+/// own
+/// for each of its tiles. Returns the number of buffers changed.
 unsigned interleaveK(tile::ParallelOp part, const Target &target);
 
 } // namespace tilewright

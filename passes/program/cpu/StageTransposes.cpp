@@ -1,7 +1,9 @@
-// Accesses that jump from lane to lane would gather or scatter, an element at a time. Where neighbours in memory are
-// neighbours along another dim of the tile, the tile is turned in registers instead, by a copy of its own from or to a
-// buffer in which lanes are neighbours. Where all accesses of a nest have their neighbours along the same other dim,
-// its lanes go along that.
+// Transposes tiles in registers. An access that is strided along the vector dim would gather or scatter one element at
+// a
+// time. If it is contiguous along another dim of the tile, a separate copy transposes the tile in registers from or to
+// a
+// buffer in which the vector dim is contiguous. If all accesses of a nest are contiguous along the same other dim, the
+// nest is vectorised along that dim instead.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/program/cpu/InterleaveK.h"
@@ -18,18 +20,20 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// The least number of lanes for which squares of vectors are worth a buffer.
+/// Least number of lanes for which transposing squares of vectors is worth a buffer.
 constexpr int64_t kLeastSide = 8;
-constexpr int64_t kMostStrided = 4; ///< elements between lanes up to which loads and shuffles are quicker
-constexpr int64_t kLeastBytes = 2;  ///< of an element: squares of narrower ones are left to gathers
+constexpr int64_t kMostStrided = 4; ///< greatest stride between lanes, in elements, at which loads and shuffles are
+                                    ///< quicker
+constexpr int64_t kLeastBytes = 2;  ///< least bytes of an element; narrower ones are left to gathers
 
-/// What one nest reads, writes or accumulates across its lanes, and the buffer for it: a dim for each of the nest's
-/// dims that the index uses, the vector dim last.
+/// An access of a nest that is strided along the vector dim, and the buffer for it: one dim for each dim of the nest
+/// that
+/// the index uses, the vector dim last.
 struct Turned {
   ComputeOp nest;
   Value slice;
   AffineMap map;
-  bool isWritten; ///< by stores, or as an accumulator if there are none
+  bool isWritten; ///< true if stores write it, or if it is an accumulator and there are no stores
   SmallVector<int64_t> dims;
   SmallVector<Operation *> accesses;
 
@@ -41,7 +45,8 @@ struct Turned {
   }
 };
 
-/// The dims that the access depends on, the vector dim last; or none if elements lie along that, or it has no part.
+/// Returns the dims that the access depends on, the vector dim last. Returns none if the access is contiguous along the
+/// vector dim or does not depend on it.
 SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, bool isWritten) {
   int64_t least = isWritten ? 2 : kMostStrided + 1;
   int64_t vector = nest.getVector(), innermost = innermostDim(type, map);
@@ -83,7 +88,7 @@ void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
       add(nullptr, slice, accMap(nest, acc), /*isWritten=*/true);
 }
 
-/// Where the nest's loads and stores are.
+/// Returns the accesses of the nest's loads and stores.
 SmallVector<std::pair<SliceType, AffineMap>> accessesOf(ComputeOp nest) {
   SmallVector<std::pair<SliceType, AffineMap>> accesses;
   for (Operation &op : nest.getBodyBlock()) {
@@ -95,7 +100,7 @@ SmallVector<std::pair<SliceType, AffineMap>> accessesOf(ComputeOp nest) {
   return accesses;
 }
 
-/// The dim along which all that the nest touches has its neighbours; -1: there is none, or it is summed up.
+/// Returns the dim along which all accesses of the nest are contiguous, or -1 if there is none or it is reduced.
 int64_t neighbourDim(ComputeOp nest) {
   auto accesses = accessesOf(nest);
   auto *across = llvm::find_if(accesses, [&](auto access) { return access.second.isFunctionOfDim(nest.getVector()); });
@@ -108,10 +113,11 @@ int64_t neighbourDim(ComputeOp nest) {
   return same && nest.getSizes()[found] >= kLeastSide ? found : -1;
 }
 
-/// Whether a nest does nothing else, which turns it already.
+/// Returns true if the nest only copies, and therefore transposes already.
 bool isCopy(ComputeOp nest) { return nest.getAccs().empty() && llvm::hasNItems(nest.getBodyBlock(), 3); }
 
-/// Nests that turn nothing, but whose lanes lie across all that they touch.
+/// Returns the nests that need no transposed buffer but a different vector dim, because all their accesses are strided
+/// along their own.
 SmallVector<std::pair<ComputeOp, int64_t>> decideVectors(ParallelOp part) {
   SmallVector<std::pair<ComputeOp, int64_t>> vectors;
   for (auto nest : part.getWalk().getBody().front().getOps<ComputeOp>())
@@ -120,7 +126,7 @@ SmallVector<std::pair<ComputeOp, int64_t>> decideVectors(ParallelOp part) {
   return vectors;
 }
 
-/// What is turned in a part, in order, as long as the workgroup's memory lasts.
+/// Returns the accesses of a part to transpose, in order, as long as the workgroup's memory suffices.
 SmallVector<Turned> decide(ParallelOp part, int64_t blockBytes) {
   SmallVector<Turned> turned, taken;
   int64_t bytes = 0;
@@ -136,7 +142,7 @@ SmallVector<Turned> decide(ParallelOp part, int64_t blockBytes) {
   return taken;
 }
 
-/// The index into the buffer, over `rank` dims of which the place of the buffer's i-th is `places[i]`.
+/// Returns the index into the buffer over `rank` dims; dim `places[i]` is index i of the buffer.
 AffineMap bufferMap(MLIRContext *context, ArrayRef<int64_t> places, int64_t rank) {
   return AffineMap::get(rank, rank,
                         llvm::map_to_vector(places,
@@ -147,7 +153,7 @@ AffineMap bufferMap(MLIRContext *context, ArrayRef<int64_t> places, int64_t rank
                         context);
 }
 
-/// A nest over the buffer's dims with one load and one store.
+/// Builds the copy: a nest over the buffer's dims with one load and one store.
 void buildCopy(OpBuilder &builder, const Turned &what, Value buffer) {
   ComputeOp nest = what.nest;
   MLIRContext *context = builder.getContext();

@@ -1,5 +1,6 @@
-// Arithmetic is in f32. A buffer of bf16 or f16 is converted as often as it is read: by several nests, or for each row
-// anew. In f32 it is converted once, by what writes it, which rounds as before.
+// Widens buffers of bf16 and f16 to f32. Arithmetic is in f32, so a narrow buffer is converted every time it is read:
+// by
+// several nests, or again for each row. A wide one is converted once, by its writer, which rounds as before.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/graph/MatchContraction.h"
@@ -25,7 +26,7 @@ SliceType widened(SliceType type) {
   return SliceType::get(type.getContext(), type.getShape(), Float32Type::get(type.getContext()), type.getSpace());
 }
 
-/// Whether all that is done with the element is arithmetic in f32. Micro kernels take narrow operands as they are.
+/// Returns true if the loaded element is only used for arithmetic in f32. Micro kernels take narrow operands directly.
 bool isConverted(LoadOp load) {
   auto nest = dyn_cast<ComputeOp>(load->getParentOp());
   return nest && !load.getGuard() && !nest.getMicroKernel() && !matchContraction(nest) &&
@@ -33,7 +34,7 @@ bool isConverted(LoadOp load) {
                       [](Operation *user) { return isa<arith::ExtFOp>(user) && user->getResult(0).getType().isF32(); });
 }
 
-/// Whether the store only copies, and turns what it copies, which squares of registers do for one element type.
+/// Returns true if the store belongs to a copy that transposes, which is done in registers for a single element type.
 bool turns(StoreOp store) {
   auto load = store.getValue().getDefiningOp<LoadOp>();
   return load && innermostDim(load.getSlice().getType(), load.getMap()) !=
@@ -53,8 +54,9 @@ bool isWidenable(AllocOp buffer) {
   return isRead && isNarrow(buffer.getType()) && !staysInRegisters(buffer);
 }
 
-/// Buffers that still fit into L1 with all others. Where results are streamed, TilePipeline wants the buffers of a tile
-/// twice in half of it.
+/// Returns the buffers that, widened, still fit into L1 with all others. If results are streamed, TilePipeline needs
+/// the
+/// buffers of a tile twice, within half of L1.
 SmallVector<AllocOp> decide(ParallelOp part, int64_t l1Bytes) {
   SmallVector<AllocOp> buffers, chosen;
   part.walk([&](AllocOp buffer) { buffers.push_back(buffer); });

@@ -10,7 +10,9 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Whether points of the nest are dealt to threads as mapNest says. What takes the sums of a contraction runs with it.
+/// Returns true if mapNest() maps the points of the nest to threads. A nest that reads the accumulators of a
+/// contraction
+/// runs with the contraction's mapping.
 static bool isDealt(ComputeOp compute) {
   return !compute.getMicroKernel() && !compute.getRunning() && !contractionHandedTo(compute) && !grownBeside(compute) &&
          !isTileCopy(compute);
@@ -47,7 +49,7 @@ SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape)
 namespace {
 enum class Sharing { none, same, overlapping };
 
-/// How two slices of a tile share memory. Bindings do not; buffers may, once they have places.
+/// Returns how two slices of a tile share memory. Bindings do not; buffers may, once they have offsets.
 Sharing sharing(Value a, Value b) {
   if (a == b)
     return Sharing::same;
@@ -58,7 +60,7 @@ Sharing sharing(Value a, Value b) {
   SliceType type = first.getType(), otherType = second.getType();
   if (start >= other + bufferBytes(second) || other >= start + bufferBytes(first))
     return Sharing::none;
-  // What is aligned as a tile starts a little further, at another place in each tile.
+  // A buffer that is aligned to a run of memory starts a few bytes further in, which differs from tile to tile.
   bool alike = start == other && type.getShape() == otherType.getShape() &&
                type.getElementBytes() == otherType.getElementBytes() &&
                first->getAttr(kAlignedAsAttr) == second->getAttr(kAlignedAsAttr);
@@ -78,7 +80,7 @@ std::optional<Scope> tilewright::scopeBetween(const SliceAccess &before, const S
   case Sharing::overlapping:
     return Scope::block;
   }
-  llvm_unreachable("all cases return");
+  llvm_unreachable("the switch covers all cases");
 }
 
 std::string SyncPlan::verify() const {
@@ -116,7 +118,9 @@ public:
   }
 
 private:
-  /// The scope at which all of `a` and all of `b` meet; nothing where their order does not matter.
+  /// Returns the scope at which threads must synchronise between the accesses `a` and `b`, or none if their order does
+  /// not
+  /// matter.
   std::optional<Scope> between(ArrayRef<SliceAccess> a, ArrayRef<SliceAccess> b, bool buffersOnly) {
     std::optional<Scope> scope;
     for (const SliceAccess &before : a)
@@ -141,7 +145,9 @@ private:
     return needed;
   }
 
-  /// The next tile writes the buffers that this one reads. Tiles have elements of bindings of their own.
+  /// Returns the scope of the sync between tiles, because the next tile writes the buffers that this one reads.
+  /// Elements of
+  /// bindings belong to one tile each.
   Scope neededBetweenTiles() {
     Scope needed = Scope::thread;
     for (unsigned now = 0; now < touched.size(); ++now)
@@ -155,7 +161,7 @@ private:
 
   ParallelOp part;
   UnitLevels levels;
-  std::vector<SmallVector<SliceAccess>> touched; ///< by op of the walk that is no sync
+  std::vector<SmallVector<SliceAccess>> touched; ///< accesses of each op of the walk that is not a sync
   SyncPlan result;
 };
 } // namespace

@@ -1,4 +1,4 @@
-// What the ops of a tile touch, and at which scope the threads of two of them have to meet in between. Pure.
+// Finds the accesses of the ops of a tile and the scope at which threads must synchronise between two of them. Pure.
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 
@@ -9,17 +9,18 @@ namespace tilewright {
 struct SliceAccess {
   mlir::Value slice;
   bool writes;
-  ElementUnits units; ///< all unknown where the op is no plain loop nest
+  ElementUnits units; ///< all unknown if the op is not a plain loop nest
 };
 
-/// The accesses of a `tile.compute` or `tile.move`, in blocks of this shape; other ops have none.
+/// Returns the accesses of a `tile.compute` or `tile.move` in blocks of this shape; other ops have none.
 llvm::SmallVector<SliceAccess> accessesOf(mlir::Operation &op, BlockShape shape);
 
-/// The scope at which the threads of both have to meet between the two; nothing where their order does not matter.
-/// Slices are those of one tile: buffers that share memory are told by their offsets.
+/// Returns the scope at which the threads of both accesses must synchronise between them, or none if their order does
+/// not
+/// matter. Both slices belong to the same tile; buffers that share memory are recognised by their offsets.
 std::optional<tile::Scope> scopeBetween(const SliceAccess &before, const SliceAccess &after, const UnitLevels &levels);
 
-/// A `tile.sync` in front of op `before` of a walk's ops, syncs not counted; their number stands for the end.
+/// A `tile.sync` in front of op number `before` of a walk. Syncs are not counted; the number of ops stands for the end.
 struct PlacedSync {
   unsigned before;
   tile::Scope scope;
@@ -29,13 +30,16 @@ struct PlacedSync {
 struct SyncPlan {
   llvm::SmallVector<PlacedSync> syncs;
 
-  /// Empty if they stand in order, at most one in front of each op, and no further out than the block.
+  /// Returns an error, or an empty string if the syncs are in order, at most one is in front of each op, and none is of
+  /// a
+  /// wider scope than the block.
   std::string verify() const;
   void print(llvm::raw_ostream &os) const;
 };
 
-/// The fewest syncs, of the innermost scopes, that order all accesses: as late as possible, so that one sync serves
-/// what comes before it. Nothing for a part with ops other than nests, moves and buffers, with `why`.
+/// Returns the fewest syncs, with the innermost scopes, that order all accesses. Each is placed as late as possible, so
+/// that it serves everything before it. Returns none, and sets `why`, for a part with ops other than nests, moves and
+/// buffers.
 std::optional<SyncPlan> planSyncs(tile::ParallelOp part, BlockShape shape, std::string &why);
 
 } // namespace tilewright

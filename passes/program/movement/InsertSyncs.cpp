@@ -1,6 +1,7 @@
-// PowerFusion's synchronization insertion (5.1) inside a tile: where threads have to meet, and at which scope, is
-// planSyncs' to say; here its syncs take the place of those there were. What the phases of a program hand over is
-// tile-rewrite-movement's.
+// Implements synchronization insertion inside a tile (PowerFusion 5.1). planSyncs() decides where threads synchronise
+// and
+// at which scope; this pass replaces the existing syncs by those. Synchronisation between phases is the task of
+// tile-rewrite-movement.
 #include "passes/Passes.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/movement/Handovers.h"
@@ -26,7 +27,7 @@ struct InsertSyncs : tilewright::impl::InsertSyncsBase<InsertSyncs> {
       auto sync = dyn_cast<SyncOp>(op);
       if (!sync)
         ops.push_back(&op);
-      else if (sync.getScope() <= Scope::block) // what blocks hand to each other is not seen here
+      else if (sync.getScope() <= Scope::block) // syncs between blocks are out of scope here
         op.erase();
     }
     OpBuilder builder(&getContext());
@@ -50,7 +51,7 @@ struct InsertSyncs : tilewright::impl::InsertSyncsBase<InsertSyncs> {
         continue;
       }
       remark::missed(part.getLoc(), remark::RemarkOpts::name("sync").category("tile-insert-syncs"))
-          << ("tile: the syncs of a part are left as they are: " + why);
+          << ("tile: the pass keeps the syncs of this part as they are: " + why);
       ++numLeft;
     }
   }

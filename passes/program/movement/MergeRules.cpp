@@ -1,6 +1,7 @@
-// gOperator merging (PowerFusion 5.1). Read after write: what reads a hand-over that was only copied there reads where
-// it came from; a concatenation is several copies, of which the point says which. Nests over the same points become
-// one, in which a value is handed over in a register. Read after read: one load of an element for all of a nest.
+// Implements gOperator merging (PowerFusion 5.1). Read after write: a nest that reads a hand-over which was only copied
+// there reads the source of the copy instead; a concatenation is several copies, and the point decides between them.
+// Nests over the same points become one nest, which hands a value over in a register. Read after read: a nest loads an
+// element only once.
 #include "passes/support/AffineAlgebra.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/movement/MovementRules.h"
@@ -17,15 +18,15 @@ using namespace tilewright::tile;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One of the copies that wrote a hand-over, as its reader sees it.
+/// One of the copies that wrote a hand-over, as seen by its reader.
 struct Source {
   LoadOp from;
-  AffineMap map;    ///< at which the reader finds the element; over its dims
-  IntegerSet guard; ///< where there is one, and this copy wrote the element; null: everywhere
-  IntegerSet wrote; ///< where this copy wrote the element; null: everywhere
+  AffineMap map;    ///< index of the element in the source, over the reader's dims
+  IntegerSet guard; ///< points at which the source has the element and this copy wrote it; null means all points
+  IntegerSet wrote; ///< points at which this copy wrote the element; null means all points
 };
 
-/// A map without symbols: bindings are indexed by dims alone.
+/// Returns the map without symbols, or none if it depends on them: bindings are indexed by dims alone.
 std::optional<AffineMap> overDims(AffineMap map) {
   for (unsigned symbol = 0; symbol < map.getNumSymbols(); ++symbol)
     if (map.isFunctionOfSymbol(symbol))
@@ -49,14 +50,14 @@ IntegerSet withSymbols(IntegerSet set, unsigned symbols) {
   return IntegerSet::get(set.getNumDims(), symbols, set.getConstraints(), set.getEqFlags());
 }
 
-/// The point at which a copy wrote what stands at given indices, and where it wrote anything.
+/// The point at which a copy wrote the element at given indices, and the constraints under which it wrote any.
 struct Inverse {
   SmallVector<AffineExpr> point;
   SmallVector<AffineExpr> constraints;
   SmallVector<bool> isEquality;
 };
 
-/// Of a map whose results are dims, each once, plus constants, and constants.
+/// Inverts a map whose results are constants, or dims plus constants, with each dim occurring once.
 std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, ArrayRef<int64_t> extents) {
   Inverse inverse;
   inverse.point.resize(extents.size());
@@ -90,7 +91,9 @@ std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, A
   return inverse;
 }
 
-/// What the reader of a hand-over finds where `store` copied it from, or why it does not.
+/// Returns the source that the reader of a hand-over can read instead of what `store` copied, or none with the reason
+/// in
+/// `why`.
 std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
   auto refuse = [&](std::string reason) {
     why = std::move(reason);
@@ -99,16 +102,16 @@ std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
   auto copy = cast<ComputeOp>(store->getParentOp()), nest = cast<ComputeOp>(reader->getParentOp());
   auto from = store.getValue().getDefiningOp<LoadOp>();
   if (!from)
-    return refuse("what is written is computed there");
+    return refuse("its value is computed, not copied");
   if (cast<SliceType>(from.getSlice().getType()).getSpace() != Space::global)
-    return refuse("what is written comes from a buffer of the block");
+    return refuse("its value is copied from a buffer of the block");
   if (!comesBefore(copy, nest))
-    return refuse("it is written after it is read");
+    return refuse("its copy runs after the read");
   if (!visitsAll(copy))
-    return refuse("it is written point by point in another order than the tiles");
+    return refuse("its copy does not visit each point once over all tiles");
   for (Operation *user : from.getSlice().getUsers())
     if (!isa<LoadOp>(user) && !comesBefore(user, copy))
-      return refuse("what was copied there is written again");
+      return refuse("the source of its copy is written again");
   std::optional<AffineMap> written = overDims(store.getMap()), read = overDims(reader.getMap()),
                            source = overDims(from.getMap());
   std::optional<IntegerSet> readGuard, sourceGuard;
@@ -167,7 +170,7 @@ struct MergeReadAfterWrite : OpRewritePattern<LoadOp> {
     Location loc = load.getLoc();
     unsigned symbols = load.getMap().getNumSymbols();
     Value value;
-    for (Source &source : *sources) { // later copies wrote over earlier ones
+    for (Source &source : *sources) { // later copies overwrite earlier ones
       IntegerSetAttr guard;
       if (source.guard)
         guard = IntegerSetAttr::get(withSymbols(source.guard, symbols));
@@ -191,7 +194,7 @@ struct MergeReadAfterWrite : OpRewritePattern<LoadOp> {
 // Nests over the same points
 //===----------------------------------------------------------------------===//
 
-/// The nest that runs just before, with no barrier but a block's between.
+/// Returns the nest that runs just before `nest`, with only syncs inside the block in between, or null.
 ComputeOp nestBefore(ComputeOp nest) {
   Operation *op = nest->getPrevNode();
   while (isa_and_nonnull<SyncOp, AllocOp>(op))
@@ -204,7 +207,7 @@ bool samePoints(ComputeOp a, ComputeOp b) {
          llvm::equal(a.getOffsets(), b.getOffsets()) && a.getVector() == b.getVector();
 }
 
-/// Whether different points have different elements.
+/// Returns true if different points access different elements.
 bool isInjective(AffineMap map, ArrayRef<int64_t> sizes) {
   return llvm::all_of(llvm::seq<int64_t>(0, sizes.size()), [&](int64_t dim) {
     return sizes[dim] == 1 || llvm::any_of(map.getResults(), [&](AffineExpr expr) {
@@ -218,7 +221,9 @@ bool touches(ComputeOp nest, Value slice) {
   return llvm::any_of(slice.getUsers(), [&](Operation *user) { return nest->isAncestor(user); });
 }
 
-/// Whether the two nests, one of which writes the slice, hand over one element at each point, or nothing.
+/// Returns true if each point of the two nests hands over only its own element of the slice, which one of them writes,
+/// or
+/// if they hand over nothing.
 bool eachPointHasItsOwn(ComputeOp first, ComputeOp second, Value slice) {
   if (!touches(first, slice) || !touches(second, slice))
     return true;
@@ -240,7 +245,7 @@ bool eachPointHasItsOwn(ComputeOp first, ComputeOp second, Value slice) {
   return true;
 }
 
-/// Two nests over the same points, where each point has its own elements of what they hand over: one nest.
+/// Merges two nests over the same points into one, if each point has its own elements of the values handed over.
 struct MergeNests : OpRewritePattern<ComputeOp> {
   MergeNests(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
 
@@ -248,7 +253,7 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     ComputeOp first = nestBefore(second);
     if (!first || !samePoints(first, second) || !first.getAccs().empty() || !isa<WalkOp>(second->getParentOp()) ||
         first.getMicroKernel() || second.getMicroKernel() || second.getRunning())
-      return rewriter.notifyMatchFailure(second, "no nest over the same points before it");
+      return rewriter.notifyMatchFailure(second, "no nest over the same points is right before it");
     if (startsAccumulators(first) || startsAccumulators(second))
       return rewriter.notifyMatchFailure(second, "sums that grow in registers begin in a nest of their own");
     llvm::SetVector<Value> written;
@@ -259,7 +264,7 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     }
     for (Value slice : written)
       if (!eachPointHasItsOwn(first, second, slice))
-        return rewriter.notifyMatchFailure(second, "points wait for each other");
+        return rewriter.notifyMatchFailure(second, "one point reads what another point writes");
 
     Operation *start = &second.getBodyBlock().front();
     for (Operation &op : llvm::make_early_inc_range(first.getBodyBlock().without_terminator()))
@@ -274,7 +279,7 @@ struct MergeNests : OpRewritePattern<ComputeOp> {
     return grown && grown->starting == nest;
   }
 
-  /// What the first nest stored is in a register; its accesses are all at one map.
+  /// Replaces loads of values that the first nest stored by the values themselves. All its accesses use one map.
   void forwardStores(ComputeOp nest, PatternRewriter &rewriter) const {
     llvm::DenseMap<Value, Value> stored;
     for (Operation &op : llvm::make_early_inc_range(nest.getBodyBlock())) {
@@ -310,26 +315,26 @@ struct MergeReadAfterRead : OpRewritePattern<LoadOp> {
       ++state.counts.readAfterRead;
       return success();
     }
-    return rewriter.notifyMatchFailure(load, "the nest loads it once");
+    return rewriter.notifyMatchFailure(load, "the nest loads the element only once");
   }
 
   MovementState &state;
 };
 
 //===----------------------------------------------------------------------===//
-// What is dead then
+// Dead code
 //===----------------------------------------------------------------------===//
 
-/// A store that nothing reads.
+/// Erases stores that nothing reads.
 struct DropStore : OpRewritePattern<StoreOp> {
   DropStore(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
 
   LogicalResult matchAndRewrite(StoreOp store, PatternRewriter &rewriter) const override {
     Value slice = store.getSlice();
     if (!state.handovers.contains(slice) && !slice.getDefiningOp<AllocOp>())
-      return rewriter.notifyMatchFailure(store, "somebody else may read it");
+      return rewriter.notifyMatchFailure(store, "code outside the program may read the slice");
     if (!llvm::all_of(slice.getUsers(), [](Operation *user) { return isa<StoreOp>(user); }))
-      return rewriter.notifyMatchFailure(store, "it is read");
+      return rewriter.notifyMatchFailure(store, "the slice is read");
     rewriter.eraseOp(store);
     return success();
   }
@@ -337,19 +342,19 @@ struct DropStore : OpRewritePattern<StoreOp> {
   MovementState &state;
 };
 
-/// A nest that stores nothing.
+/// Erases nests that store nothing.
 struct DropNest : OpRewritePattern<ComputeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ComputeOp nest, PatternRewriter &rewriter) const override {
     if (!nest.getAccs().empty() || !nest.getBodyBlock().getOps<StoreOp>().empty())
-      return rewriter.notifyMatchFailure(nest, "it stores");
+      return rewriter.notifyMatchFailure(nest, "the nest stores a result");
     rewriter.eraseOp(nest);
     return success();
   }
 };
 
-/// A part without nests and moves, and the barrier of a phase that has no other.
+/// Erases parts without nests and moves, and the barrier of a phase that has no other part.
 struct DropPart : OpRewritePattern<ParallelOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -359,7 +364,7 @@ struct DropPart : OpRewritePattern<ParallelOp> {
     auto isSync = [](Operation *op) { return !op || isa<SyncOp>(op); };
     Operation *before = part->getPrevNode(), *after = part->getNextNode();
     if (busy.wasInterrupted() || (!before && !after))
-      return rewriter.notifyMatchFailure(part, "it does something");
+      return rewriter.notifyMatchFailure(part, "the part still has work");
     if (isSync(before) && isSync(after))
       rewriter.eraseOp(after ? after : before);
     rewriter.eraseOp(part);

@@ -44,7 +44,7 @@ void ElementUnits::print(llvm::raw_ostream &os) const {
 }
 
 namespace {
-/// What an index of a slice is in a nest: a dim of it, less the tile's offset or not.
+/// An index of a slice that is one dim of the nest, with or without the tile's offset subtracted.
 struct PlainIndex {
   unsigned dim;
   bool lessOffset;
@@ -62,18 +62,20 @@ std::optional<PlainIndex> plainIndex(AffineExpr expr) {
   return std::nullopt;
 }
 
-/// Threads past the end of a dim stay with those that combine what they reduced, and touch the tile's first point.
+/// Returns true if the dim has threads past its end that stay active to combine reduced values. They touch the tile's
+/// first
+/// point.
 bool hasStragglers(ComputeOp compute, const NestMapping &mapping, int64_t dim) {
   int64_t width = dim == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1;
   int64_t size = compute.getSizes()[dim], step = width << mapping.bits[dim].count;
   return mapping.reduced != 0 && !compute.isReduced(dim) && (size % step != 0 || compute.getExtents()[dim] % size != 0);
 }
 
-/// The bits that a dim of the nest has, in the index of an element that it helps to choose.
+/// Returns which bits of the thread index the dim decides, given the index of an element that depends on the dim.
 Bit bitOf(ComputeOp compute, const NestMapping &mapping, AffineMap map, AccessKind kind, int64_t dim) {
   Bit bit;
   if (kind == AccessKind::accumulator && compute.isReduced(dim)) {
-    bit.kind = Bit::zero; // who leads has what all of them summed
+    bit.kind = Bit::zero; // the leading thread holds the combined value
     return bit;
   }
   if (hasStragglers(compute, mapping, dim))
@@ -101,7 +103,7 @@ Bit bitOf(ComputeOp compute, const NestMapping &mapping, AffineMap map, AccessKi
 ElementUnits tilewright::unitsOf(ComputeOp compute, const NestMapping &mapping, AffineMap map, AccessKind kind) {
   ElementUnits units;
   Bit idle;
-  // Idle threads take part only where others wait for them, and store nothing.
+  // Idle threads take part only if others wait for them, and store nothing.
   idle.kind = kind == AccessKind::load && mapping.reduced != 0 ? Bit::both : Bit::zero;
   units.bits.assign(llvm::Log2_64(mapping.threads), idle);
   for (auto [dim, range] : llvm::enumerate(mapping.bits)) {

@@ -1,4 +1,4 @@
-// Shows the analyses of movement as remarks, one an access.
+// Prints the analyses of movement as remarks, one per access.
 #include "passes/Passes.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/movement/ParallelUnits.h"

@@ -1,6 +1,7 @@
-// PowerFusion's Algorithm 1 (section 5.2): sync and swap as far as they go, then merge, until nothing merges. The rules
-// are patterns; what is left here is their order, which outputs are hand-overs, and the bindings that nobody needs in
-// the end. Buffers of the block are made last: what merges needs none.
+// Implements PowerFusion's Algorithm 1 (section 5.2): apply sync and swap until nothing changes, then merge, and repeat
+// until nothing merges. The rules are patterns; this pass orders them, finds the outputs that are hand-overs, and
+// finally
+// removes unused bindings. Buffers of the block are made last, because merged hand-overs need none.
 #include "passes/Passes.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
@@ -27,8 +28,9 @@ using Launches = SmallVector<LaunchOp>;
 
 int64_t numInputs(ProgramOp program) { return program.getBody().getNumArguments() - program.getOutputs(); }
 
-/// The outputs that no user of a launch reads. Without a launch, and where outputs take the memory of inputs, there are
-/// none.
+/// Returns the outputs that no user of a launch reads. There are none without a launch, or if outputs reuse the memory
+/// of
+/// inputs.
 SmallVector<Value> handoversOf(ProgramOp program, ArrayRef<LaunchOp> launches) {
   SmallVector<Value> handovers;
   if (launches.empty() || program.getInPlace())
@@ -39,7 +41,7 @@ SmallVector<Value> handoversOf(ProgramOp program, ArrayRef<LaunchOp> launches) {
   return handovers;
 }
 
-/// Takes away the hand-overs that no op of the program touches any more. Returns the launches as they are now.
+/// Removes the hand-overs that no op of the program touches any more. Returns the new launches.
 Launches dropBindings(ProgramOp program, ArrayRef<LaunchOp> launches, const llvm::DenseSet<Value> &handovers) {
   int64_t inputs = numInputs(program);
   SmallVector<int64_t> kept;
@@ -85,7 +87,7 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
     bool changed = false;
     [[maybe_unused]] LogicalResult converged =
         applyPatternsGreedily(program.getBody(), std::move(patterns), config, &changed);
-    assert(succeeded(converged) && "the rules go one way");
+    assert(succeeded(converged) && "the patterns terminate");
     return changed;
   }
 
@@ -112,11 +114,11 @@ struct RewriteMovement : tilewright::impl::RewriteMovementBase<RewriteMovement> 
       remark::missed(program.getLoc(), remark::RemarkOpts::name("handover").category("tile-rewrite-movement"))
           << ("tile: '" + program.getSymName().str() + "' hands output " +
               std::to_string(cast<BlockArgument>(binding).getArgNumber() - numInputs(program)) +
-              " over through memory: " + (why.empty() ? "no rule was to merge it" : why));
+              " over through memory: " + (why.empty() ? "the merge rule is disabled" : why));
     }
   }
 
-  /// MLIR as Debian builds it prints no statistics; this is where they are seen.
+  /// Debian builds MLIR without statistics, so a remark reports the counts.
   static void report(ProgramOp program, const MovementCounts &counts) {
     if (counts.rewrites() == 0)
       return;

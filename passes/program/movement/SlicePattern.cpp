@@ -40,7 +40,7 @@ std::optional<SlicePattern> tilewright::patternOfBox(ArrayRef<int64_t> shape, Ar
 std::optional<SlicePattern> tilewright::patternOf(ComputeOp compute, AffineMap map, SliceType slice) {
   SmallVector<int64_t> strides =
       slice.getStrides().empty() ? denseStrides(slice.getShape()) : SmallVector<int64_t>(slice.getStrides());
-  // One side of the box for each dim of the nest that the access depends on, the farthest apart first.
+  // Collect one side of the box for each dim of the nest that the access depends on, the largest stride first.
   SmallVector<std::pair<int64_t, int64_t>> sides;
   for (int64_t dim = 0; dim < static_cast<int64_t>(compute.getSizes().size()); ++dim) {
     if (compute.getSizes()[dim] == 1 || !map.isFunctionOfDim(dim))

@@ -19,7 +19,7 @@ SliceUses tilewright::usesOf(Value slice) {
   return uses;
 }
 
-/// The ops from the program down to `op`.
+/// Returns the ops from the program down to `op`.
 static SmallVector<Operation *> pathTo(Operation *op) {
   SmallVector<Operation *> path;
   for (; op && !isa<ProgramOp>(op); op = op->getParentOp())

@@ -1,4 +1,4 @@
-// Who writes a slice of a program and who reads it, in program order.
+// Collects the ops that write and read a slice of a program, in program order.
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_SLICEUSES_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_SLICEUSES_H
 
@@ -9,16 +9,16 @@ namespace tilewright {
 struct SliceUses {
   llvm::SmallVector<tile::StoreOp> stores;
   llvm::SmallVector<tile::LoadOp> loads;
-  /// Accumulators, moves, and anything else: neither a load nor a store of single elements.
+  /// True if an op other than a load or store of single elements uses the slice, such as an accumulator or a move.
   bool others = false;
 };
 
 SliceUses usesOf(mlir::Value slice);
 
-/// Whether `a` comes before `b` in the program, both somewhere inside it.
+/// Returns true if `a` comes before `b` in the program; both may be nested in it at any depth.
 bool comesBefore(mlir::Operation *a, mlir::Operation *b);
 
-/// Whether the nest visits every point of its extents once, over all tiles of its part.
+/// Returns true if the nest visits every point of its extents exactly once, over all tiles of its part.
 bool visitsAll(tile::ComputeOp compute);
 
 } // namespace tilewright

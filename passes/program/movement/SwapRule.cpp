@@ -1,5 +1,6 @@
-// gOperator swapping (PowerFusion 5.1): elementwise compute goes behind the movement after it, forward alone. What is
-// left in front is a copy, which merges. Only one element may be moved for one: a sum of two would move both.
+// Implements gOperator swapping (PowerFusion 5.1), in the forward direction only: elementwise compute moves behind the
+// movement that follows it, which leaves a copy that merges. The compute must read a single element: a sum of two would
+// make the movement copy both.
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
 
@@ -11,21 +12,22 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// The compute between one load and one store of a nest.
+/// The compute ops between one load and one store of a nest.
 struct Elementwise {
   LoadOp load;
-  SmallVector<Operation *> ops; ///< in order
+  SmallVector<Operation *> ops; ///< in program order
 };
 
-/// The ops that make `store`'s value of one load, none of which anything else reads; nothing if there are none, or they
-/// depend on more than that.
+/// Returns the ops that compute the value of `store` from one load, if nothing else uses them; none if there are no
+/// such
+/// ops or they depend on more than that load.
 std::optional<Elementwise> elementwiseBefore(StoreOp store) {
   Block *body = store->getBlock();
   Elementwise found;
   llvm::SetVector<Operation *> pending;
   auto visit = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    bool isInside = op && op->getBlock() == body; // no accumulators
+    bool isInside = op && op->getBlock() == body; // excludes accumulators
     if (isInside)
       pending.insert(op);
     return isInside;
@@ -62,18 +64,18 @@ struct SwapElementwise : OpRewritePattern<StoreOp> {
 
   LogicalResult matchAndRewrite(StoreOp store, PatternRewriter &rewriter) const override {
     if (!state.handovers.contains(store.getSlice()))
-      return rewriter.notifyMatchFailure(store, "somebody else reads the slice");
+      return rewriter.notifyMatchFailure(store, "code outside the program reads the slice");
     SliceUses uses = usesOf(store.getSlice());
     if (uses.others || uses.stores.size() != 1 || uses.loads.size() != 1)
-      return rewriter.notifyMatchFailure(store, "not one store and one load");
+      return rewriter.notifyMatchFailure(store, "the slice does not have exactly one store and one load");
     LoadOp load = uses.loads.front();
     auto writer = cast<ComputeOp>(store->getParentOp()), reader = cast<ComputeOp>(load->getParentOp());
     if (load.getGuard() || !comesBefore(writer, reader) || numPoints(reader) > numPoints(writer) ||
         reader.getMicroKernel() || writer.getMicroKernel())
-      return rewriter.notifyMatchFailure(load, "it would be computed more often, or elsewhere");
+      return rewriter.notifyMatchFailure(load, "the compute would run more often, or before its input is there");
     std::optional<Elementwise> compute = elementwiseBefore(store);
     if (!compute || compute->load.getType() != store.getValue().getType())
-      return rewriter.notifyMatchFailure(store, "not elementwise from one element of the type");
+      return rewriter.notifyMatchFailure(store, "the stored value is not elementwise in one element of its type");
 
     IRMapping mapping;
     mapping.map(compute->load.getValue(), load.getValue());

@@ -1,6 +1,6 @@
-// Synchronization insertion (PowerFusion 5.1) between the phases of a program: a barrier of the grid is what phases are
-// given, the widest there is; here it becomes the one that they need. The memory of what they hand over follows: a
-// buffer of the block where one block both writes and reads it.
+// Implements synchronization insertion between the phases of a program (PowerFusion 5.1). Phases start out with a grid
+// barrier between them, the widest sync there is; these rules narrow it to the scope that the hand-overs need. Their
+// memory follows: a tensor that one block both writes and reads becomes a buffer of the block.
 #include "passes/Passes.h"
 #include "passes/program/PartBuffers.h"
 #include "passes/program/RegisterHandover.h"
@@ -16,10 +16,11 @@ using namespace tilewright::tile;
 
 namespace {
 //===----------------------------------------------------------------------===//
-// What parts hand over
+// Hand-overs between parts
 //===----------------------------------------------------------------------===//
 
-/// For each index of a slice the number of the grid dim that it walks, -1 for one that no tile cuts; nothing where an
+/// Returns, for each index of a slice, the number of the grid dim that it walks, or -1 if tiles do not cut it; none if
+/// an
 /// index is neither.
 std::optional<SmallVector<int64_t>> tileOf(ComputeOp compute, AffineMap map) {
   SmallVector<int64_t> tile;
@@ -40,10 +41,10 @@ std::optional<SmallVector<int64_t>> tileOf(ComputeOp compute, AffineMap map) {
 struct PartAccess {
   Value slice;
   bool writes;
-  std::optional<SmallVector<int64_t>> tile; ///< nothing: any
+  std::optional<SmallVector<int64_t>> tile; ///< none means any tile
 };
 
-/// The accesses of a part to bindings, tiles as in `tileOf`.
+/// Returns the accesses of a part to bindings, with tiles as in `tileOf`.
 SmallVector<PartAccess> bindingAccesses(ParallelOp part) {
   SmallVector<PartAccess> accesses;
   auto add = [&](Value slice, bool writes, std::optional<SmallVector<int64_t>> tile) {
@@ -67,7 +68,7 @@ SmallVector<PartAccess> bindingAccesses(ParallelOp part) {
   return accesses;
 }
 
-/// What operands of contractions pass through: only on a GPU is it memory of a block.
+/// Returns the bytes of shared memory that operands of contractions pass through; 0 on a CPU.
 int64_t scratchOf(ParallelOp part, const Target &target) {
   int64_t threads = threadsOf(part->getParentOfType<ProgramOp>());
   return part->hasAttr(kThreadsAttr) ? scratchOffsets(part, threads, target).bytes : 0;
@@ -75,7 +76,7 @@ int64_t scratchOf(ParallelOp part, const Target &target) {
 
 enum class SyncPoint { nowhere, tile, grid };
 
-/// Where the units of two parts meet that touch an element of a binding that one of them writes.
+/// Returns where the units of two parts synchronise that touch the same element of a binding, if one of them writes it.
 SyncPoint syncPointOf(ParallelOp before, ParallelOp after) {
   auto several = [&](int64_t dim) { return before.getTiles()[dim] < before.getExtents()[dim]; };
   auto sameTile = [&](const PartAccess &a, const PartAccess &b) {
@@ -92,14 +93,15 @@ SyncPoint syncPointOf(ParallelOp before, ParallelOp after) {
   return meeting;
 }
 
-/// Whether two parts have one parallel structure, tile by tile in the same workgroup, and nothing before their walks.
+/// Returns true if two parts have the same parallel structure, so that each tile belongs to the same workgroup in both,
+/// and nothing runs before their walks.
 bool sameStructure(ParallelOp a, ParallelOp b) {
   return a.getExtents() == b.getExtents() && a.getTiles() == b.getTiles() && a.getWorkgroups() == b.getWorkgroups() &&
          a->getDiscardableAttrDictionary() == b->getDiscardableAttrDictionary() &&
          llvm::hasSingleElement(a.getBody().front()) && llvm::hasSingleElement(b.getBody().front());
 }
 
-/// The parts of the phase that ends, or begins, at a barrier.
+/// Return the parts of the phase that ends (phaseBefore) or begins (phaseAfter) at a barrier.
 SmallVector<ParallelOp> phaseBefore(SyncOp sync) {
   SmallVector<ParallelOp> parts;
   for (Operation *op = sync->getPrevNode(); isa_and_nonnull<ParallelOp>(op); op = op->getPrevNode())
@@ -115,17 +117,17 @@ SmallVector<ParallelOp> phaseAfter(SyncOp sync) {
 
 bool isGridSync(SyncOp sync) { return isa<ProgramOp>(sync->getParentOp()); }
 
-/// Phases that wait for nothing of each other are one.
+/// Merges phases that do not depend on each other.
 struct DropBarrier : OpRewritePattern<SyncOp> {
   DropBarrier(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
 
   LogicalResult matchAndRewrite(SyncOp sync, PatternRewriter &rewriter) const override {
     if (!isGridSync(sync))
-      return rewriter.notifyMatchFailure(sync, "inside a tile");
+      return rewriter.notifyMatchFailure(sync, "the sync is inside a tile");
     for (ParallelOp before : phaseBefore(sync))
       for (ParallelOp after : phaseAfter(sync))
         if (syncPointOf(before, after) != SyncPoint::nowhere)
-          return rewriter.notifyMatchFailure(sync, "one phase waits for the other");
+          return rewriter.notifyMatchFailure(sync, "one phase depends on the other");
     rewriter.eraseOp(sync);
     ++state.counts.dropped;
     return success();
@@ -134,19 +136,20 @@ struct DropBarrier : OpRewritePattern<SyncOp> {
   MovementState &state;
 };
 
-/// Phases of one part each, whose tiles hand over to themselves alone: one part, with a sync of the scope inside.
+/// Joins two phases of one part each, whose tiles hand over only to themselves, to one part with a sync of the needed
+/// scope inside.
 struct JoinPhases : OpRewritePattern<SyncOp> {
   JoinPhases(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
 
   LogicalResult matchAndRewrite(SyncOp sync, PatternRewriter &rewriter) const override {
     if (!isGridSync(sync))
-      return rewriter.notifyMatchFailure(sync, "inside a tile");
+      return rewriter.notifyMatchFailure(sync, "the sync is inside a tile");
     SmallVector<ParallelOp> before = phaseBefore(sync), after = phaseAfter(sync);
     if (before.size() != 1 || after.size() != 1 || !sameStructure(before.front(), after.front()))
-      return rewriter.notifyMatchFailure(sync, "phases of another parallel structure");
+      return rewriter.notifyMatchFailure(sync, "the phases differ in their parallel structure");
     ParallelOp first = before.front(), second = after.front();
     if (syncPointOf(first, second) != SyncPoint::tile)
-      return rewriter.notifyMatchFailure(sync, "blocks wait for each other");
+      return rewriter.notifyMatchFailure(sync, "the phases hand over between blocks");
     if (!hasRoom(first, second, sync))
       return rewriter.notifyMatchFailure(sync, "a block has no room for the buffers of one beside the operands of the "
                                                "other");
@@ -161,15 +164,16 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     return success();
   }
 
-  /// Whether blocks of the program wait for each other even without the barrier.
+  /// Returns true if blocks of the program wait for each other even without the barrier.
   static bool meetsBesides(ProgramOp program, SyncOp barrier) {
     return llvm::any_of(program.getBody().getOps<SyncOp>(), [&](SyncOp other) { return other != barrier; }) ||
            llvm::any_of(program.getBody().getOps<ParallelOp>(),
                         [](ParallelOp part) { return part.getSteps().has_value(); });
   }
 
-  /// What operands of contractions pass through lies behind all buffers of a part: of two, a block may need more than
-  /// of either.
+  /// Returns true if a block has room for both parts. Operands of contractions pass through memory behind all buffers
+  /// of
+  /// a part, so that a block may need more for the joined part than for either.
   bool hasRoom(ParallelOp first, ParallelOp second, SyncOp sync) const {
     auto program = cast<ProgramOp>(sync->getParentOp());
     PartBuffers before = buffersOf(first), after = buffersOf(second);
@@ -186,7 +190,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
     return joined <= apart || fits;
   }
 
-  /// The innermost scope at which the threads of the ops before meet those of the ops after.
+  /// Returns the innermost scope that orders the ops before the sync and those after it.
   static Scope scopeAt(SyncOp sync) {
     auto part = sync->getParentOfType<ParallelOp>();
     BlockShape shape{threadsOf(sync->getParentOfType<ProgramOp>()), blockShapeOf(part).group};
@@ -208,10 +212,10 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// Memory levels
+// Memory spaces
 //===----------------------------------------------------------------------===//
 
-/// A hand-over that one part alone writes and reads, tile by tile, is a buffer of its block.
+/// Turns a hand-over that only one part writes and reads, tile by tile, into a buffer of its block.
 struct RaiseToBlock : OpRewritePattern<ParallelOp> {
   RaiseToBlock(MLIRContext *context, MovementState &state) : OpRewritePattern(context), state(state) {}
 
@@ -221,12 +225,12 @@ struct RaiseToBlock : OpRewritePattern<ParallelOp> {
         ++state.counts.raised;
         return success();
       }
-    return rewriter.notifyMatchFailure(part, "no hand-over stays in a tile");
+    return rewriter.notifyMatchFailure(part, "no hand-over stays within a tile");
   }
 
 private:
   struct Use {
-    Operation *op; ///< a load, a store, or the nest that accumulates
+    Operation *op; ///< a load, a store, or the nest that accumulates in the slice
     ComputeOp nest;
     AffineMap map;
     unsigned accumulator = 0;
@@ -251,7 +255,7 @@ private:
     return uses;
   }
 
-  /// The size along each index of what a tile has of the slice: of the tile where it cuts, else whole.
+  /// Returns the shape of a tile's part of the slice: the tile size along the dims that tiles cut, else the whole dim.
   static SmallVector<int64_t> boxOf(ArrayRef<int64_t> tile, ParallelOp part, SliceType type) {
     SmallVector<int64_t> shape(type.getShape());
     for (auto [size, dim] : llvm::zip(shape, tile))
@@ -260,7 +264,7 @@ private:
     return shape;
   }
 
-  /// The index inside the tile's part of the slice.
+  /// Returns the index within the tile's part of the slice.
   static AffineMap inTile(Use &use) {
     SmallVector<AffineExpr> exprs;
     for (AffineExpr expr : use.map.getResults()) {
@@ -299,8 +303,9 @@ private:
     return success();
   }
 
-  /// Whether sums may no longer be taken from registers: a nest takes those of the raised slice, too, or their
-  /// contraction reads it.
+  /// Returns true if raising the slice forces accumulators out of registers: a nest also reads accumulators of the
+  /// raised
+  /// slice, or their contraction reads it.
   static bool losesRegisters(AllocOp sums, ArrayRef<Use> raised) {
     auto isSummed = [](Use use) { return isa<ComputeOp>(use.op) && use.nest.getMicroKernel(); };
     bool addsUp = llvm::any_of(raised, isSummed);
@@ -313,7 +318,9 @@ private:
     });
   }
 
-  /// As if all buffers were live at once, beside what operands of contractions pass through.
+  /// Returns an upper bound on the bytes: all buffers live at once, beside the memory that operands of contractions
+  /// pass
+  /// through.
   int64_t bytesOf(ParallelOp part, ArrayRef<Use> raised) const {
     int64_t bytes = 0;
     part.walk([&](AllocOp alloc) {

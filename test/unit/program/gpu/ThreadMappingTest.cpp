@@ -1,5 +1,5 @@
-// How threads share a nest: every point has its thread, and where lines of a buffer meet in banks, neighbouring threads
-// take others.
+// Tests how threads share a nest: every point has its thread, and if lines of a buffer conflict in banks, neighbouring
+// threads take lines that do not.
 #include "passes/program/gpu/ThreadMapping.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +17,7 @@ TEST(BitRange, a_turn_is_undone_bit_by_bit) {
   BitRange range{/*first=*/2, /*count=*/4, /*turned=*/3};
   std::set<int64_t> seen;
   for (int64_t thread = 0; thread < 64; thread += 4) {
-    int64_t index = range.indexOf(thread | 3); // bits of others do not matter
+    int64_t index = range.indexOf(thread | 3); // bits of other dims do not matter
     seen.insert(index);
     for (unsigned bit = 0; bit < range.count; ++bit)
       EXPECT_EQ(index >> bit & 1, thread >> range.threadBit(bit) & 1);
@@ -26,7 +26,7 @@ TEST(BitRange, a_turn_is_undone_bit_by_bit) {
   EXPECT_EQ(range.indexOf(4), 8);
 }
 
-/// A copy of two heads by 16 lines of 32 halves into a buffer whose lines have room for so many.
+/// Maps a copy of two heads by 16 lines of 32 halves into a buffer whose lines have room for `room` elements.
 class ThreadMapping : public testing::Test {
 protected:
   ThreadMapping() { context.loadDialect<TileDialect, arith::ArithDialect>(); }
@@ -59,14 +59,15 @@ protected:
 };
 
 TEST_F(ThreadMapping, lines_that_are_spread_are_taken_in_order) {
-  NestMapping mapping = copy(/*room=*/32, {128, 0}); // two lines of 64 bytes are all banks
+  NestMapping mapping = copy(/*room=*/32, {128, 0}); // two lines of 64 bytes cover all banks
   EXPECT_EQ(mapping.lanes, 8);
   EXPECT_EQ(mapping.bits[1].first, 2u);
   EXPECT_EQ(mapping.bits[1].turned, 0u);
 }
 
 TEST_F(ThreadMapping, lines_that_meet_in_banks_are_taken_apart) {
-  NestMapping mapping = copy(/*room=*/40, {128, 0}); // 20 words apart: those of 16 words meet
+  NestMapping mapping = copy(/*room=*/40, {128, 0}); // lines are 20 words apart, so neighbouring lines of 16 words
+                                                     // conflict
   int64_t next = mapping.bits[1].indexOf(4);
   EXPECT_EQ(next * 20 % 32, 16);
 }

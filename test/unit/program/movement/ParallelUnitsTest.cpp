@@ -1,5 +1,6 @@
-// The scopes at which threads meet: the rules of PowerFusion 5.1 on numbers of units, and what is worked out of the
-// maps of two nests against every thread and element of them, one by one.
+// Tests the scopes at which threads synchronise: the rules of PowerFusion 5.1 on numbers of units, and the scopes
+// derived
+// from the maps of two nests against a brute-force check of every thread and element.
 #include "passes/program/movement/ParallelUnits.h"
 #include "passes/program/movement/SlicePattern.h"
 
@@ -110,7 +111,7 @@ protected:
     AccessKind kind;
   };
 
-  /// The access of a nest to the buffer.
+  /// Returns the access of a nest to the buffer.
   static Access access(ComputeOp nest) {
     for (Operation &op : nest.getBodyBlock()) {
       if (auto load = dyn_cast<LoadOp>(op); load && load.getSlice().getDefiningOp())
@@ -121,7 +122,7 @@ protected:
     return {cast<AffineMapAttr>(nest.getAccMaps()[0]).getValue(), AccessKind::accumulator};
   }
 
-  /// By element: the threads that touch it.
+  /// Returns, for each element, the threads that touch it.
   static std::map<std::vector<int64_t>, std::set<int64_t>> touched(ComputeOp nest, const NestMapping &mapping) {
     Access own = access(nest);
     std::map<std::vector<int64_t>, std::set<int64_t>> result;
@@ -134,7 +135,7 @@ protected:
           auto isOwn = [&](int64_t dim, int64_t point) {
             const BitRange &bits = mapping.bits[dim];
             int64_t vector = point / (dim == 1 ? mapping.lanes : 1), count = int64_t(1) << bits.count;
-            // Whoever leads has the sum over all points of a reduced dim.
+            // The leading thread holds the sum over all points of a reduced dim.
             bool summed = own.kind == AccessKind::accumulator && nest.isReduced(dim);
             return summed || vector % count == bits.indexOf(thread);
           };
