@@ -2,9 +2,9 @@
 
 A file that is replaced by renaming another over it changes nothing for who holds it. One that somebody writes into
 changes what is mapped of it, and one that somebody truncates ends the process that reads the pages that are gone
-(SIGBUS). So small files are copied into memory; large ones are mapped, and `HeldFile.check` compares the state of the
-open file with the one in which its content was known, which costs one system call. Between a check and the last read
-of a page remains a moment that no check covers.
+(SIGBUS). So modules, which IREE also reads when it unloads them, and small files are copied into memory. Large weights
+are mapped, and `HeldFile.check` compares the state of the open file with the one in which its content was known, which
+costs one system call. Between a check and the last read of a page remains a moment that no check covers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tilewright.cores import available_cores
 from tilewright.errors import ProgramError
 
 PIECE_BYTES = 4 << 20
-"""A file of at most so many bytes is copied into memory when it is opened; a larger one is mapped, and its content
-hash is that of the hashes of its pieces of this size, which are computed in parallel."""
+"""The content hash of a larger file is that of the hashes of its pieces of this size, which are computed in parallel.
+Weights of at most so many bytes are copied into memory; larger ones are mapped."""
 
 _CHUNK_BYTES = 1 << 20
 """Read and hashed at a time: it stays in a core's cache in between."""
@@ -51,17 +51,17 @@ class HeldFile:
     """A file of a program, open. `buffer` is its content, at a multiple of the page size; `is_mapped` says that it is
     the file's own pages, so that `check` has to come before and after they are read."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens a file; raises `OSError`."""
-        self.path = Path(os.path.abspath(path))
+    def __init__(self, path: str | os.PathLike[str], *, may_map: bool) -> None:
+        """Opens a file; raises `OSError`. Without `may_map` it is copied into memory, however large it is."""
+        self.path = Path(path).absolute()
         self._expected: str | None = None
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         close = weakref.finalize(self, os.close, self._descriptor)
         self._stamp = _stamp(self._descriptor)
-        if self._stamp.size > PIECE_BYTES:
+        if may_map and self._stamp.size > PIECE_BYTES:
             self._stamp = _settled_stamp(self._descriptor)
         self.size = self._stamp.size
-        self.is_mapped = self.size > PIECE_BYTES
+        self.is_mapped = may_map and self.size > PIECE_BYTES
         self.buffer: mmap.mmap | bytes
         if self.is_mapped:
             self.buffer = mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
@@ -167,21 +167,26 @@ class HeldFile:
                 offset += len(chunk)
 
 
-def hold(file: Path | HeldFile, *, missing: str = "no such file", hint: str | None = None) -> HeldFile:
-    """Opens a file of a program, if it is not open; raises `ProgramError`."""
-    if isinstance(file, HeldFile):
-        return file
-    if not file.is_file():
-        raise ProgramError(missing, where=str(file), hint=hint)
-    try:
-        return HeldFile(file)
-    except OSError as error:
-        raise ProgramError(f"cannot be read ({error.strerror})", where=str(file)) from None
+def hold_module(file: Path | HeldFile) -> HeldFile:
+    """Opens a module, if it is not open; raises `ProgramError`."""
+    return file if isinstance(file, HeldFile) else _open(file, may_map=False, missing="no such file")
 
 
 def hold_weights(file: Path | HeldFile) -> HeldFile:
-    """`hold`, for weights."""
-    return hold(file, missing="the program's weights are missing", hint="keep them beside the .vmfb, under its name")
+    """Opens a parameter file, if it is not open; raises `ProgramError`."""
+    if isinstance(file, HeldFile):
+        return file
+    hint = "keep them beside the .vmfb, under its name"
+    return _open(file, may_map=True, missing="the program's weights are missing", hint=hint)
+
+
+def _open(path: Path, *, may_map: bool, missing: str, hint: str | None = None) -> HeldFile:
+    if not path.is_file():
+        raise ProgramError(missing, where=str(path), hint=hint)
+    try:
+        return HeldFile(path, may_map=may_map)
+    except OSError as error:
+        raise ProgramError(f"cannot be read ({error.strerror})", where=str(path)) from None
 
 
 def _read(descriptor: int, size: int) -> mmap.mmap | bytes:

@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata as package_metadata
 from operator import index
@@ -26,7 +26,7 @@ from tilewright.cores import MOST_THREADS, spell_threads
 from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
-from tilewright.held import HeldFile, hold, hold_weights
+from tilewright.held import HeldFile, hold_module, hold_weights
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.outputs import refuse_special
 from tilewright.plan import Plan
@@ -135,14 +135,17 @@ class Program:
         parameters: Mapping[str, Path | HeldFile],
         metadata: Metadata,
         keep_alive: object = None,
+        sources: Iterable[Path] = (),
     ) -> None:
-        self._module = hold(module)
+        self._module = hold_module(module)
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
         self._metadata = metadata
         self._session: Session | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
         """Whatever owns the files, while the program maps them."""
+        self._sources = tuple(source.absolute() for source in sources)
+        """Parameter files that the program was compiled from, which are not to be replaced by its own."""
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
@@ -243,16 +246,27 @@ class Program:
         target = Path(path)
         if target.suffix != ".vmfb":
             target = target.with_name(target.name + ".vmfb")
-        weights = {scope: target.with_name(parameter_name(target.stem, scope)) for scope in self._parameters}
+        weights = {
+            scope: target.with_name(target.stem + _parameter_suffix(scope)) for scope in self._parameters
+        }
         for file in (target, target.with_suffix(".json"), *weights.values()):
             refuse_special(file)
         _refuse_taken(target, weights)
+        for scope, file in weights.items():
+            if file.exists() and self._parameters[scope].path not in self._sources:
+                for source in self._sources:
+                    if source.exists() and file.samefile(source):
+                        raise OutputError(
+                            "the program was compiled from this file, and its own weights would replace it",
+                            where=str(file),
+                            hint="save under another name",
+                        )
         try:
             staged = _Staged(target.parent)
             try:
                 digests = {scope: staged.copy(self._parameters[scope], weights[scope]) for scope in weights}
-                description = self._saved_json(digests, module_digest=staged.copy(self._module, target))
-                staged.write(json.dumps(description, indent=1).encode(), target.with_suffix(".json"))
+                description = self._description(digests, module_digest=staged.copy(self._module, target))
+                staged.write(description.encode(), target.with_suffix(".json"))
                 staged.commit()
             finally:
                 staged.discard()
@@ -265,19 +279,19 @@ class Program:
             ) from None
         return target
 
-    def _saved_json(self, digests: Mapping[str, str], *, module_digest: str) -> dict[str, Any]:
-        return signed(
-            {
-                "format": _FORMAT,
-                "tilewright": package_version(),
-                "module": {"bytes": self._module.size, "sha256": module_digest},
-                "parameters": {
-                    scope: {"bytes": self._parameters[scope].size, "sha256": digest}
-                    for scope, digest in digests.items()
-                },
-                **self._metadata.to_json(),
-            }
-        )
+    def _description(self, digests: Mapping[str, str], *, module_digest: str) -> str:
+        """The content of the .json; `digests` are those of the weights, by scope."""
+        data = {
+            "format": _FORMAT,
+            "tilewright": package_version(),
+            "module": {"bytes": self._module.size, "sha256": module_digest},
+            "parameters": {
+                scope: {"bytes": self._parameters[scope].size, "sha256": digest}
+                for scope, digest in digests.items()
+            },
+            **self._metadata.to_json(),
+        }
+        return json.dumps(signed(json.loads(json.dumps(data))), indent=1)
 
     def __repr__(self) -> str:
         signature = str(self.signature) if self.signature else "(?) -> (?)"
@@ -315,15 +329,15 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
             f"threads={threads!r} is not possible",
             hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
         )
-    module = hold(given)
-    description = _beside(module.path, lambda stem: f"{stem}.json")
+    module = hold_module(given)
+    description = _beside(module.path, ".json")
     if not description.is_file():
         return _load_bare(module, description, threads=threads or 1, verify=verify)
     metadata, belonging = _read_description(description)
     belonging.module.require(module, f"the module that {description.name} describes", verify=True)
     weights = {}
     for scope, known in belonging.parameters.items():
-        weights[scope] = hold_weights(_beside(module.path, lambda stem, scope=scope: parameter_name(stem, scope)))
+        weights[scope] = hold_weights(_beside(module.path, _parameter_suffix(scope)))
         known.require(weights[scope], f"the weights of {module.path.name}", verify=verify)
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
@@ -427,14 +441,14 @@ def signed(description: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "sha256": hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
-def _beside(module: Path, name: Callable[[str], str]) -> Path:
-    """A file beside the module, by the module's name without its suffix. Where the module is a link, what lies beside
+def _beside(module: Path, suffix: str) -> Path:
+    """The file beside the module that has its name with another suffix. Where the module is a link, what lies beside
     the link comes first, then what lies beside the file that it leads to."""
-    beside = module.with_name(name(module.stem))
+    beside = module.with_name(module.stem + suffix)
     if beside.exists():
         return beside
     real = module.resolve()
-    elsewhere = real.with_name(name(real.stem))
+    elsewhere = real.with_name(real.stem + suffix)
     return elsewhere if elsewhere.exists() else beside
 
 
@@ -452,7 +466,7 @@ def _check(metadata: Metadata) -> None:
 
 
 def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: bool) -> Program:
-    weights = _beside(module.path, lambda stem: parameter_name(stem, "model"))
+    weights = _beside(module.path, _parameter_suffix("model"))
     parameters = {"model": weights} if weights.is_file() else {}
     interface = read_interface(module, entry=None)
     if parameters and verify:
@@ -485,9 +499,9 @@ def _threads(metadata: Metadata) -> str:
     return f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
 
 
-def parameter_name(stem: str, scope: str) -> str:
-    """The name of a parameter file beside a module: a scope may hold any characters, a file's name may not."""
-    return f"{stem}.irpa" if scope == "model" else f"{stem}.{quote(scope, safe='')}.irpa"
+def _parameter_suffix(scope: str) -> str:
+    """What a parameter file has after the module's name: a scope may hold any characters, a file's name may not."""
+    return ".irpa" if scope == "model" else f".{quote(scope, safe='')}.irpa"
 
 
 def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
@@ -502,12 +516,14 @@ def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
     while own in weights.values() and (stem := stem.rpartition(".")[0]):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             scopes = parse_json(target.with_name(f"{stem}.json").read_text())["parameters"]
-            if any(parameter_name(stem, scope) == own.name for scope in scopes):
+            if any(stem + _parameter_suffix(scope) == own.name for scope in scopes):
                 raise _taken(own, target.with_name(f"{stem}.vmfb"))
 
 
 def _taken(path: Path, other: Path) -> OutputError:
-    return OutputError(f"its weights would replace those of {other.name}", where=str(path), hint="save under another name")
+    return OutputError(
+        f"its weights would replace those of {other.name}", where=str(path), hint="save under another name"
+    )
 
 
 class _Staged:

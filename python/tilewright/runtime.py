@@ -25,7 +25,7 @@ from iree.runtime import _binding
 
 from tilewright.cores import fills_machine
 from tilewright.errors import ProgramError
-from tilewright.held import HeldFile, hold, hold_weights
+from tilewright.held import HeldFile, hold_module, hold_weights
 from tilewright.iree.versions import check_iree
 from tilewright.signature import Array, Signature, TensorSpec, signature_from_declaration
 
@@ -71,7 +71,7 @@ class Interface:
 def read_interface(module: Path | HeldFile, *, entry: str | None) -> Interface:
     """Reads a module, which may be for another machine."""
     check_iree("iree-base-runtime")
-    file = hold(module)
+    file = hold_module(module)
     return _interface(_load_module(runtime.VmInstance(), file), entry, file.path)
 
 
@@ -123,8 +123,10 @@ class Session:
         self._waiting = _without_preempting if threads > 1 else contextlib.nullcontext
         self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
-        file = hold(module)
+        file = hold_module(module)
         weights = {scope: hold_weights(held) for scope, held in parameters.items()}
+        self._mapped = [held for held in weights.values() if held.is_mapped]
+        self._check_files()
         vm_module = _load_module(self._instance, file)
         providers = [_provider(scope, held) for scope, held in weights.items()]
         modules = [runtime.create_hal_module(self._instance, self._device), vm_module]
@@ -134,12 +136,14 @@ class Session:
             context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
             hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
-            raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(file.path), hint=hint) from error
+            raise ProgramError(
+                f"cannot be loaded: {_reason(error)}", where=str(file.path), hint=hint
+            ) from error
+        self._check_files()  # initializers read weights
         interface = _interface(vm_module, entry, file.path)
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
-        self._files = [held for held in (file, *weights.values()) if held.is_mapped]
         self._contexts = [context]  # in a list, so that it goes before what its device keeps is given back
         if device == "cuda":
             weakref.finalize(self, _release, _occupy_pool(self._device), self._device)
@@ -163,15 +167,17 @@ class Session:
     def _invoke(self, arguments: Any, results: Any) -> None:
         try:
             with self._turn, self._waiting():
-                for file in self._files:
-                    file.check()
+                self._check_files()
                 self._contexts[0].invoke(self._function, arguments, results)
-                for file in self._files:
-                    file.check()  # what was changed during the call may have gone into its results
+                self._check_files()  # what was changed during the call may have gone into its results
         except ProgramError:
             raise
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
+
+    def _check_files(self) -> None:
+        for file in self._mapped:
+            file.check()
 
     def _push(self, arguments: Any, array: Array, *, is_scalar: bool) -> None:
         if is_scalar:

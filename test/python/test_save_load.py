@@ -237,7 +237,9 @@ def test_a_description_cannot_name_files_elsewhere(saved: Path) -> None:
     data = json.loads(path.read_text())
     data["parameters"] = {"../../etc/attention": data["parameters"]["model"]}
     path.write_text(json.dumps(signed(data)))
-    with pytest.raises(tilewright.ProgramError, match=r"/attention\.\.\.%2F\.\.%2Fetc%2Fattention\.irpa: .* missing"):
+    with pytest.raises(
+        tilewright.ProgramError, match=r"/attention\.\.\.%2F\.\.%2Fetc%2Fattention\.irpa: .* missing"
+    ):
         tilewright.load(saved)
 
 
