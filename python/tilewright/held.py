@@ -30,7 +30,7 @@ Weights of at most so many bytes are copied into memory; larger ones are mapped.
 _CHUNK_BYTES = 1 << 20
 """Read and hashed at a time: it stays in a core's cache in between."""
 
-_TICK_NS = 20_000_000
+TICK_NS = 20_000_000
 """Linux stamps files with a clock that advances with its timer, every 10 ms or more often (CONFIG_HZ >= 100)."""
 
 _SHOWN_DIGITS = 12
@@ -57,6 +57,7 @@ class HeldFile:
         self._expected: str | None = None
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         close = weakref.finalize(self, os.close, self._descriptor)
+        close.atexit = False  # a program may still be called while the interpreter ends
         self._stamp = _stamp(self._descriptor)
         if may_map and self._stamp.size > PIECE_BYTES:
             self._stamp = _settled_stamp(self._descriptor)
@@ -218,8 +219,8 @@ def _stamp(descriptor: int) -> _Stamp:
 def _settled_stamp(descriptor: int) -> _Stamp:
     """A stamp that a later change cannot leave as it is: one of this very moment is waited for to be past."""
     stamp = _stamp(descriptor)
-    left = stamp.changed_ns + _TICK_NS - time.time_ns()
-    if 0 < left <= _TICK_NS:
+    left = stamp.changed_ns + TICK_NS - time.time_ns()
+    if 0 < left <= TICK_NS:
         time.sleep(left / 1e9)
         stamp = _stamp(descriptor)
     return stamp

@@ -23,7 +23,7 @@ from conftest import make_model, value
 from iree import runtime
 from onnx import helper
 from tilewright import held
-from tilewright.held import PIECE_BYTES, HeldFile
+from tilewright.held import PIECE_BYTES, TICK_NS, HeldFile
 
 Array = np.ndarray[Any, Any]
 
@@ -516,6 +516,18 @@ def test_mapped_weights_that_are_written_into_are_not_computed_with(
     with pytest.raises(tilewright.ProgramError, match=changed):
         loaded.save(tmp_path / "again.vmfb")
     assert not list(tmp_path.glob("*again*"))
+
+
+def test_a_file_is_older_than_a_tick_of_its_clock_when_its_state_is_taken(tmp_path: Path) -> None:
+    """Otherwise a change right after might leave its times as they are."""
+    path = tmp_path / "weights.irpa"
+    path.write_bytes(bytes(PIECE_BYTES + 1))
+    file = HeldFile(path, may_map=True)
+    assert time.time_ns() >= path.stat().st_ctime_ns + TICK_NS
+    file.check()
+    flip(path, PIECE_BYTES // 2)
+    with pytest.raises(tilewright.ProgramError, match=r"weights\.irpa: it was changed"):
+        file.check()
 
 
 def test_what_changes_during_a_call_does_not_become_a_result(
