@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata as package_metadata
 from operator import index
@@ -41,6 +41,9 @@ _FORMAT = 2
 
 _ABANDONED_S = 60.0
 """A temporary file that nobody holds open and that has not changed for so long is of a `save` that was killed."""
+
+_TURN_S = 5.0
+"""Waited for another process to rename its files, which takes it less than a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -508,22 +511,25 @@ def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
     """Raises an `OutputError` where a file of the program would have the name of another program's weights: those of
     scope "b" of "a.vmfb", and the weights of "a.b.vmfb", are both "a.b.irpa"."""
     for path in weights.values():
-        other = path.with_suffix(".vmfb")
-        if other != target and other.exists():
-            raise _taken(path, other)
-    own = target.with_suffix(".irpa")
-    stem = target.stem
-    while own in weights.values() and (stem := stem.rpartition(".")[0]):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            scopes = parse_json(target.with_name(f"{stem}.json").read_text())["parameters"]
-            if any(stem + _parameter_suffix(scope) == own.name for scope in scopes):
-                raise _taken(own, target.with_name(f"{stem}.vmfb"))
+        stem = path.stem
+        while stem:
+            if stem != target.stem and path.name in _saved_weights(target.with_name(f"{stem}.json")):
+                raise OutputError(
+                    f"its weights would replace those of {stem}.vmfb",
+                    where=str(path),
+                    hint="save under another name",
+                )
+            stem = stem.rpartition(".")[0]
 
 
-def _taken(path: Path, other: Path) -> OutputError:
-    return OutputError(
-        f"its weights would replace those of {other.name}", where=str(path), hint="save under another name"
-    )
+def _saved_weights(description: Path) -> list[str]:
+    """Names of the parameter files of a saved program; none where the file describes no program."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return [
+            description.stem + _parameter_suffix(scope)
+            for scope in parse_json(description.read_text())["parameters"]
+        ]
+    return []
 
 
 class _Staged:
@@ -544,11 +550,12 @@ class _Staged:
             file.write(data)
 
     def commit(self) -> None:
-        for final, (temporary, descriptor) in list(self._pending.items()):
-            os.fchmod(descriptor, 0o644)
-            temporary.replace(final)
-            del self._pending[final]
-            os.close(descriptor)
+        with _in_turn(self._folder):
+            for final, (temporary, descriptor) in list(self._pending.items()):
+                os.fchmod(descriptor, 0o644)
+                temporary.replace(final)
+                del self._pending[final]
+                os.close(descriptor)
 
     def discard(self) -> None:
         for temporary, descriptor in self._pending.values():
@@ -562,6 +569,28 @@ class _Staged:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return descriptor
+
+
+@contextlib.contextmanager
+def _in_turn(folder: Path) -> Iterator[None]:
+    """Has other processes that save into the folder wait, so that their files do not mix with these. Where the folder
+    cannot be locked, or stays locked, it goes on: files that are mixed are refused by `load`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + _TURN_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.001)
+                    continue
+            except OSError:
+                pass  # a file system without locks
+            break
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _sweep(final: Path) -> None:

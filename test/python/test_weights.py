@@ -636,6 +636,27 @@ tilewright.load(sys.argv[1]).save(sys.argv[2])
             tilewright.load(saved)
 
 
+def test_saves_of_two_processes_do_not_mix(small: Case, other_small: Case, tmp_path: Path) -> None:
+    source, target = small.program.save(tmp_path / "source.vmfb"), tmp_path / "product.vmfb"
+    code = """
+import sys, time, tilewright
+from pathlib import Path
+replace = Path.replace
+def slow(path, target):
+    replace(path, target)
+    print("renamed", flush=True)
+    time.sleep(0.3)
+Path.replace = slow
+tilewright.load(sys.argv[1]).save(sys.argv[2])
+"""
+    command = [sys.executable, "-c", code, str(source), str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "renamed\n"
+        other_small.program.save(target)
+    assert process.returncode == 0
+    other_small.check(tilewright.load(target))
+
+
 def test_what_a_killed_save_left_goes_with_the_next(small: Case, tmp_path: Path) -> None:
     left, other = tmp_path / ".product.irpa.abc.tmp", tmp_path / ".product.v2.irpa.abc.tmp"
     for path in (left, other):
