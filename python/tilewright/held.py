@@ -84,13 +84,13 @@ class HeldFile:
         self.check()
         return digest
 
-    def expect(self, size: int, digest: str, *, what: str, verify: bool) -> None:
-        """Says what the file has to be. Raises `ProgramError` if it is not: the size always counts, the content hash
-        where `verify` is set; `what` names it in the message."""
+    def expect(self, size: int, digest: str, *, otherwise: str, verify: bool) -> None:
+        """Says what the file has to be. Raises `ProgramError` if it is not, with `otherwise` as the message: the size
+        always counts, the content hash where `verify` is set."""
         hint = "put back the files that were saved together, each under its name, or compile the model again"
         if self.size != size:
             raise ProgramError(
-                f"it is not {what}: truncated, changed or replaced ({self.size} bytes instead of {size})",
+                f"{otherwise}: truncated, changed or replaced ({self.size} bytes instead of {size})",
                 where=str(self.path),
                 hint=hint,
             )
@@ -100,7 +100,7 @@ class HeldFile:
         found = self.digest()
         if found != digest:
             raise ProgramError(
-                f"it is not {what}: truncated, changed or replaced (content hash {_short(found)} instead of "
+                f"{otherwise}: truncated, changed or replaced (content hash {_short(found)} instead of "
                 f"{_short(digest)})",
                 where=str(self.path),
                 hint=hint,

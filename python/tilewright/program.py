@@ -252,19 +252,11 @@ class Program:
         weights = {
             scope: target.with_name(target.stem + _parameter_suffix(scope)) for scope in self._parameters
         }
-        for file in (target, target.with_suffix(".json"), *weights.values()):
-            refuse_special(file)
-        _refuse_taken(target, weights)
-        for scope, file in weights.items():
-            if file.exists() and self._parameters[scope].path not in self._sources:
-                for source in self._sources:
-                    if source.exists() and file.samefile(source):
-                        raise OutputError(
-                            "the program was compiled from this file, and its own weights would replace it",
-                            where=str(file),
-                            hint="save under another name",
-                        )
         try:
+            for file in (target, target.with_suffix(".json"), *weights.values()):
+                refuse_special(file)
+            _refuse_taken(target, weights)
+            self._refuse_sources(weights)
             staged = _Staged(target.parent)
             try:
                 digests = {scope: staged.copy(self._parameters[scope], weights[scope]) for scope in weights}
@@ -281,6 +273,18 @@ class Program:
                 hint=f"it needs {size / 1e6:.1f} MB in a folder that you may write to",
             ) from None
         return target
+
+    def _refuse_sources(self, weights: Mapping[str, Path]) -> None:
+        """Raises an `OutputError` where weights would replace other ones, which the program was compiled from."""
+        for scope, file in weights.items():
+            if not file.exists() or self._parameters[scope].path in self._sources:
+                continue
+            if any(source.exists() and file.samefile(source) for source in self._sources):
+                raise OutputError(
+                    "the program was compiled from this file, and its own weights would replace it",
+                    where=str(file),
+                    hint="save under another name",
+                )
 
     def _description(self, digests: Mapping[str, str], *, module_digest: str) -> str:
         """The content of the .json; `digests` are those of the weights, by scope."""
@@ -337,11 +341,13 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     if not description.is_file():
         return _load_bare(module, description, threads=threads or 1, verify=verify)
     metadata, belonging = _read_description(description)
-    belonging.module.require(module, f"the module that {description.name} describes", verify=True)
+    other_module = f"it is not the module that {description.name} describes"
+    belonging.module.require(module, otherwise=other_module, verify=True)
     weights = {}
     for scope, known in belonging.parameters.items():
         weights[scope] = hold_weights(_beside(module.path, _parameter_suffix(scope)))
-        known.require(weights[scope], f"the weights of {module.path.name}", verify=verify)
+        other_weights = f"it does not hold the weights of {module.path.name}"
+        known.require(weights[scope], otherwise=other_weights, verify=verify)
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
     program = Program(module=module, parameters=weights, metadata=metadata)
@@ -397,8 +403,8 @@ class _Known:
     bytes: int
     sha256: str
 
-    def require(self, file: HeldFile, what: str, *, verify: bool) -> None:
-        file.expect(self.bytes, self.sha256, what=what, verify=verify)
+    def require(self, file: HeldFile, *, otherwise: str, verify: bool) -> None:
+        file.expect(self.bytes, self.sha256, otherwise=otherwise, verify=verify)
 
 
 @dataclass(frozen=True)
