@@ -239,7 +239,13 @@ def _compile_in(
         notes=tuple(notes),
         seconds=seconds,
     )
-    program = Program(module=path, parameters=parameters, metadata=metadata, keep_alive=directory)
+    program = Program(
+        module=path,
+        parameters=parameters,
+        metadata=metadata,
+        keep_alive=directory,
+        sources=options.parameters.values(),
+    )
     if not on_gpu and not missing_features(narrowest.features):
         program.load()  # what is wrong with it should show now
     return program

@@ -25,6 +25,7 @@ from iree.runtime import _binding
 
 from tilewright.cores import fills_machine
 from tilewright.errors import ProgramError
+from tilewright.held import HeldFile, hold_module, hold_weights
 from tilewright.iree.versions import check_iree
 from tilewright.signature import Array, Signature, TensorSpec, signature_from_declaration
 
@@ -67,10 +68,11 @@ class Interface:
     """As the module declares it; modules that came from torch or ONNX do not."""
 
 
-def read_interface(module: Path, *, entry: str | None) -> Interface:
+def read_interface(module: Path | HeldFile, *, entry: str | None) -> Interface:
     """Reads a module, which may be for another machine."""
     check_iree("iree-base-runtime")
-    return _interface(_load_module(runtime.VmInstance(), module), entry, module)
+    file = hold_module(module)
+    return _interface(_load_module(runtime.VmInstance(), file), entry, file.path)
 
 
 def missing_features(features: str) -> list[str]:
@@ -105,8 +107,8 @@ class Session:
 
     def __init__(
         self,
-        module: Path,
-        parameters: Mapping[str, Path],
+        module: Path | HeldFile,
+        parameters: Mapping[str, Path | HeldFile],
         *,
         entry: str | None,
         threads: int,
@@ -121,8 +123,12 @@ class Session:
         self._waiting = _without_preempting if threads > 1 else contextlib.nullcontext
         self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
-        vm_module = _load_module(self._instance, module)
-        providers = [_provider(scope, path) for scope, path in parameters.items()]
+        file = hold_module(module)
+        weights = {scope: hold_weights(held) for scope, held in parameters.items()}
+        self._mapped = [held for held in weights.values() if held.is_mapped]
+        self._check_files()
+        vm_module = _load_module(self._instance, file)
+        providers = [_provider(scope, held) for scope, held in weights.items()]
         modules = [runtime.create_hal_module(self._instance, self._device), vm_module]
         if providers:
             modules.insert(0, runtime.create_io_parameters_module(self._instance, *providers))
@@ -130,8 +136,11 @@ class Session:
             context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
             hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
-            raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module), hint=hint) from error
-        interface = _interface(vm_module, entry, module)
+            raise ProgramError(
+                f"cannot be loaded: {_reason(error)}", where=str(file.path), hint=hint
+            ) from error
+        self._check_files()  # initializers read weights
+        interface = _interface(vm_module, entry, file.path)
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
@@ -158,9 +167,17 @@ class Session:
     def _invoke(self, arguments: Any, results: Any) -> None:
         try:
             with self._turn, self._waiting():
+                self._check_files()
                 self._contexts[0].invoke(self._function, arguments, results)
+                self._check_files()  # what was changed during the call may have gone into its results
+        except ProgramError:
+            raise
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
+
+    def _check_files(self) -> None:
+        for file in self._mapped:
+            file.check()
 
     def _push(self, arguments: Any, array: Array, *, is_scalar: bool) -> None:
         if is_scalar:
@@ -366,30 +383,24 @@ def _topology(threads: int) -> tuple[str, ...]:
     return (f"--task_topology_group_count={threads}",)
 
 
-def _load_module(instance: Any, path: Path) -> Any:
+def _load_module(instance: Any, file: HeldFile) -> Any:
     try:
-        return runtime.VmModule.mmap(instance, str(path))
-    except FileNotFoundError:
-        raise ProgramError("no such file", where=str(path)) from None
+        return runtime.VmModule.wrap_buffer(instance, file.buffer)
     except Exception as error:
         raise ProgramError(
             f"not a compiled module, or a truncated one: {_reason(error)}",
-            where=str(path),
+            where=str(file.path),
             hint="compile it again",
         ) from error
 
 
-def _provider(scope: str, path: Path) -> Any:
+def _provider(scope: str, file: HeldFile) -> Any:
     index = runtime.ParameterIndex()
-    if not path.is_file():
-        raise ProgramError(
-            "the program's weights are missing", where=str(path), hint="keep them beside the .vmfb"
-        )
     try:
-        index.load(str(path))
+        index.load_from_file_handle(runtime.FileHandle.wrap_memory(file.buffer), "irpa")
     except Exception as error:
         raise ProgramError(
-            f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(path)
+            f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(file.path)
         ) from error
     return index.create_provider(scope=scope)
 
