@@ -7,8 +7,8 @@ whose channels it parts as if they were blocks; a GridSample of the nearest, whe
 and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
 no rows; a Gelu by tanh, whose constant it has to four digits; a Sign of floats, of which it compares constants with
 an integer, by what is in memory; an AveragePool that counts its padding, where it also counts what windows have
-beyond that (ceil_mode); a ReduceLogSumExp, which it takes of exponentials that are infinite from 89 on; ONNX Runtime's
-QGemm, which it does not know.
+beyond that (ceil_mode); a ReduceLogSumExp, which it takes of exponentials that are infinite from 89 on; an LRN of
+dynamic shape, which ends the process or reads other numbers; ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -418,6 +418,33 @@ def _shift_exponentials(operation: _Operation) -> bool:
     return True
 
 
+def _sum_neighbouring_squares(operation: _Operation) -> bool:
+    """x / (bias + alpha/size Σ x²)^beta, over as many slices of the padded channels as a window has channels."""
+    shape = operation.shape(0)
+    if -1 not in shape or shape[1] < 0:
+        return False
+    x, size, dtype = operation.inputs[0], operation.attribute("size"), operation.dtype(0)
+
+    def number(value: float) -> str:
+        return operation.constant(np.array(value, dtype))
+
+    def ints(*values: int) -> str:
+        return operation.constant(np.array(values, np.int64))
+
+    before, others = (size - 1) // 2, [0] * (len(shape) - 2)
+    sides = ints(0, before, *others, 0, size - 1 - before, *others)
+    padded = operation.make("Pad", operation.make("Mul", x, x), sides)
+    slices = [
+        operation.make("Slice", padded, ints(first), ints(first + shape[1]), ints(1)) for first in range(size)
+    ]
+    mean = operation.make(
+        "Mul", operation.make("Sum", *slices), number(operation.attribute("alpha", 1e-4) / size)
+    )
+    divisor = operation.make("Add", mean, number(operation.attribute("bias", 1.0)))
+    operation.finish("Div", x, operation.make("Pow", divisor, number(operation.attribute("beta", 0.75))))
+    return True
+
+
 def _choose_sign(operation: _Operation) -> bool:
     """By comparisons with a zero of the same type."""
     dtype = operation.dtype(0)
@@ -462,6 +489,7 @@ _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "Det"): _eliminate_rows,
     ("", "Gelu"): _gelu_by_tanh,
     ("", "GridSample"): _gather_nearest,
+    ("", "LRN"): _sum_neighbouring_squares,
     ("", "LSTM"): _refuse_peepholes,
     ("", "LpNormalization"): _divide_by_norm,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
