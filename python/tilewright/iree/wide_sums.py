@@ -81,7 +81,7 @@ def _sums_between(node: NodeProto) -> bool:
     if node.op_type == "Gemm":
         return bool(attributes.get("alpha", 1.0) != 1.0)
     if node.op_type == "Resize":  # IREE refuses one of f16 whose scales are f32, as ONNX's are
-        return attributes.get("mode", b"nearest") != b"nearest"
+        return bool(attributes.get("mode", b"nearest") != b"nearest")
     if node.op_type == "Einsum":
         return not _is_one_contraction(attributes["equation"].decode(), len(node.input))
     return False
