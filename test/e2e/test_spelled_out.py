@@ -31,6 +31,37 @@ def normal(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [(1,), (0, 2), None])
+def test_a_logarithm_of_large_exponentials(axes: tuple[int, ...] | None, keepdims: int) -> None:
+    """Exponentials from 89 on are infinite in f32. A row of -inf alone gives that."""
+    x = normal(3, 5, 7) * 100
+    x[1] = -np.inf
+    given = {} if axes is None else {"axes": np.array(axes)}
+    wide = x.astype(np.float64)
+    largest = wide.max(axes, keepdims=True)
+    shift = np.where(np.isinf(largest), 0, largest)
+    with np.errstate(divide="ignore"):
+        logarithm = np.log(np.exp(wide - shift).sum(axes, keepdims=True))
+    expected = logarithm + shift if keepdims else np.squeeze(logarithm + shift, axes)
+    node = helper.make_node("ReduceLogSumExp", ["x", *given], ["y"], keepdims=keepdims)
+    model = one_graph([node], {"x": x}, given, (TensorProto.FLOAT, expected.shape), opset=OPSET)
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(x)[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_norms_over_channels_of_dynamic_shape(size: int) -> None:
+    """IREE 3.13 ends the process, or reads other numbers. ONNX's evaluator counts channels by the batch."""
+    x = 4 * normal(6, 6, 5, 7)
+    node = helper.make_node("LRN", ["x"], ["y"], size=size, alpha=0.3, beta=0.6, bias=1.5)
+    (expected,) = ReferenceEvaluator(node, opsets={"": OPSET}).run(None, {"x": x})
+    model = one_graph([node], {"x": x}, {}, (TensorProto.FLOAT, x.shape), opset=OPSET)
+    for value in (*model.graph.input, *model.graph.output):
+        for number in (0, 2):
+            value.type.tensor_type.shape.dim[number].dim_param = f"side_{number}"
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(x)[0], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_depth_to_space(mode: str) -> None:
     """Three channels of two by two: as many as that is, they may be mistaken for one another."""

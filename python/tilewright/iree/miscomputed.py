@@ -7,7 +7,8 @@ whose channels it parts as if they were blocks; a GridSample of the nearest, whe
 and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
 no rows; a Gelu by tanh, whose constant it has to four digits; a Sign of floats, of which it compares constants with
 an integer, by what is in memory; an AveragePool that counts its padding, where it also counts what windows have
-beyond that (ceil_mode); ONNX Runtime's QGemm, which it does not know.
+beyond that (ceil_mode); a ReduceLogSumExp, which it takes of exponentials that are infinite from 89 on; an LRN of
+dynamic shape, which ends the process or reads other numbers; ONNX Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -393,6 +394,57 @@ def _pad_before_pooling(operation: _Operation) -> bool:
     return True
 
 
+def _shift_exponentials(operation: _Operation) -> bool:
+    """log Σ exp(x - m) + m, where m is the maximum, or zero if that is infinite."""
+    dtype, x = operation.dtype(0), operation.inputs[0]
+    axes, declared = (*operation.inputs[1:], "")[0], operation.attribute("axes")
+    is_of_none = operation.attribute("noop_with_empty_axes", 0) and not axes
+    if not np.issubdtype(dtype, np.floating) or is_of_none or (axes and operation.shape(1) == [0]):
+        return False
+    if declared is None:
+        largest = operation.make("ReduceMax", x, *([axes] if axes else []), keepdims=1)
+    else:  # an attribute up to opset 17, also of ReduceMax
+        axes = operation.constant(np.array(declared, np.int64))
+        largest = operation.make("ReduceMax", x, axes=declared, keepdims=1)
+    zero = operation.constant(np.zeros((), dtype))
+    shift = operation.make("Where", operation.make("IsInf", largest), zero, largest)
+    terms = operation.make("Exp", operation.make("Sub", x, shift))
+    total = operation.make("ReduceSum", terms, *([axes] if axes else []), keepdims=1)
+    result = operation.make("Add", operation.make("Log", total), shift)
+    if operation.attribute("keepdims", 1):
+        operation.finish("Identity", result)
+    else:
+        operation.finish("Squeeze", result, *([axes] if axes else []))
+    return True
+
+
+def _sum_neighbouring_squares(operation: _Operation) -> bool:
+    """x / (bias + alpha/size Σ x²)^beta, over as many slices of the padded channels as a window has channels."""
+    shape = operation.shape(0)
+    if -1 not in shape or shape[1] < 0:
+        return False
+    x, size, dtype = operation.inputs[0], operation.attribute("size"), operation.dtype(0)
+
+    def number(value: float) -> str:
+        return operation.constant(np.array(value, dtype))
+
+    def ints(*values: int) -> str:
+        return operation.constant(np.array(values, np.int64))
+
+    before, others = (size - 1) // 2, [0] * (len(shape) - 2)
+    sides = ints(0, before, *others, 0, size - 1 - before, *others)
+    padded = operation.make("Pad", operation.make("Mul", x, x), sides)
+    slices = [
+        operation.make("Slice", padded, ints(first), ints(first + shape[1]), ints(1)) for first in range(size)
+    ]
+    mean = operation.make(
+        "Mul", operation.make("Sum", *slices), number(operation.attribute("alpha", 1e-4) / size)
+    )
+    divisor = operation.make("Add", mean, number(operation.attribute("bias", 1.0)))
+    operation.finish("Div", x, operation.make("Pow", divisor, number(operation.attribute("beta", 0.75))))
+    return True
+
+
 def _choose_sign(operation: _Operation) -> bool:
     """By comparisons with a zero of the same type."""
     dtype = operation.dtype(0)
@@ -437,11 +489,13 @@ _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "Det"): _eliminate_rows,
     ("", "Gelu"): _gelu_by_tanh,
     ("", "GridSample"): _gather_nearest,
+    ("", "LRN"): _sum_neighbouring_squares,
     ("", "LSTM"): _refuse_peepholes,
     ("", "LpNormalization"): _divide_by_norm,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
     ("", "QLinearConv"): _convolve_dequantised,
     ("", "QLinearMatMul"): _multiply_batches,
+    ("", "ReduceLogSumExp"): _shift_exponentials,
     ("", "Sign"): _choose_sign,
     ("", "SpaceToDepth"): _gather_channels,
     ("com.microsoft", "QGemm"): _multiply_and_scale,
