@@ -35,8 +35,9 @@ def fuzz(
     out: Path | None,
     small: bool,
     say: Say,
+    kind: str = "all",
 ) -> dict[str, Any]:
-    """Judges the random graphs of the seeds, reproduces what fails, and gives the summary."""
+    """Judges the random graphs of the seeds, of one of `kinds.KINDS`, reproduces what fails, and gives the summary."""
     started = time.perf_counter()
     done = 0
     with _bar(len(seeds)) as advance:
@@ -46,15 +47,17 @@ def fuzz(
             advance(len(outcome.findings), len(outcome.verdicts) - done)
             done = len(outcome.verdicts)
 
-        outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress, seconds=seconds)
-    summary = summarize(outcome, target=target, seconds=time.perf_counter() - started)
+        outcome = hunt(
+            seeds, target=target, jobs=jobs or _cores(), progress=progress, seconds=seconds, kind=kind
+        )
+    summary = summarize(outcome, target=target, kind=kind, seconds=time.perf_counter() - started)
     say(as_text(summary))
     _keep(summary, out)  # Making small models takes minutes, and may be interrupted.
     folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if outcome.findings else out
     for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
         assert folder is not None
         say(f"{finding.verdict.kind}: {finding.verdict.message}")
-        made = write_reproducer(finding, folder, target=target, small=small)
+        made = write_reproducer(finding, folder, target=target, small=small, kind=kind)
         entry["reproducer"] = made.command
         say(f"  {made.nodes} nodes: {made.command}")
         _keep(summary, out)

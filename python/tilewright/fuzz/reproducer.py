@@ -10,8 +10,8 @@ from pathlib import Path
 from onnx import ModelProto
 
 from tilewright.errors import OutputError
-from tilewright.fuzz.graphs import random_graph
 from tilewright.fuzz.hunt import Finding, Judge
+from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
@@ -29,9 +29,11 @@ class Reproducer:
     nodes: int
 
 
-def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool) -> Reproducer:
+def write_reproducer(
+    finding: Finding, folder: Path, *, target: str, small: bool, kind: str = "all"
+) -> Reproducer:
     """Writes `graph.onnx`, `small.onnx` and `small.mlir`: what enters the passes, if it gets that far."""
-    model, seed = finding_model(finding), finding.seeds[0]
+    model, seed = finding_model(finding, kind), finding.seeds[0]
     path = folder / f"{finding.verdict.kind.replace(' ', '-')}-{'-'.join(map(str, finding.seeds[:2]))}"
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -67,8 +69,8 @@ def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool
     return Reproducer(path, line, len(model.graph.node))
 
 
-def finding_model(finding: Finding) -> ModelProto:
+def finding_model(finding: Finding, kind: str = "all") -> ModelProto:
     """The graph, or the graphs side by side."""
     if len(finding.seeds) == 1:
-        return random_graph(finding.seeds[0])
-    return merge({f"g{seed}": random_graph(seed) for seed in finding.seeds})
+        return KINDS[kind](finding.seeds[0])
+    return merge({f"g{seed}": KINDS[kind](seed) for seed in finding.seeds})
