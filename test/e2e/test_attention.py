@@ -18,6 +18,8 @@ from tilewright.oracle import float64_reference
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
 from benchmarks.workloads.narrow import to_narrow
 
+pytestmark = pytest.mark.cpu_levels
+
 
 def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
     """The model with every float32 as `dtype`."""

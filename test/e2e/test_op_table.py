@@ -17,6 +17,8 @@ from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
 
+pytestmark = pytest.mark.cpu_levels
+
 _CASES_PER_MODEL = 64
 # Ends the id of a case in a value's name, which becomes the location of what the value is computed by.
 
@@ -89,7 +91,7 @@ def _cases_in_our_kernels(result: Compiled) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+def outcome_of(request: pytest.FixtureRequest, cpu_target: str) -> Iterator[Callable[[str], _Outcome]]:
     yield from ahead(request, "batch", _run)
 
 
@@ -106,6 +108,7 @@ def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _O
     assert outcome.foreign_launches == 0
 
 
+@pytest.mark.cpu_levels("cpu")
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 @pytest.mark.parametrize("batch", _SIMULATED_BATCHES)
 def test_operator_is_right_on_a_gpu(batch: str) -> None:
