@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import cpu_levels
 import pytest
+import tiers
 import tilewright
 
 _COUNTS = "counts"
@@ -23,9 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if not cpu_levels.lands(item):
-            item.add_marker(pytest.mark.full)
+    tiers.mark_full(items)
     if config.getoption("--all"):
         return
     left = [item for item in items if item.get_closest_marker("full")]

@@ -118,14 +118,20 @@ def lands(item: pytest.Item) -> bool:
     if landing:
         return level in landing
     levels: Sequence[str] = mark.args or LEVELS
-    return level == levels[_draw(item, level) % len(levels)]
+    return level == levels[_draw(item) % len(levels)]
 
 
-def _draw(item: pytest.Item, level: str) -> int:
+def _draw(item: pytest.Item) -> int:
     """The same number for tests of a module with the same parameters, since they share what is compiled."""
     assert isinstance(item, pytest.Function)
-    parameters = item.callspec.id.replace(level, "", 1).strip("-")
-    return zlib.crc32(f"{item.path.name} {parameters or item.originalname}".encode())
+    return zlib.crc32(f"{item.path.name} {parameters(item) or item.originalname}".encode())
+
+
+def parameters(item: pytest.Function) -> str:
+    """What tells a case of a test from its others, but for its level."""
+    if not hasattr(item, "callspec"):
+        return ""
+    return item.callspec.id.replace(level_of(item) or "", "", 1).strip("-")
 
 
 def note_level(item: pytest.Item) -> None:

@@ -11,7 +11,7 @@ from tilewright.oracle import Array, float64_reference, ort_reference, random_in
 
 from benchmarks.workloads import WORKLOADS
 
-pytestmark = pytest.mark.cpu_levels
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 # BERT-base is bert-small with more and larger layers; `scripts/demo.sh` runs it.
 # Beside our kernels IREE cannot tile dien's products, 36 wide; then none of ours is used, which `compiled` refuses.

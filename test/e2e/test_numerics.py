@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tilewright.cli import cli
 from tilewright.errors import CompileError, PlanError
 
-pytestmark = pytest.mark.cpu_levels
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

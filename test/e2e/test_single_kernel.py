@@ -18,7 +18,7 @@ from tilewright.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch
 
-pytestmark = pytest.mark.cpu_levels
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 _MOST_TIMES_COMPULSORY = 1.05
 # Every head reads the mask or the tables that all share, and rotary both halves of its input at an offset.

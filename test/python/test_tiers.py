@@ -24,7 +24,12 @@ def _collected(*arguments: str) -> dict[str, set[str]]:
     command = [sys.executable, "-m", "pytest", str(_MODULE), "--collect-only", "-q", *arguments]
     search = os.pathsep.join(path for path in sys.path if path)
     ran = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": search}, check=True
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": search},
+        check=True,
     )
     tests: dict[str, set[str]] = {}
     for line in ran.stdout.splitlines():
@@ -72,7 +77,9 @@ def test_a_level_that_the_machine_lacks_is_compiled_and_skipped(monkeypatch: pyt
     with cpu_levels.standing_for_cpu("x86-64-avx512"):
         program = tilewright.compile(stitch.softmax((3, 7)), threads=1, strict=True)
         assert program.kernels and program.module_path.stat().st_size > 0
-        with pytest.raises(pytest.skip.Exception, match=r"compiled for x86-64-avx512 and not run: .* lacks avx"):
+        with pytest.raises(
+            pytest.skip.Exception, match=r"compiled for x86-64-avx512 and not run: .* lacks avx"
+        ):
             program(x)
     # Outside of such a test the program says so itself.
     with pytest.raises(tilewright.ProgramError, match="this machine lacks"):
