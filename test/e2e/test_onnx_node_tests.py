@@ -10,8 +10,10 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 import pytest
+from compiled import ahead
 from onnx_node_cases import operators
 from tilewright.process import Worker, WorkerDied
 
@@ -44,13 +46,28 @@ class _Verdicts:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], _Verdicts]]:
+def verdicts_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], _Verdicts]]:
+    folder = tmp_path_factory.mktemp("node-tests")
+    idle: SimpleQueue[Worker] = SimpleQueue()
+
+    def judge(operator: str) -> _Verdicts:
+        try:
+            worker = idle.get_nowait()
+        except Empty:
+            worker = Worker(folder, module="onnx_node_cases", limit_seconds=_LIMIT_SECONDS)
+        try:
+            return _judge(worker, operator)
+        finally:
+            idle.put(worker)
+
     with pytest.MonkeyPatch.context() as patch:
         here = str(Path(__file__).parent)
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")])))
-        folder = tmp_path_factory.mktemp("node-tests")
-        with Worker(folder, module="onnx_node_cases", limit_seconds=_LIMIT_SECONDS) as worker:
-            yield lambda operator: _judge(worker, operator)
+        yield from ahead(request, "operator", judge)
+    while not idle.empty():
+        idle.get().close()
 
 
 def _judge(worker: Worker, operator: str) -> _Verdicts:
@@ -71,9 +88,9 @@ def _judge(worker: Worker, operator: str) -> _Verdicts:
 
 @pytest.mark.parametrize("operator", _PARAMETERS)
 def test_right_or_refused(
-    operator: str, judge: Callable[[str], _Verdicts], record_property: Callable[[str, object], None]
+    operator: str, verdicts_of: Callable[[str], _Verdicts], record_property: Callable[[str, object], None]
 ) -> None:
-    verdicts = judge(operator)
+    verdicts = verdicts_of(operator)
     record_property(
         "counts", {f"ONNX node tests {kind}": len(names) for kind, names in verdicts.by_kind().items()}
     )
