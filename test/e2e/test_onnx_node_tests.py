@@ -24,7 +24,11 @@ _LANDING = ("concat", "gemm", "maxpool", "pad", "reducemean", "rnn", "slice", "d
 _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.full) for name in operators()]
 
 # Tests that are known to be wrong, and why. One that turns right fails until it is taken from here.
-_KNOWN_WRONG: dict[str, str] = {}
+_KNOWN_WRONG: dict[str, str] = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": (
+        "IREE's importer places the windows wrongly where ceil_mode leaves out one that begins in the padding"
+    ),
+}
 
 
 @dataclass
