@@ -26,7 +26,7 @@ _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.
 # Tests that are known to be wrong, and why. One that turns right fails until it is taken from here.
 _KNOWN_WRONG: dict[str, str] = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad": (
-        "with ceil_mode and counted padding, a window of 3x3 sums 2x2 elements (the front end pads before the pool)"
+        "IREE pads for ceil_mode at both ends of an image, so that every window of an AveragePool begins too early"
     ),
 }
 
