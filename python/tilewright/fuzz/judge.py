@@ -65,8 +65,10 @@ class Verdict:
         return self.is_compared and self.has_share
 
     def same_failure(self, other: Verdict) -> bool:
-        """Whether the two fail alike; numbers and names in a message may differ."""
-        return self.kind == other.kind and _skeleton(self.message) == _skeleton(other.message)
+        """Whether the two fail alike; numbers and names in a message may differ, and where a hang was ended."""
+        if self.kind != other.kind or self.kind == "hang":
+            return self.kind == other.kind
+        return _skeleton(self.message) == _skeleton(other.message)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
