@@ -22,9 +22,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-_held: set[int] = set()
-"""The ends for writing of all lifelines of this process, which its forks must not keep open."""
-
 
 class Lifeline:
     """One process, with whatever it starts, in a process group of its own that ends with this process."""
@@ -32,8 +29,8 @@ class Lifeline:
     def __init__(self) -> None:
         self.read_end, write_end = os.pipe()
         """The number that the pipe's end has in the process, too, for it to `hold_on`."""
-        _held.add(write_end)
-        self._close = weakref.finalize(self, _close, write_end)
+        self._close = weakref.finalize(self, os.close, write_end)
+        _held.add(self)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(
@@ -152,15 +149,13 @@ def _kill(owner: int) -> None:
         os.kill(owner, signal.SIGKILL)
 
 
-def _close(write_end: int) -> None:
-    if write_end in _held:
-        _held.discard(write_end)
-        os.close(write_end)
+_held: weakref.WeakSet[Lifeline] = weakref.WeakSet()
 
 
 def _let_go() -> None:
-    for write_end in list(_held):
-        _close(write_end)
+    """A fork must not keep the ends for writing open."""
+    for lifeline in list(_held):
+        lifeline._close()
 
 
 os.register_at_fork(after_in_child=_let_go)

@@ -158,6 +158,27 @@ def test_a_fork_of_the_caller_does_not_keep_the_worker(tmp_path: Path) -> None:
         _until("the worker lives on with the fork", tmp_path, count=1)
 
 
+def test_a_fork_has_compilers_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from tilewright.process import keep_compilers, lend_worker\n"
+        "def ask():\n"
+        "    with lend_worker(Path(sys.argv[1])) as worker:\n"
+        "        worker.ask({'request': 'list_functions'}, b'module {}')\n"
+        "        return worker._process.pid\n"
+        "with keep_compilers():\n"
+        "    first = ask()\n"
+        "    if os.fork() == 0:\n"
+        "        os._exit(10 * (ask() != first))\n"
+        "    status = os.waitstatus_to_exitcode(os.wait()[1])\n"
+        "    sys.exit(status + (ask() == first))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.run(command, env=environment, check=False).returncode == 11
+
+
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
 def test_processes_of_a_pool_end_with_its_owner(tmp_path: Path, how: str) -> None:
     with _caller(tmp_path, _POOL, how) as caller:
