@@ -1,5 +1,6 @@
 #include "core/Core.h"
 #include "core/Diagnostics.h"
+#include "core/PassNotes.h"
 
 #include "passes/Pipelines.h"
 #include "passes/plan/Plan.h"
@@ -109,6 +110,8 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
   for (Operation *root : roots) {
     PassManager manager(state->context.get(), anchor);
     static_cast<OpPassManager &>(manager) = *parsed;
+    if (std::unique_ptr<PassInstrumentation> notes = createPassNotes())
+      manager.addInstrumentation(std::move(notes));
     if (!dumpDirectory.empty())
       manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
                                          [](Pass *, Operation *) { return true; }, /*printModuleScope=*/false,

@@ -12,7 +12,6 @@ import datetime
 import json
 import platform
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any
 
 from tilewright.cuda import open_driver
 from tilewright.errors import ProgramError
+from tilewright.workfolder import WorkFolder
 
 from benchmarks.client import Client, PeerError
 from benchmarks.gpu_check.ahead import compile_ahead, sent, share_caches
@@ -73,17 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     manifest = json.loads((options.bundle / MANIFEST).read_text())
-    with tempfile.TemporaryDirectory(prefix="tilewright-gpu-check-") as folder:
+    with WorkFolder("gpu-check") as folder:
         with zipfile.ZipFile(options.bundle / PROGRAMS) as archive:
             archive.extractall(folder)
-        use_cache(Path(folder) / "assembled")
-        share_caches(Path(folder))
+        use_cache(folder / "assembled")
+        share_caches(folder)
         started = time.monotonic()
-        for failure in prepare_all(Path(folder), manifest["workloads"], seconds=options.limit):
+        for failure in prepare_all(folder, manifest["workloads"], seconds=options.limit):
             _say(failure)
         taken = time.monotonic() - started
         _say(f"weights are drawn and kernels assembled after {taken:.0f} s")
-        report = Check(options, manifest, Path(folder), seconds=options.seconds - taken).run()
+        report = Check(options, manifest, folder, seconds=options.seconds - taken).run()
     wrong = [row for row in report["rows"] if row["system"] in _OURS and row["status"] != "ok"]
     wrong = [row for row in wrong if row["status"] != "no time"]
     _say(f"{options.output}.json and .md are written" + (f"; {len(wrong)} of ours failed" if wrong else ""))

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/analysis/AffineAlgebra.h"
 #include "passes/analysis/Contraction.h"
+#include "passes/analysis/WorkNotes.h"
 #include "passes/plan/Bindings.h"
 #include "passes/plan/ContractionKernel.h"
 #include "passes/plan/Eligibility.h"
@@ -318,6 +319,7 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IndexSpace
 std::optional<PlannedPart> tilewright::planPart(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
                                                 std::string *reason) {
+  noteWork(graph.exprs()[exprs.back()].op);
   PlannedPart part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);

@@ -23,13 +23,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tilewright.cores import available_cores
+from tilewright.deadline import Deadline
 from tilewright.errors import CompileError, IreeError, OutputError, temporary_files
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
@@ -49,6 +49,7 @@ from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import Threads, checked_threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
+from tilewright.workfolder import WorkFolder
 
 DATA_TILING = "--iree-opt-data-tiling"
 
@@ -70,6 +71,7 @@ def compile(
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     state: Mapping[str, str] | None = None,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model to a program.
@@ -96,6 +98,8 @@ def compile(
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         state: Outputs that continue inputs, by name (`{"present": "past"}`): they are updated in place, and stay on the
             device between the calls of `Program.steps`. A model that would copy them is refused.
+        timeout: Seconds after which the compilation is ended with a `CompileTimeoutError`, which names the step and
+            the pass, or the phase of IREE's compiler, that it was in. By default there is no limit.
         progress: Called with the name of every step.
     """
     options = CompileOptions(
@@ -110,6 +114,7 @@ def compile(
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
         state=_checked_state(state),
+        timeout=timeout,
     )
     return compile_with(options, model, target, progress=progress)
 
@@ -131,26 +136,33 @@ def compile_with(
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
-    report_step = progress or (lambda step: None)
+    deadline = Deadline(options.timeout)
+
+    def report_step(step: str) -> None:
+        deadline.check(step)
+        if progress is not None:
+            progress(step)
+
     with temporary_files():
-        directory = tempfile.TemporaryDirectory(prefix="tilewright-")
+        directory = WorkFolder("compile")
         try:
-            return _compile_in(directory, model, target, targets, choices, options, report_step)
+            return _compile_in(directory, model, target, targets, choices, options, report_step, deadline)
         except BaseException:
             directory.cleanup()
             raise
 
 
 def _compile_in(
-    directory: tempfile.TemporaryDirectory[str],
+    directory: WorkFolder,
     model: Model,
     choice: TargetChoice,
     targets: Sequence[Target],
     choices: Sequence[int],
     options: CompileOptions,
     progress: Progress,
+    deadline: Deadline,
 ) -> Program:
-    folder = Path(directory.name)
+    folder = directory.path
     dump = _Dump(options.dump_dir)
     seconds: dict[str, float] = {}
     notes: list[str] = []
@@ -159,7 +171,7 @@ def _compile_in(
     # IREE's own kernels have no variants: they are for the target that every processor of interest has.
     flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
-    with lend_worker(folder) as worker:
+    with lend_worker(folder, deadline=deadline) as worker:
         iree = IreeCompiler(worker)
         progress("importing the model")
         with _timed(seconds, "import"):
@@ -194,8 +206,10 @@ def _compile_in(
         capability = (needed_capability(folder / "kernels.ptx") or narrowest.cpu) if on_gpu else ""
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:
+            progress("ptxas")
             with _timed(seconds, "ptxas"):
-                resources = _assemble({folder / name: target for name, target in kernels.items()}, notes)
+                files = {folder / name: target for name, target in kernels.items()}
+                resources = _assemble(files, notes, deadline)
 
         progress("IREE: to the module")
         with _timed(seconds, "iree_back"):
@@ -295,7 +309,9 @@ def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
     }
 
 
-def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:
+def _assemble(
+    kernels: Mapping[Path, Target], notes: list[str], deadline: Deadline
+) -> Mapping[str, KernelResources]:
     """What the assembler says of our kernels, if there is one, of the first file's; what spills is noted.
 
     Launch bounds keep kernels to the registers of a real GPU; a target of one's own may say fewer.
@@ -307,7 +323,7 @@ def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, 
         )
         return {}
     found = [
-        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas)
+        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas, deadline=deadline)
         for ptx, target in kernels.items()
     ]
     for resources, target in zip(found, kernels.values(), strict=True):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.doing import note_passes
 from tilewright.errors import CompileError, ModelError, PassError, PlanError
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.module import Module, write_reproducer
@@ -192,6 +193,7 @@ def _stitch_tuned(
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does: parse, run, print."""
+    note_passes()
     try:
         module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
     except ModelError as error:

@@ -367,3 +367,32 @@ def test_affine_grid(size: tuple[int, ...]) -> None:
     dims = len(size) - 2
     node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=1)
     run_beside_onnx(node, {"theta": normal(2, dims, dims + 1)}, {"size": np.array(size)})
+
+
+@pytest.mark.parametrize(
+    ("pads", "axes"), [([0, 2, 0, 3], None), ([1, 7, 2, 1], [1, -1]), ([-1, 4, 2, -3], [0, 2]), ([0, 0], [1])]
+)
+def test_a_pad_that_wraps(pads: list[int], axes: list[int] | None) -> None:
+    """Beside numpy's, dim by dim, after negative amounts have taken their part, as ONNX Runtime has it."""
+    shape = (3, 5) if axes is None else (3, 5, 7)
+    x = normal(*shape)
+    node = helper.make_node("Pad", ["x", "pads", "", "axes"] if axes else ["x", "pads"], ["y"], mode="wrap")
+    constants = {"pads": np.array(pads, np.int64)} | ({"axes": np.array(axes, np.int64)} if axes else {})
+    expected = x
+    for axis, before, after in zip(
+        axes or (0, 1), pads[: len(pads) // 2], pads[len(pads) // 2 :], strict=True
+    ):
+        kept = np.arange(max(0, -before), expected.shape[axis] + min(0, after))
+        expected = expected.take(np.pad(kept, (max(0, before), max(0, after)), "wrap"), axis)
+    model = one_graph([node], {"x": x}, constants, (TensorProto.FLOAT, expected.shape), opset=OPSET)
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], expected)
+
+
+def test_a_pad_that_wraps_a_dim_of_unknown_length_is_refused() -> None:
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap", name="pad_7")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("x", "y")]
+    pads = helper.make_tensor("pads", TensorProto.INT64, [2], [1, 2])
+    graph = helper.make_graph([node], "pads", values[:1], values[1:], [pads])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.raises(tilewright.ModelError, match=r"pad_7.*length is not known"):
+        tilewright.compile(model)

@@ -4,6 +4,7 @@
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/analysis/RegisterHandover.h"
+#include "passes/analysis/WorkNotes.h"
 #include "passes/codegen/cpu/ProgramConverter.h"
 #include "passes/codegen/gpu/BlockThreads.h"
 #include "passes/codegen/gpu/ClusterCopy.h"
@@ -399,6 +400,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
+      noteWork(program);
       if (failed(check(program, *known)))
         return signalPassFailure();
       OpBuilder builder(program);

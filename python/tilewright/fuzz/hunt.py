@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from onnx import ModelProto
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.judge import Verdict
 from tilewright.process import Worker, WorkerDied, WorkerTooSlow
+from tilewright.workfolder import WorkFolder
 
 # The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
 GRAPHS_PER_MODULE = 16
@@ -127,12 +127,12 @@ def hunt(
         outcome.add(part)
         progress(outcome)
 
-    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
+    with WorkFolder("fuzz") as folder:
         drive(
             batches,
             judged,
             jobs=jobs,
-            process=lambda: Judge(Path(folder), target=target, kind=kind),
+            process=lambda: Judge(folder, target=target, kind=kind),
             done=done,
         )
     return outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
+from tilewright.workfolder import WorkFolder
 
 # Of a model alone, after those of many at once: what hangs, hangs.
 _LIMIT_SECONDS = 60.0
@@ -39,8 +39,8 @@ def write_reproducer(
         path.mkdir(parents=True, exist_ok=True)
         (path / "graph.onnx").write_bytes(model.SerializeToString())
         # Processes that die leave files behind, which are nobody's reproducer.
-        with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
-            judge = Judge(Path(scratch), target=target, limit_seconds=_LIMIT_SECONDS)
+        with WorkFolder("fuzz") as scratch:
+            judge = Judge(scratch, target=target, limit_seconds=_LIMIT_SECONDS)
             try:
                 if small:
                     model = shrink(
