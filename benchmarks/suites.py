@@ -14,6 +14,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "gemm": ("gemm",),
     "gemm-square": ("gemm-square",),
     "chains": ("chains",),
+    "convolutions": ("convolutions",),
 }
 """What a suite on the command line is made of, in terms of `Workload.suite`."""
 
@@ -30,6 +31,7 @@ _DTYPES_OF_SUITE = {
     "gemm": DTYPES,
     "gemm-square": ("f16", "bf16"),
     "chains": DTYPES,
+    "convolutions": DTYPES,
 }
 
 

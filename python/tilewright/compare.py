@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compilation import DATA_TILING, Progress, compile_with, iree_flags
+from tilewright.compilation import Progress, compile_with, iree_flags
 from tilewright.cores import available_cores
 from tilewright.errors import InputError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.idle import wait_until_idle
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING
 from tilewright.options import CompileOptions
 from tilewright.process import Worker
 from tilewright.program import Program
