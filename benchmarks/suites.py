@@ -36,11 +36,17 @@ _DTYPES_OF_SUITE = {
 
 
 def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
-    """The workloads of suites, in every element type that the suite and the caller want."""
+    """The workloads of suites, in every element type that the suite and the caller want.
+
+    `pattern` is one name with * and ?, or several with commas between them.
+    """
+    patterns = pattern.split(",")
     chosen = []
     for suite in suites:
         named = [
-            w for w in WORKLOADS.values() if w.suite in SUITES[suite] and fnmatch.fnmatch(w.name, pattern)
+            w
+            for w in WORKLOADS.values()
+            if w.suite in SUITES[suite] and any(fnmatch.fnmatch(w.name, each) for each in patterns)
         ]
         for dtype in _DTYPES_OF_SUITE[suite]:
             if dtype in dtypes:
