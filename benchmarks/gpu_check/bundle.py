@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "convolutions", "models"],
         help=f"of {','.join(SUITES)}",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?; commas between several")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?, by commas")
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
     parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
     parser.add_argument("--jobs", type=int, default=available_cores())

@@ -1,4 +1,4 @@
-"""What IREE 3.13 computes wrongly is kept from it: convolutions of narrow floats on CUDA, data tiling of dynamic shapes."""
+"""IREE 3.13 is kept from what it computes wrongly: convolutions of f16 on CUDA, dynamic shapes with data tiling."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ def test_a_module_that_cannot_be_read_is_refused_if_it_has_such_convolutions(
 ) -> None:
     monkeypatch.setattr("tilewright.compilation.stitch", refuse_to_read)
     monkeypatch.setattr("tilewright.compilation.run_passes", refuse_to_read)
-    with pytest.raises(CompileError, match="IREE, which computes some of them wrongly on CUDA.*unknown attribute"):
+    with pytest.raises(
+        CompileError, match=r"IREE, which computes some of them wrongly on CUDA.*unknown attribute"
+    ):
         tilewright.compile(conv(), "cuda:h200")
     relu = make_model(
         [helper.make_node("Relu", ["x"], ["y"])],
@@ -187,7 +189,9 @@ has_data_tiling = pytest.mark.skipif(
 def test_dynamic_shapes_are_right() -> None:
     program = tilewright.compile(attention("batch", "rows"), threads=1)
     assert DATA_TILING not in program.metadata.iree_flags
-    assert "data tiling is off, because IREE 3.13 computes dynamic shapes wrongly with it" in program.explain()
+    assert (
+        "data tiling is off, because IREE 3.13 computes dynamic shapes wrongly with it" in program.explain()
+    )
     generator = np.random.default_rng(5)
     for shape in ((3, 7, 16), (2, 64, 16), (1, 67, 16), (3, 131, 16)):
         x = generator.standard_normal(shape).astype(np.float32)

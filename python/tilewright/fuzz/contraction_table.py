@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from tilewright.fuzz.builder import IR_VERSION, OPSET, Array, Attribute, Shape
 from tilewright.fuzz.op_table import OpCase
 
-_TYPES: dict[str, tuple[int, np.dtype]] = {  # type: ignore[type-arg]
+_TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
     "f32": (TensorProto.FLOAT, np.dtype(np.float32)),
     "f16": (TensorProto.FLOAT16, np.dtype(np.float16)),
     "bf16": (TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16)),
@@ -58,8 +59,8 @@ def _cases(dtype: str) -> Iterator[OpCase]:
         shapes = "x".join(map(str, left)) + "-" + "x".join(map(str, right))
         yield _case(f"matmul-{dtype}-{shapes}", [("MatMul", "x0 x1", {})], dtype, [left, right])
         if len(right) == 2:
-            node = ("MatMul", "x0 w0", {})
-            yield _case(f"dense-{dtype}-{shapes}", [node], dtype, [left], weights=[right])
+            dense: _Node = ("MatMul", "x0 w0", {})
+            yield _case(f"dense-{dtype}-{shapes}", [dense], dtype, [left], weights=[right])
     gemm: dict[str, Attribute] = {"transA": 1, "transB": 1, "alpha": 0.5}
     yield _case(f"gemm-{dtype}", [("Gemm", "x0 x1 x2", gemm)], dtype, [(37, 66), (29, 37), (29,)])
     mlp: list[_Node] = [
@@ -72,9 +73,9 @@ def _cases(dtype: str) -> Iterator[OpCase]:
     ]  # fmt: skip
     yield _case(f"attention-{dtype}", attention, dtype, [(3, 21, 16)])
     for name, image, filter_, attributes in _CONVOLUTIONS:
-        node = ("Conv", "x0 w0", {"kernel_shape": list(filter_[2:]), **attributes})
-        yield _case(f"conv-{dtype}-{name}", [node], dtype, [image], weights=[filter_])
-    transposed = ("ConvTranspose", "x0 w0", {"strides": [2, 2]})
+        conv: _Node = ("Conv", "x0 w0", {"kernel_shape": list(filter_[2:]), **attributes})
+        yield _case(f"conv-{dtype}-{name}", [conv], dtype, [image], weights=[filter_])
+    transposed: _Node = ("ConvTranspose", "x0 w0", {"strides": [2, 2]})
     yield _case(f"convtranspose-{dtype}", [transposed], dtype, [(1, 6, 7, 9)], weights=[(6, 5, 3, 3)])
 
 
@@ -104,10 +105,10 @@ def _case(
 def _model(
     name: str, nodes: Sequence[_Node], element: int, inputs: Sequence[Array], weights: Sequence[Array]
 ) -> ModelProto:
-    made = [
-        helper.make_node(op, operands.split(), [f"v{number}"], **attributes)
-        for number, (op, operands, attributes) in enumerate(nodes)
-    ]
+    made = []
+    for number, (op, operands, attributes) in enumerate(nodes):
+        made.append(helper.make_node(op, operands.split(), [f"v{number}"]))
+        made[-1].attribute.extend(helper.make_attribute(key, given) for key, given in attributes.items())
     values = [
         helper.make_tensor_value_info(f"x{number}", element, array.shape)
         for number, array in enumerate(inputs)
