@@ -86,10 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--suites",
         type=lambda text: text.split(","),
-        default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "models"],
+        default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "convolutions", "models"],
         help=f"of {','.join(SUITES)}",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?, by commas")
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
     parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
     parser.add_argument("--jobs", type=int, default=available_cores())
@@ -155,7 +155,7 @@ def _fill(
 def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
     """What counts most comes first: models, chains and matmuls in f16, as GPUs are used, other patterns in f32; then
     the same in other types, and chance."""
-    contracting = ("models", "chains", "gemm", "gemm-square")
+    contracting = ("models", "convolutions", "chains", "gemm", "gemm-square")
     order = (*contracting, "stitch", "bandwidth", "random-stitch")
     first = "f16" if entry["suite"] in contracting else "f32"
     suite = order.index(entry["suite"])

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compilation import DATA_TILING, Progress, compile_with, iree_flags
+from tilewright.compilation import Progress, compile_with, iree_flags
 from tilewright.cores import available_cores
 from tilewright.deadline import Deadline
 from tilewright.errors import CompileError, CompileTimeoutError, InputError, IreeError, ModelError
@@ -26,6 +26,7 @@ from tilewright.frontends import ImportedModel, import_model
 from tilewright.idle import wait_until_idle
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING, without_data_tiling
 from tilewright.options import CompileOptions
 from tilewright.process import Worker
 from tilewright.program import Program
@@ -219,17 +220,20 @@ def _iree_alone(
     folder: Path,
     say: Progress,
 ) -> _Contender:
-    """IREE on the same model with every candidate set of flags; the fastest counts."""
+    """IREE on the same model with every candidate set of flags that it computes rightly with; the fastest counts."""
     iree = IreeCompiler(worker)
     worker.deadline = Deadline(options.timeout)
     # Not the program's own: its weights are stored for its kernels.
     imported = import_model(model, compiler=iree, directory=folder)
     parameters = {**imported.parameters, **options.parameters}
     base = [flag for flag in flags if flag != DATA_TILING]
+    front = iree.compile_to(imported.source, "preprocessing", flags=base, name=imported.name)
+    is_tiled_rightly = without_data_tiling(front) is None
+    candidates = [flags for flags in IREE_CANDIDATES if is_tiled_rightly or DATA_TILING not in flags]
     fastest: tuple[float, _Contender] | None = None
     failure: CompileError | None = None
-    for number, candidate in enumerate(IREE_CANDIDATES):
-        say(f"IREE alone, flags {number + 1} of {len(IREE_CANDIDATES)}")
+    for number, candidate in enumerate(candidates):
+        say(f"IREE alone, flags {number + 1} of {len(candidates)}")
         worker.deadline = Deadline(options.timeout)
         try:
             contender = _iree_with(

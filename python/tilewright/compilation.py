@@ -14,12 +14,13 @@ Llama block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians 
     inner-tiled (with O3)                         fails         fails     fails    fails
 
 So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare` also tries the two
-runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling it is switched
-off and noted.
+runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling, or would compute
+it wrongly (`iree.faults`), it is switched off and noted.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ from tilewright.deadline import Deadline
 from tilewright.errors import CompileError, IreeError, OutputError, temporary_files
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING, widen_convolutions, widening_note, without_data_tiling
 from tilewright.iree.recursion import check_calls
 from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, NumericsMode
@@ -43,15 +45,13 @@ from tilewright.ptxas import KernelResources, assemble, find_ptxas, needed_capab
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
 from tilewright.state import check_in_place, check_state
-from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
+from tilewright.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import Threads, checked_threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
 from tilewright.workfolder import WorkFolder
-
-DATA_TILING = "--iree-opt-data-tiling"
 
 Progress = Callable[[str], None]
 
@@ -197,6 +197,18 @@ def _compile_in(
                 targets = resolve_targets(choice, threads=threads)
                 narrowest = targets[-1]
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
+
+        def for_iree(text: str) -> str:
+            """What IREE's back end computes rightly, of a module that would go to it."""
+            if not on_gpu:
+                return text
+            run = functools.partial(run_passes, worker)
+            widened, count = widen_convolutions(text, run, folder)
+            if count and (note := widening_note(count)) not in notes:
+                notes.append(note)
+            return widened
+
+        stitched = replace(stitched, text=for_iree(stitched.text))
         dump.write("3-stitched.mlir", stitched.text.encode())
         kernels = kernel_files(targets)
         for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernels):
@@ -213,7 +225,9 @@ def _compile_in(
 
         progress("IREE: to the module")
         with _timed(seconds, "iree_back"):
-            module, stitched, used_flags = _finish(iree, imported, front, stitched, flags, options, notes)
+            module, stitched, used_flags = _finish(
+                iree, imported, front, stitched, flags, options, notes, for_iree=for_iree
+            )
 
         path = folder / "model.vmfb"
         path.write_bytes(module)
@@ -357,8 +371,19 @@ def _finish(
     flags: Sequence[str],
     options: CompileOptions,
     notes: list[str],
+    *,
+    for_iree: Callable[[str], str],
 ) -> tuple[bytes, Stitched, Sequence[str]]:
-    """IREE's back end, with less where it fails with more: data tiling first, then our kernels."""
+    """IREE's back end, with less where it fails with more: data tiling first, then our kernels.
+
+    Data tiling is off from the start where IREE computes the module wrongly with it, unless the user asks for it.
+    `for_iree` makes a module without our kernels one that IREE computes rightly.
+    """
+    is_asked_for = any(flag.partition("=")[0] == DATA_TILING for flag in options.iree_flags)
+    reason = without_data_tiling(stitched.text)
+    if reason is not None and DATA_TILING in flags and not is_asked_for:
+        flags = [flag for flag in flags if flag != DATA_TILING]
+        notes.append(f"data tiling is off, because {reason}")
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
         if text == front:
@@ -381,14 +406,15 @@ def _finish(
             return module, stitched, untiled
     if options.strict or not stitched.report.kernels:
         raise first
+    alone = for_iree(front)
     for fewer in (flags, untiled):
         try:
-            module = attempt(front, fewer)
+            module = attempt(alone, fewer)
         except IreeError:
             continue
         notes.append(f"none of our kernels is in the program, because IREE fails with them ({first.message})")
         report = replace(stitched.report, kernels=(), raw={})
-        empty = replace(stitched, text=front, report=report, plan=None, stored=StoredWeights())
+        empty = replace(stitched, text=alone, report=report, plan=None, stored=StoredWeights())
         return module, empty, fewer
     raise first
 

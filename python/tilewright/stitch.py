@@ -229,6 +229,11 @@ def _run_planning(
             notes.append(f"planned again with {block_bytes} bytes of shared memory a block: {error.message}")
 
 
+def run_passes(worker: Worker, text: str, passes: str) -> str:
+    """Runs a pipeline on IREE's generic text, in the worker; gives such text."""
+    return _run(worker, text, passes, None)
+
+
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
     dump = str(dump_dir / "passes") if dump_dir else None
     header = {"request": "stitch", "pipeline": passes, "dump_dir": dump}

@@ -12,9 +12,9 @@ import pytest
 import tilewright
 from conftest import COLUMNS, HIDDEN, ROWS, make_model, value
 from onnx import TensorProto, helper
-from tilewright.compilation import DATA_TILING
 from tilewright.errors import PassError
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING
 from tilewright.process import Worker
 from tilewright.stitch import UnreadableError, _run
 
