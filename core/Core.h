@@ -57,6 +57,9 @@ private:
 };
 
 TILEWRIGHT_CORE std::string llvmVersion();
+/// Has a process that dies say on stderr what ran: the pass, and where LLVM generates code the function. It takes the
+/// signals of the whole process.
+TILEWRIGHT_CORE void describeCrashes();
 /// Registers passes and pipelines, which parsing a pipeline needs; once per process.
 TILEWRIGHT_CORE void registerPipelines();
 

@@ -48,6 +48,7 @@ std::tuple<std::string, std::string> simulate(const std::string &text, const std
 NB_MODULE(_native, m) {
   registerPipelines();
   m.attr("llvm_version") = llvmVersion();
+  m.def("describe_crashes", &describeCrashes);
 
   nb::class_<PlainDiagnostic>(m, "Diagnostic")
       .def_ro("severity", &PlainDiagnostic::severity)

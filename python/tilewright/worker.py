@@ -16,6 +16,7 @@ from typing import IO, Any, TypeAlias
 from tilewright import stitch
 from tilewright.errors import PassError
 from tilewright.iree import service
+from tilewright.native import native
 from tilewright.tuning import service as tuning_service
 from tilewright.tuning import timer
 from tilewright.wire import read_message, write_message
@@ -35,6 +36,7 @@ HANDLERS: dict[str, Handler] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
+    native.describe_crashes()
     requests = sys.stdin.buffer
     # Whatever libraries print must not end up among the answers.
     answers = os.fdopen(os.dup(1), "wb")
