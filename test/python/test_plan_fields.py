@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import helper
+from tilewright.process import Worker, lend_worker
+from tilewright.stitch import Stitched, stitch
+from tilewright.targets import Target, resolve_targets
 
 Array = np.ndarray[Any, Any]
 Json = dict[str, Any]
@@ -37,22 +41,32 @@ def product(w: Array) -> onnx.ModelProto:
     return make_model(nodes, [value("x", [ROWS, TERMS])], [value("p", [ROWS, COLUMNS])], {"w": w})
 
 
+@dataclass(frozen=True)
+class Stage:
+    """The model as our stage gets it for a target, and the plan that it makes."""
+
+    text: str
+    targets: Sequence[Target]
+    plan: Json
+    worker: Worker
+
+    def carry_out(self, plan: Json, folder: Path) -> Stitched:
+        path = folder / "changed.json"
+        path.write_text(json.dumps(plan))
+        return stitch(self.text, worker=self.worker, targets=self.targets, directory=folder, plan=path)
+
+
 @pytest.fixture(scope="module")
-def plans(product: onnx.ModelProto) -> dict[str, Json]:
-    """By target, a plan as JSON."""
-    return {target: _plan_of(product, target) for target in ("x86-64-v2", "cuda:h200")}
-
-
-def _plan_of(model: onnx.ModelProto, target: str) -> Json:
-    plan = tilewright.compile(model, target, threads=1 if target.startswith("x86") else None).plan
-    assert plan is not None
-    return plan.to_json()
-
-
-def _compile_with(model: onnx.ModelProto, target: str, plan: Json, folder: Path) -> tilewright.Program:
-    path = folder / "plan.json"
-    path.write_text(json.dumps(plan))
-    return tilewright.compile(model, target, threads=1 if target.startswith("x86") else None, plan=path)
+def stages(product: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stage]]:
+    with lend_worker(tmp_path_factory.mktemp("worker")) as worker:
+        found = {}
+        for target in ("x86-64-v2", "cuda:h200"):
+            dump = tmp_path_factory.mktemp("dump")
+            plan = tilewright.compile(product, target, dump_dir=dump, threads=[1]).plan
+            assert plan is not None
+            text = (dump / "2-preprocessing.mlir").read_text()
+            found[target] = Stage(text, resolve_targets(target, threads=1), plan.to_json(), worker)
+        yield found
 
 
 def _ops(plan: Json) -> list[Json]:
@@ -111,7 +125,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "text for a number": (_set(_part, workgroups="3"), "expected integer at plan.kernels"),
     "a fraction for a number": (_set(_part, workgroups=1.5), "expected integer at plan.kernels"),
     "a number for a list": (_set(_part, tiles=3), "expected array at plan.kernels"),
-    "a number for a flag": (_set(_root, root=1), "expected boolean at plan.kernels"),
+    "text for a flag": (_set(_root, root="yes"), "expected boolean at plan.kernels"),
     "an op beyond 32 bits": (
         _do(lambda p: _root(p).update(id=_root(p)["id"] + 2**32)),
         "expected unsigned integer",
@@ -279,79 +293,69 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "cuda:h200"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_value_is_refused(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path, name: str, target: str
-) -> None:
+def test_a_wrong_value_is_refused(stages: dict[str, Stage], tmp_path: Path, name: str, target: str) -> None:
     edit, message = REFUSED[name]
-    _expect_refused(product, plans, tmp_path, edit, message, target)
+    _expect_refused(stages[target], tmp_path, edit, message)
 
 
 @pytest.mark.parametrize("name", ON_PROCESSORS)
-def test_a_value_that_only_gpus_have_is_refused(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path, name: str
-) -> None:
+def test_a_value_that_only_gpus_have_is_refused(stages: dict[str, Stage], tmp_path: Path, name: str) -> None:
     edit, message = ON_PROCESSORS[name]
-    _expect_refused(product, plans, tmp_path, edit, message, "x86-64-v2")
+    _expect_refused(stages["x86-64-v2"], tmp_path, edit, message)
 
 
 @pytest.mark.parametrize("name", ON_GPUS)
-def test_a_value_that_no_gpu_has_is_refused(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path, name: str
-) -> None:
+def test_a_value_that_no_gpu_has_is_refused(stages: dict[str, Stage], tmp_path: Path, name: str) -> None:
     edit, message = ON_GPUS[name]
-    _expect_refused(product, plans, tmp_path, edit, message, "cuda:h200")
+    _expect_refused(stages["cuda:h200"], tmp_path, edit, message)
 
 
-def _expect_refused(
-    model: onnx.ModelProto,
-    plans: dict[str, Json],
-    folder: Path,
-    edit: Callable[[Json], None],
-    message: str,
-    target: str,
-) -> None:
-    plan = copy.deepcopy(plans[target])
+def _expect_refused(stage: Stage, folder: Path, edit: Callable[[Json], None], message: str) -> None:
+    plan = copy.deepcopy(stage.plan)
     edit(plan)
-    assert plan != plans[target]
+    assert plan != stage.plan
     with pytest.raises(tilewright.PlanError, match=message):
-        _compile_with(model, target, plan, folder)
+        stage.carry_out(plan, folder)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "cuda:h200"])
-def test_the_plan_as_it_is_is_carried_out(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path, target: str
-) -> None:
-    program = _compile_with(product, target, plans[target], tmp_path)
-    assert program.plan is not None and program.plan.to_json() == plans[target]
-    assert _contraction(plans[target])["microKernel"] in program.explain()
+def test_the_plan_as_it_is_is_carried_out(stages: dict[str, Stage], tmp_path: Path, target: str) -> None:
+    stage = stages[target]
+    carried = stage.carry_out(stage.plan, tmp_path)
+    assert carried.plan is not None and carried.plan.to_json() == stage.plan
+    reported = [op.micro_kernel for kernel in carried.report.kernels for op in kernel.ops if op.micro_kernel]
+    assert reported == [_contraction(stage.plan)["microKernel"]]
 
 
-def test_a_plan_without_a_target_is_for_any(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path
-) -> None:
-    program = _compile_with(product, "x86-64-v2", {**plans["x86-64-v2"], "target": ""}, tmp_path)
-    assert program.kernels
+def test_a_plan_without_a_target_is_for_any(stages: dict[str, Stage], tmp_path: Path) -> None:
+    stage = stages["x86-64-v2"]
+    assert stage.carry_out({**stage.plan, "target": ""}, tmp_path).report.kernels
 
 
-def test_a_plan_of_another_model_is_refused(plans: dict[str, Json], w: Array, tmp_path: Path) -> None:
+def test_a_plan_of_another_model_is_refused(stages: dict[str, Stage], w: Array, tmp_path: Path) -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["s"]),
         helper.make_node("Relu", ["s"], ["t"]),
         helper.make_node("LogSoftmax", ["t"], ["p"], axis=-1),
     ]
     other = make_model(nodes, [value("x", [ROWS, TERMS])], [value("p", [ROWS, COLUMNS])], {"w": w})
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(stages["x86-64-v2"].plan))
     with pytest.raises(tilewright.PlanError):
-        _compile_with(other, "x86-64-v2", plans["x86-64-v2"], tmp_path)
+        tilewright.compile(other, "x86-64-v2", threads=1, plan=path)
 
 
-def test_another_micro_kernel_that_the_target_has_is_carried_out(
-    product: onnx.ModelProto, plans: dict[str, Json], tmp_path: Path, w: Array
+def test_the_terms_of_a_block_are_carried_out(
+    product: onnx.ModelProto, stages: dict[str, Stage], tmp_path: Path, w: Array
 ) -> None:
-    """The terms of a block are the plan's to choose; the numbers are those of float64, up to sums of 53 terms."""
-    plan = copy.deepcopy(plans["x86-64-v2"])
-    label = "-".join([(name := _contraction(plan)["microKernel"]).split("-")[0], name.split("-")[1] + "x16"])
+    """The third size of a micro kernel is the plan's to choose. In f32, with sums of 53 terms."""
+    plan = copy.deepcopy(stages["x86-64-v2"].plan)
+    name, sizes = _contraction(plan)["microKernel"].split("-")
+    label = f"{name}-{'x'.join(sizes.split('x')[:2])}x16"
     _contraction(plan)["microKernel"] = label
-    program = _compile_with(product, "x86-64-v2", plan, tmp_path)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    program = tilewright.compile(product, "x86-64-v2", threads=1, plan=path)
     assert label in program.explain()
     x = np.random.default_rng(1).standard_normal((ROWS, TERMS)).astype(np.float32)
     scores = np.exp(np.tanh(x.astype(np.float64) @ w.astype(np.float64)))
