@@ -35,8 +35,9 @@ SHAPES = ([301, 1003], [307, 1009])
 
 
 @pytest.fixture
-def inject(monkeypatch: pytest.MonkeyPatch, may_fall_back: None) -> Injection:
+def inject(monkeypatch: pytest.MonkeyPatch, may_fall_back: None, tmp_path: Path) -> Injection:
     """Has our pipelines fail on kernels that hold ops of all of these names."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # what reproduces a failure stays
 
     def inject(*names: str, stage: str, crash: bool = False) -> None:
         failure = {"fail-at": stage, "fail-on": list(names), "fail-by-crash": crash or None}
