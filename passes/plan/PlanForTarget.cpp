@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Whether the label has the name and the block of the micro kernel. A block's terms, and on a GPU what shares them, are
-/// the plan's to choose.
+/// Whether the label has the name and the block of the micro kernel. The plan chooses a block's terms, and on a GPU what
+/// shares them.
 static bool isLabelOf(const MicroKernel &kernel, StringRef label, const Target &target) {
   std::string own = kernel.label(target);
   return target.backend == Backend::cuda ? labelWithTermUnits(own, termUnitsOf(label)) == label

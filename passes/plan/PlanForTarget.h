@@ -1,4 +1,4 @@
-// Whether a plan can be carried out on a target: what only the target knows, beside Plan::verify(), which asks the graph.
+// Whether a plan can be carried out on a target. Plan::verify() asks the graph alone.
 #ifndef TILEWRIGHT_PLAN_PLANFORTARGET_H
 #define TILEWRIGHT_PLAN_PLANFORTARGET_H
 

@@ -18,8 +18,8 @@ public:
   Verifier(const Plan &plan, const TensorGraph &graph) : plan(plan), graph(graph), numExprs(graph.exprs().size()) {}
 
   std::string run() {
-    for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams, &Verifier::checkOrder,
-                       &Verifier::checkParts, &Verifier::checkKept})
+    for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams,
+                       &Verifier::checkOrder, &Verifier::checkParts, &Verifier::checkKept})
       if (std::string why = (this->*check)(); !why.empty())
         return why;
     return "";
@@ -320,8 +320,8 @@ private:
       if (tensor.lifetime == "stream" && !outputs.contains(tensor.tensor))
         return name + " is streamed, but is no output of the part";
       if (tensor.space != (isKept ? tile::Space::block : tile::Space::global))
-        return name + " lives for a " + tensor.lifetime + ", so it is " + (isKept ? "of a block" : "global") + ", not " +
-               tile::stringifySpace(tensor.space).str();
+        return name + " lives for a " + tensor.lifetime + ", so it is " + (isKept ? "of a block" : "global") +
+               ", not " + tile::stringifySpace(tensor.space).str();
       if (!seen.insert(tensor.tensor + (isKept ? "" : ", global")).second)
         return name + " stands there twice";
     }
@@ -397,7 +397,8 @@ private:
     return "";
   }
 
-  /// What reduces nothing and stays in the part: tiles along dims that it has not keep its values or compute them again.
+  /// What reduces nothing and stays in the part: tiles along dims that it has not keep its values, or compute them
+  /// again.
   bool mayLackGridDims(const PartChoice &choice, unsigned id) const {
     const TensorExpr &expr = graph.exprs()[id];
     return expr.oneReliesOnOne() && llvm::none_of(expr.op->getResults(),

@@ -7,7 +7,8 @@
 namespace tilewright {
 
 /// A pass that fails, with an error at the op, on the first `tile.subprogram`, `tile.program` or `llvm.func` with
-/// locations inside that hold all `names`; with `crash` it ends the process instead, as LLVM does where it cannot go on.
+/// locations inside that hold all `names`. With `crash` it ends the process instead, as LLVM does where it cannot go
+/// on.
 std::unique_ptr<mlir::Pass> createInjectFailure(llvm::ArrayRef<std::string> names, bool crash);
 
 } // namespace tilewright
