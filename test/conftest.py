@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import cpu_levels
 import pytest
 import tiers
 import tilewright
+from tilewright import stitch
+from tilewright.fallback import next_attempt
 
 _COUNTS = "counts"
 """Property of a test: how many it counted of what, which the end of a run sums up."""
@@ -86,3 +89,29 @@ def cpu_target(request: pytest.FixtureRequest) -> Iterator[str]:
     level: str = getattr(request, "param", cpu_levels.HOST)
     with cpu_levels.standing_for_cpu(level):
         yield level
+
+
+_may_fall_back = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _failing_passes_are_errors() -> Iterator[None]:
+    """A compilation survives a pass that fails on one of its kernels. A test does not, unless it is about that."""
+
+    def next_or_raise(error: tilewright.PassError, *arguments: Any, **keywords: Any) -> Any:
+        if not _may_fall_back:
+            raise error
+        return next_attempt(error, *arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stitch, "next_attempt", next_or_raise)
+        yield
+
+
+@pytest.fixture
+def may_fall_back() -> Iterator[None]:
+    """Lets compilations of a test go on where a pass fails on a kernel, as they do for users."""
+    global _may_fall_back
+    _may_fall_back = True
+    yield
+    _may_fall_back = False

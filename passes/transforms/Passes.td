@@ -310,7 +310,9 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     out as it is; one that is not legal is an error at the function. With
     `plan-in`, `plan-out` and `report` the module may hold one function with
     tensor expressions. Every edge left at scope `launch` and every op left to
-    IREE gets a missed remark with the reason.
+    IREE gets a missed remark with the reason. After a pass failed on a kernel,
+    `unfused` (or `fuse=false`) and `left` name ops that the next plan keeps
+    apart, or leaves to IREE.
     See test/passes/form-subprograms.mlir.
   }];
   let options = [

@@ -10,8 +10,10 @@ def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
     Arrives and leaves: `tile.subprogram`s. Refuses, with an error at the op:
     (G1) an edge between two expressions without a connect; (G2) a scope that
     cannot be carried out, or `thread` out of a reduction; (G3) a root without
-    `dims`; (G4) a grid dim that some root lacks or reduces; (G5) a block edge
-    that is read across tiles of the grid. See test/passes/verify-planned-errors.mlir.
+    `dims`; (G4) a grid dim that a root reduces, or that a root lacks which is
+    reduced or yielded: others keep their values for the tiles along it, or
+    compute them again; (G5) a block edge that is read across tiles of the grid.
+    See test/passes/verify-planned-errors.mlir.
   }];
 }
 

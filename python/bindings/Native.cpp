@@ -50,6 +50,7 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   registerPipelines();
   m.attr("llvm_version") = llvmVersion();
+  m.def("describe_crashes", &describeCrashes);
 
   nb::class_<PlainDiagnostic>(m, "Diagnostic")
       .def_ro("severity", &PlainDiagnostic::severity)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 llvm_version: str
 
+def describe_crashes() -> None: ...
+
 class Diagnostic:
     @property
     def severity(self) -> str: ...

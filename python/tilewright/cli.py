@@ -47,7 +47,7 @@ def _compiling(command: Command) -> Command:
         click.option(
             "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
         ),
-        click.option("--strict", is_flag=True, help="Fail instead of leaving kernels out."),
+        click.option("--strict", is_flag=True, help="Fail instead of leaving ops unfused or kernels out."),
         click.option(
             "--numerics",
             type=click.Choice(get_args(NumericsMode)),

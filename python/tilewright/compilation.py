@@ -87,7 +87,8 @@ def compile(
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
         dump_dir: Folder for every intermediate form.
         plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
-        strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
+        strict: Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or
+            kernels left out, because IREE fails with them.
         numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
             f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
         grid_sync: Whether kernels for GPUs may have barriers of the grid in place of launches. They need the device
@@ -136,6 +137,11 @@ def compile_with(
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
+    if options.numerics == "tf32" and targets[0].backend == "cpu":
+        raise CompileError(
+            f"numerics='tf32' is for GPUs; target {targets[0].name} multiplies f32 as it is",
+            hint="choose 'default' or 'strict'",
+        )
     deadline = Deadline(options.timeout)
 
     def report_step(step: str) -> None:
@@ -196,6 +202,7 @@ def _compile_in(
             if not on_gpu and threads < choices[-1]:
                 targets = resolve_targets(choice, threads=threads)
                 narrowest = targets[-1]
+                notes.clear()  # they were about the plan for more threads
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
 
         def for_iree(text: str) -> str:
@@ -301,6 +308,7 @@ def _stitch(
             scopes=scopes,
             tuning=options.tuning,
             dump_dir=options.dump_dir,
+            strict=options.strict,
         )
     except UnreadableError as error:
         if options.strict or options.plan is not None:

@@ -35,7 +35,8 @@ class CompileOptions:
     plan: Plan | Path | None = None
     """A plan to carry out instead of making one."""
     strict: bool = False
-    """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
+    """Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or kernels left
+    out, because IREE fails with them."""
     numerics: NumericsMode = "default"
     """What kernels may do to numbers; see docs/numerics.md."""
     grid_sync: bool = True

@@ -100,6 +100,8 @@ def simulated_target(device: str) -> str:
 
 def describe_launches(dump: Path) -> dict[str, Any]:
     """What `tile-print-launches` says, of kernels at the NVVM dialect by the plan of the dumped program."""
+    if not (dump / "plan.json").exists():
+        return {"launches": [], "kernels": ""}  # IREE compiled all of the model
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
     how = json.loads((dump / "options.json").read_text())
     recipes = dump / "recipes.json"

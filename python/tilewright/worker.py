@@ -17,6 +17,7 @@ from typing import IO, Any, TypeAlias
 from tilewright import doing, lifeline, stitch
 from tilewright.errors import PassError
 from tilewright.iree import service
+from tilewright.native import native
 from tilewright.tuning import service as tuning_service
 from tilewright.tuning import timer
 from tilewright.wire import read_message, write_message
@@ -36,6 +37,7 @@ HANDLERS: dict[str, Handler] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
+    native.describe_crashes()
     if len(sys.argv) == 3:
         lifeline.hold_on(int(sys.argv[1]))
         doing.note_in(int(sys.argv[2]))
