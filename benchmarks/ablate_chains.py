@@ -20,7 +20,6 @@ import datetime
 import json
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from tilewright.movement import traced_build
 from tilewright.oracle import random_inputs
 from tilewright.plan import Plan
 from tilewright.targets import Target
+from tilewright.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.chain_models import Chain, chains_named
@@ -110,10 +110,10 @@ def _compile(chain: Chain, variant: Variant, cache: Path, target: str) -> dict[s
         plan = tilewright.compile(model, target, threads=1).plan
         assert plan is not None
         plan = variant.change(plan)
-        with tempfile.TemporaryDirectory(prefix="tilewright-ablation-") as folder:
+        with WorkFolder("ablation") as folder:
             program = tilewright.compile(model, target, threads=1, plan=plan, dump_dir=folder)
             program.save(_path(cache, chain, variant, number))
-            kernels += traced_build(Path(folder))
+            kernels += traced_build(folder)
     moved = simulate_in_order(kernels, caches_of(Target.lookup(target)))
     return {"kernels": len(kernels), "bytes": [level.bytes for level in moved]}
 

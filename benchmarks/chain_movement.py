@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import tilewright
 from tilewright.kernels import Kernel, buffer
+from tilewright.lifeline import end_with_parent
 from tilewright.movement import Cache, Hierarchy, LevelMovement, trace, traced_build
 from tilewright.targets import Target
+from tilewright.workfolder import WorkFolder
 
 from benchmarks.chain_models import CHAINS, Chain
 
@@ -51,7 +51,7 @@ def caches_of(target: Target) -> list[Cache]:
 def chain_movement(
     *, jobs: int, target: str = "cpu", chains: Sequence[Chain] = CHAINS
 ) -> list[ChainMovement]:
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool:
         return list(pool.map(partial(measure_chain, target=target), chains))
 
 
@@ -72,8 +72,8 @@ def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
 
 def traced(model: object, target: str) -> tuple[list[Kernel], list[float]]:
     """The traced kernels of a model, all of which must be ours, and what its plan says that they move."""
-    with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
-        dump = Path(folder)
+    with WorkFolder("movement") as folder:
+        dump = folder
         program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump, tuning=False)  # type: ignore[arg-type]
         if any(op.is_dispatch for op in program.metadata.report.left_to_iree):
             raise RuntimeError("an operator of a chain is left to IREE; its movement is not seen")

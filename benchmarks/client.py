@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tilewright.lifeline import Lifeline
 from tilewright.wire import read_message, write_message
 
 from benchmarks.child import Answer
@@ -37,6 +38,7 @@ class Client:
     ) -> None:
         self._reference, self._settings, self._log, self._server = reference, settings, log, server
         self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: Lifeline | None = None
         self.versions: dict[str, str] = {}
 
     def __enter__(self) -> Client:
@@ -57,9 +59,9 @@ class Client:
     def stop(self) -> None:
         """Ends the process and whatever it started."""
         process, self._process = self._process, None
-        if process is None:
+        if process is None or self._lifeline is None:
             return
-        _kill(process)
+        self._lifeline.end()
         assert process.stdin is not None and process.stdout is not None
         process.stdout.close()
         try:
@@ -71,23 +73,24 @@ class Client:
         command = [sys.executable, "-m", self._server, self._reference]
         paths = [str(ROOT), *filter(None, sys.path)]  # It imports what this process would.
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._lifeline = Lifeline()
+            self._process = self._lifeline.start(
                 [*command, json.dumps(asdict(self._settings))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                process_group=0,  # Its own, so that compilers it started end with it.
             )
 
     def _exchange(self, request: dict[str, Any], limit: float) -> Answer:
-        process = self._process
+        process, lifeline = self._process, self._lifeline
         assert process is not None and process.stdin is not None and process.stdout is not None
+        assert lifeline is not None
         expired = threading.Event()
 
         def expire() -> None:
             expired.set()
-            _kill(process)
+            lifeline.kill()
 
         watch = threading.Timer(limit, expire)
         watch.start()
@@ -110,14 +113,6 @@ class Client:
                 self.stop()
             raise PeerError(answer["status"], answer["reason"])
         return answer
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # It is gone already.
-    process.wait()
 
 
 def _how(returned: int) -> str:

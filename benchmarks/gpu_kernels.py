@@ -13,7 +13,6 @@ import json
 import re
 import shlex
 import sys
-import tempfile
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from tilewright.compare import dispatched_kernels
 from tilewright.errors import TilewrightError
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.process import Worker
+from tilewright.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.client import ROOT
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def count(workload: Workload, *, target: str) -> Row:
     """Compiles a model and counts what it launches."""
-    with tempfile.TemporaryDirectory(prefix="tilewright-kernels-") as folder, Worker(Path(folder)) as worker:
-        dump = Path(folder)
+    with WorkFolder("kernels") as folder, Worker(folder) as worker:
+        dump = folder
         try:
             program = tilewright.compile(workload.build(), target, tuning=False, dump_dir=dump)
             alone, stitched = (

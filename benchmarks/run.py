@@ -7,7 +7,6 @@ import json
 import shlex
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tilewright.cores import available_cores
+from tilewright.workfolder import WorkFolder
 
 from benchmarks import machine, simulated
 from benchmarks.alone import alone
@@ -52,14 +52,14 @@ def _measure(workloads: Sequence[Workload], options: Options) -> int:
         rounds=options.rounds, seconds=options.seconds, prepare_limit=options.limit, alone=options.alone
     )
     report: Report | None = None
-    with tempfile.TemporaryDirectory(prefix="tilewright-benchmarks-") as folder:
+    with WorkFolder("benchmarks") as folder:
         with alone(plan.alone):
-            limits = machine.limits(Path(folder), threads=settings.threads)
+            limits = machine.limits(folder, threads=settings.threads)
         peers = {name: PEERS[name] for name in options.peers}
         if MEMORY_BOUND.issuperset(options.suite):
             peers |= LIMITS
         try:
-            for results, versions in measure(workloads, peers, settings, plan, folder=Path(folder), say=_say):
+            for results, versions in measure(workloads, peers, settings, plan, folder=folder, say=_say):
                 report = _report(results, versions, settings, plan, limits)
                 _write(options, report)
         finally:

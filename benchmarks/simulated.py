@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tilewright
 from tilewright.errors import TilewrightError
+from tilewright.lifeline import end_with_parent
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulated import SimulatedRun, simulate_program
 from tilewright.simulator import SECTOR_BYTES
 from tilewright.traffic import compulsory_bytes
+from tilewright.workfolder import WorkFolder
 
 from benchmarks.tables import table
 from benchmarks.workloads import WORKLOADS
@@ -75,7 +75,7 @@ class SimulatedRow:
 
 def simulate_workloads(names: Sequence[tuple[str, str]], *, target: str, jobs: int) -> Iterator[SimulatedRow]:
     """Rows in order; `names` are workloads and dtypes."""
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool:
         yield from pool.map(functools.partial(_simulate, target=target), names)
 
 
@@ -90,9 +90,9 @@ def _simulate(name: tuple[str, str], *, target: str) -> SimulatedRow:
     model = workload.build()
     inputs = random_inputs(model, 0)
     try:
-        with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
+        with WorkFolder("simulated") as folder:
             program = tilewright.compile(model, target, tuning=False, dump_dir=folder)
-            run = simulate_program(program, Path(folder), inputs)
+            run = simulate_program(program, folder, inputs)
     except TilewrightError as failure:
         return SimulatedRow(**about, status="failed", reason=failure.message)
     figures = _figures(program, run)

@@ -14,6 +14,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "gemm": ("gemm",),
     "gemm-square": ("gemm-square",),
     "chains": ("chains",),
+    "convolutions": ("convolutions",),
 }
 """What a suite on the command line is made of, in terms of `Workload.suite`."""
 
@@ -30,15 +31,22 @@ _DTYPES_OF_SUITE = {
     "gemm": DTYPES,
     "gemm-square": ("f16", "bf16"),
     "chains": DTYPES,
+    "convolutions": DTYPES,
 }
 
 
 def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
-    """The workloads of suites, in every element type that the suite and the caller want."""
+    """The workloads of suites, in every element type that the suite and the caller want.
+
+    `pattern` is one name with * and ?, or several with commas between them.
+    """
+    patterns = pattern.split(",")
     chosen = []
     for suite in suites:
         named = [
-            w for w in WORKLOADS.values() if w.suite in SUITES[suite] and fnmatch.fnmatch(w.name, pattern)
+            w
+            for w in WORKLOADS.values()
+            if w.suite in SUITES[suite] and any(fnmatch.fnmatch(w.name, each) for each in patterns)
         ]
         for dtype in _DTYPES_OF_SUITE[suite]:
             if dtype in dtypes:

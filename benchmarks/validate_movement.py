@@ -17,7 +17,6 @@ import json
 import random
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -28,9 +27,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from tilewright.lifeline import end_with_parent
 from tilewright.movement import Cache, compile_traced, simulate
 from tilewright.native import native
 from tilewright.targets import Target
+from tilewright.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.chain_models import CHAINS, chains_named
@@ -118,8 +119,8 @@ def measure(
     """Compiles one tiling and simulates its accesses."""
     blocks = ChainBlocks(extents=(extent,) * 4, tiles=tiles, order=case.order)
     program = fused_chain(blocks) if case.reuse else separate_chain(blocks)
-    with tempfile.TemporaryDirectory(prefix="tilewright-movement-") as folder:
-        kernels = compile_traced(program, Path(folder), target=target)
+    with WorkFolder("movement") as folder:
+        kernels = compile_traced(program, folder, target=target)
         (level,) = simulate(kernels, [cache])
     _, predicted, memory = _predict(case, extent, tiles)
     return Point(tiles=tiles, memory_bytes=memory, predicted=predicted, observed=level.bytes)
@@ -149,7 +150,7 @@ def _measure(task: tuple[Case, int, Cache, tuple[int, int, int, int]]) -> Point:
 
 
 def validate(*, count: int, jobs: int, extent: int = EXTENT, cache: Cache = CACHE) -> list[CaseResult]:
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool:
         runs = [
             (
                 case,

@@ -1,5 +1,6 @@
 #include "core/Core.h"
 #include "core/Diagnostics.h"
+#include "core/PassNotes.h"
 
 #include "passes/Pipelines.h"
 #include "passes/plan/ir/Plan.h"
@@ -18,10 +19,34 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Config/llvm-config.h"
 
+#include "llvm/Support/PrettyStackTrace.h"
+
 #include <mutex>
 
 using namespace mlir;
 using namespace tilewright;
+
+namespace {
+/// Has LLVM's crash handler say which pass ran on which op: lines such as "Running pass 'tile-compose' on 'func.func'".
+/// Passes nest in each thread, as its stack of entries does.
+class CrashContext : public PassInstrumentation {
+public:
+  void runBeforePass(Pass *pass, Operation *op) override {
+    auto symbol = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    std::string name = symbol ? " @" + symbol.str() : "";
+    entries.push_back(std::make_unique<llvm::PrettyStackTraceFormat>("Running pass '%s' on '%s'%s\n",
+                                                                     pass->getArgument().str().c_str(),
+                                                                     op->getName().getStringRef().str().c_str(),
+                                                                     name.c_str()));
+  }
+  void runAfterPass(Pass *, Operation *) override { entries.pop_back(); }
+  void runAfterPassFailed(Pass *, Operation *) override { entries.pop_back(); }
+
+private:
+  static thread_local std::vector<std::unique_ptr<llvm::PrettyStackTraceEntry>> entries;
+};
+thread_local std::vector<std::unique_ptr<llvm::PrettyStackTraceEntry>> CrashContext::entries;
+} // namespace
 
 struct NativeModule::State {
   State();
@@ -109,6 +134,9 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
   for (Operation *root : roots) {
     PassManager manager(state->context.get(), anchor);
     static_cast<OpPassManager &>(manager) = *parsed;
+    if (std::unique_ptr<PassInstrumentation> notes = createPassNotes())
+      manager.addInstrumentation(std::move(notes));
+    manager.addInstrumentation(std::make_unique<CrashContext>());
     if (!dumpDirectory.empty())
       manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
                                          [](Pass *, Operation *) { return true; }, /*printModuleScope=*/false,
@@ -217,6 +245,8 @@ std::vector<std::string> tilewright::targetNames() { return knownTargets(); }
 //===----------------------------------------------------------------------===//
 
 std::string tilewright::llvmVersion() { return LLVM_VERSION_STRING; }
+
+void tilewright::describeCrashes() { llvm::EnablePrettyStackTrace(); }
 
 void tilewright::registerPipelines() { registerAllPassesAndPipelines(); }
 

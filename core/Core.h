@@ -4,6 +4,7 @@
 #ifndef TILEWRIGHT_CORE_CORE_H
 #define TILEWRIGHT_CORE_CORE_H
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -57,6 +58,11 @@ private:
 };
 
 TILEWRIGHT_CORE std::string llvmVersion();
+/// From now on, what passes run is noted in `bytes` at an offset of an open file; see PassNotes.h.
+TILEWRIGHT_CORE void notePassesIn(int file, int64_t offset, size_t bytes);
+/// Has a process that dies say on stderr what ran: the pass, and where LLVM generates code the function. It takes the
+/// signals of the whole process.
+TILEWRIGHT_CORE void describeCrashes();
 /// Registers passes and pipelines, which parsing a pipeline needs; once per process.
 TILEWRIGHT_CORE void registerPipelines();
 

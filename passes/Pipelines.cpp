@@ -2,6 +2,7 @@
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
 #include "passes/iree/Variants.h"
+#include "passes/program/InjectFailure.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -27,6 +28,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -64,10 +66,28 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
       llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
                         llvm::cl::desc("join kernels by barriers of the grid, where the target has them")};
+  Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
+  ListOption<int64_t> unfused{*this, "unfused",
+                              llvm::cl::desc("ops that share no kernel, by their place in the plan")};
+  ListOption<int64_t> left{*this, "left", llvm::cl::desc("ops that stay with IREE, by their place in the plan")};
+  Option<std::string> failAt{*this, "fail-at", llvm::cl::Hidden,
+                             llvm::cl::desc("for tests: fail on a kernel when it is planned, a program, or code")};
+  ListOption<std::string> failOn{*this, "fail-on", llvm::cl::Hidden,
+                                 llvm::cl::desc("for tests: parts of locations that this kernel holds")};
+  Option<bool> failByCrash{*this, "fail-by-crash", llvm::cl::Hidden, llvm::cl::init(false),
+                           llvm::cl::desc("for tests: end the process where a pass would fail")};
   Option<bool> assumeTiles{*this, "assume-tiles", llvm::cl::init(false),
                            llvm::cl::desc("kernels do not ask whether they may use AMX: for emulators")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
+
+/// For tests, where they want a failure at this stage.
+void maybeFail(OpPassManager &manager, const KernelOptions &options, StringRef stage) {
+  if (options.failAt != stage)
+    return;
+  manager.addPass(createInjectFailure(
+      SmallVector<std::string>(options.failOn.begin(), options.failOn.end()), options.failByCrash));
+}
 
 /// Kernels as functions over vectors and memrefs to the LLVM dialect; the same for every target.
 void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) {
@@ -102,6 +122,7 @@ void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) 
 
 /// Tile programs to an object.
 void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
+  maybeFail(manager, options, "program");
   auto &kernels = manager.nest<ModuleOp>();
   StageTransposesOptions stage;
   stage.target = options.target;
@@ -126,6 +147,7 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   WrapCpuAbiOptions wrap;
   wrap.assumeTiles = options.assumeTiles;
   kernels.addPass(createWrapCpuAbi(wrap));
+  maybeFail(manager, options, "code");
   EmitObjectOptions emit;
   emit.target = options.target;
   emit.path = options.objectPath;
@@ -136,6 +158,7 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
 
 /// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
+  maybeFail(manager, options, "program");
   RewriteMovementOptions movement;
   movement.target = options.target;
   manager.addPass(createRewriteMovement(movement));
@@ -167,6 +190,7 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   kernels.addPass(createConvertToGpu(convert));
   lowerToLlvm(kernels, options.target, /*isGpu=*/true);
   kernels.addPass(createWrapCudaAbi());
+  maybeFail(manager, options, "code");
   ShareBindingsOptions share;
   share.target = options.target;
   manager.addPass(createShareBindings(share));
@@ -246,6 +270,20 @@ void storeWeights(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createStoreWeights(store));
 }
 
+/// What the plan has to do without; a plan from a file says so itself.
+void restrictPlan(Pass &form, const KernelOptions &options) {
+  auto list = [](const auto &ops) {
+    return llvm::join(llvm::map_range(ops, [](int64_t op) { return std::to_string(op); }), ",");
+  };
+  std::string text = options.fuse ? "" : "fuse=false";
+  if (!options.unfused.empty())
+    text += " unfused=" + list(options.unfused);
+  if (!options.left.empty())
+    text += " left=" + list(options.left);
+  if (failed(form.initializeOptions(text, [](const Twine &error) { return failure(); })))
+    llvm_unreachable("options that the pass has");
+}
+
 /// Normalized functions to planned graphs with composed expressions.
 void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   FormSubprogramsOptions form;
@@ -257,7 +295,9 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   form.planOut = options.planOut;
   form.report = options.report;
   form.gridSync = options.gridSync;
-  manager.addPass(createFormSubprograms(form));
+  std::unique_ptr<Pass> formed = createFormSubprograms(form);
+  restrictPlan(*formed, options);
+  manager.addPass(std::move(formed));
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
   manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
@@ -266,6 +306,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   else
     storeWeights(manager, options);
   manager.addPass(createVerifyPlanned());
+  maybeFail(manager, options, "planned");
 }
 
 void buildNormalized(OpPassManager &manager, const KernelOptions &options) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs, builds and passes all tests: lit, gtest, pytest with end-to-end numerics.
-# Usage: scripts/test.sh [pytest arguments]
+# Installs, builds and passes the tests: lit, gtest, pytest with end-to-end numerics. Without --all these are what a change
+# has to pass to land; --all adds the rest (docs/testing.md).
+# Usage: scripts/test.sh [--all] [pytest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test

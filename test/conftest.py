@@ -1,11 +1,68 @@
-"""What all Python tests share."""
+"""What all Python tests share: the two tiers, and the feature levels of CPUs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+import cpu_levels
 import pytest
+import tiers
 import tilewright
+from tilewright import stitch
+from tilewright.fallback import next_attempt
+
+_COUNTS = "counts"
+"""Property of a test: how many it counted of what, which the end of a run sums up."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also run what is marked `full`: see docs/testing.md")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    cpu_levels.parametrize(metafunc)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.mark_full(items)
+    if config.getoption("--all"):
+        return
+    left = [item for item in items if item.get_closest_marker("full")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    cpu_levels.note_level(item)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says which feature levels ran on which processor, and what tests counted."""
+    kinds = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+    reports = [
+        report
+        for kind in kinds
+        for report in terminalreporter.stats.get(kind, [])
+        if isinstance(report, pytest.TestReport)
+    ]
+    lines = cpu_levels.summary(reports)
+    if lines and not config.getoption("--all"):
+        lines.append("Each test ran for one level or some; --all runs it for each.")
+    counted = Counter[str]()
+    for report in reports:
+        for name, value in report.user_properties:
+            if name == _COUNTS:
+                counted.update(value)
+    if counted:
+        lines.append(", ".join(f"{number} {what}" for what, number in counted.items()))
+    if lines:
+        terminalreporter.section("what ran")
+    for line in lines:
+        terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,3 +78,40 @@ def _kept_compilers(_no_measured_plans: None) -> Iterator[None]:
     """Most of what tests compile is small, and starting the compilers' process takes a good part of that."""
     with tilewright.keep_compilers():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cpu_target(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The feature level that target "cpu" means: see `cpu_levels`.
+
+    A fixture of a module that keeps compiled programs has to ask for this one, so that it is made anew for each level.
+    """
+    level: str = getattr(request, "param", cpu_levels.HOST)
+    with cpu_levels.standing_for_cpu(level):
+        yield level
+
+
+_may_fall_back = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _failing_passes_are_errors() -> Iterator[None]:
+    """A compilation survives a pass that fails on one of its kernels. A test does not, unless it is about that."""
+
+    def next_or_raise(error: tilewright.PassError, *arguments: Any, **keywords: Any) -> Any:
+        if not _may_fall_back:
+            raise error
+        return next_attempt(error, *arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stitch, "next_attempt", next_or_raise)
+        yield
+
+
+@pytest.fixture
+def may_fall_back() -> Iterator[None]:
+    """Lets compilations of a test go on where a pass fails on a kernel, as they do for users."""
+    global _may_fall_back
+    _may_fall_back = True
+    yield
+    _may_fall_back = False

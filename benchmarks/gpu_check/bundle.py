@@ -28,11 +28,13 @@ import tilewright
 from tilewright.cores import available_cores
 from tilewright.errors import TilewrightError
 from tilewright.iree.versions import PINNED_IREE
+from tilewright.lifeline import end_with_parent
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs
 from tilewright.simulated import describe_launches
 from tilewright.stored import read_all
 from tilewright.targets import resolve_targets
 from tilewright.traffic import compulsory_bytes
+from tilewright.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.client import ROOT
@@ -84,10 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--suites",
         type=lambda text: text.split(","),
-        default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "models"],
+        default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "convolutions", "models"],
         help=f"of {','.join(SUITES)}",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?, by commas")
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
     parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
     parser.add_argument("--jobs", type=int, default=available_cores())
@@ -125,17 +127,17 @@ def _fill(
     entries = []
     with (
         zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
-        ProcessPoolExecutor(max_workers=jobs) as pool,
-        tempfile.TemporaryDirectory(prefix="tilewright-bundle-") as work,
+        ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool,
+        WorkFolder("bundle") as work,
     ):
-        compiled = pool.map(functools.partial(compile_workload, target=target, folder=Path(work)), names)
+        compiled = pool.map(functools.partial(compile_workload, target=target, folder=work), names)
         for number, ((name, dtype), entry) in enumerate(zip(names, compiled, strict=True)):
             said = entry.get("refused", "")
             print(f"{number + 1}/{len(names)}: {name} {dtype} {said}".rstrip(), file=sys.stderr, flush=True)
             if said:
                 continue
             entries.append(entry)
-            for path in sorted((Path(work) / entry["folder"]).iterdir()):
+            for path in sorted((work / entry["folder"]).iterdir()):
                 archive.write(path, f"{entry['folder']}/{path.name}")
                 path.unlink()
     if not entries:
@@ -153,7 +155,7 @@ def _fill(
 def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
     """What counts most comes first: models, chains and matmuls in f16, as GPUs are used, other patterns in f32; then
     the same in other types, and chance."""
-    contracting = ("models", "chains", "gemm", "gemm-square")
+    contracting = ("models", "convolutions", "chains", "gemm", "gemm-square")
     order = (*contracting, "stitch", "bandwidth", "random-stitch")
     first = "f16" if entry["suite"] in contracting else "f32"
     suite = order.index(entry["suite"])
@@ -167,15 +169,15 @@ def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dic
     inputs = random_inputs(model, SEED)
     home = folder / f"{workload}-{dtype}"
     home.mkdir()
-    with tempfile.TemporaryDirectory(prefix="tilewright-dump-") as dump:
+    with WorkFolder("dump") as dump:
         try:
             program = tilewright.compile(model, target, tuning=False, dump_dir=dump)
         except TilewrightError as error:
             return {"refused": str(error)}
-        launches = describe_launches(Path(dump)) if program.kernels else {"launches": []}
-        recipes = _recipes(Path(dump))
+        launches = describe_launches(dump) if program.kernels else {"launches": []}
+        recipes = _recipes(dump)
         if program.kernels:
-            shutil.copyfile(Path(dump) / "kernels.ptx", home / "kernels.ptx")
+            shutil.copyfile(dump / "kernels.ptx", home / "kernels.ptx")
     launches.pop("kernels", None)
     (home / "launches.json").write_text(json.dumps(launches))
     (home / "recipes.json").write_text(json.dumps(recipes))
@@ -223,8 +225,8 @@ def _check_weights(
     archives: Mapping[str, Path], weights: Mapping[str, np.ndarray], recipes: Mapping[str, Any]
 ) -> None:
     """That the weights drawn there will be those of the program."""
-    with tempfile.TemporaryDirectory(prefix="tilewright-weights-") as folder:
-        written = write_weights(weights, recipes, Path(folder))
+    with WorkFolder("weights") as folder:
+        written = write_weights(weights, recipes, folder)
         for scope, path in archives.items():
             again = read_all(written[scope]) if scope in written else {}
             for name, data in read_all(path).items():

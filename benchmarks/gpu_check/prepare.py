@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright.cores import available_cores
 from tilewright.cuda import Cuda
+from tilewright.lifeline import end_with_parent
 
 from benchmarks.gpu_check.case import Case
 
@@ -28,7 +29,7 @@ def use_cache(folder: Path) -> None:
 def prepare_all(folder: Path, entries: Iterable[Mapping[str, Any]], *, seconds: float) -> Iterator[str]:
     """Prepares every workload; gives what went wrong, which whoever needs it next will meet again."""
     # A process that is forked cannot use the driver that this one has opened.
-    with multiprocessing.get_context("spawn").Pool(available_cores()) as pool:
+    with multiprocessing.get_context("spawn").Pool(available_cores(), initializer=end_with_parent) as pool:
         failures = pool.imap_unordered(functools.partial(_prepare, folder), list(entries))
         try:
             while True:

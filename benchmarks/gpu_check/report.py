@@ -1,4 +1,8 @@
-"""What a check found, as data and as a page; both are ready for benchmarks/results/."""
+"""What a check found, as data and as a page; both are ready for benchmarks/results/.
+
+Whether whole programs are right comes first: our kernels may be, each for itself, where the program is not, because
+IREE computes the rest.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,32 @@ class Row:
     """Of our kernels, as the driver's assembler made them."""
 
 
+@dataclass(frozen=True)
+class Programs:
+    """Whole programs, by what came of holding their results to float64, as "workload dtype"."""
+
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    """They failed, or the time was over."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every one was checked and right."""
+        return not self.wrong and not self.unchecked
+
+
+def judge_programs(rows: Sequence[Row], manifest: Mapping[str, Any]) -> Programs:
+    """Of a run that had whole programs to check."""
+    status = {f"{r.workload} {r.dtype}": r.status for r in rows if r.system == OURS_IREE}
+    names = [f"{entry['workload']} {entry['dtype']}" for entry in manifest["workloads"]]
+    return Programs(
+        right=tuple(name for name in names if status.get(name) == "ok"),
+        wrong=tuple(name for name in names if status.get(name) == "wrong"),
+        unchecked=tuple(name for name in names if status.get(name) not in ("ok", "wrong")),
+    )
+
+
 def to_json(
     rows: Sequence[Row],
     manifest: Mapping[str, Any],
@@ -51,6 +81,7 @@ def to_json(
         "gpu": dict(gpu),
         "versions": dict(versions),
         "bundle": about,
+        "programs": asdict(judge_programs(rows, manifest)),
         "summary": _summarize(workloads),
         "workloads": workloads,
         "rows": [asdict(row) for row in rows],
@@ -155,6 +186,7 @@ def to_markdown(report: Mapping[str, Any]) -> str:
         [
             f"# On {gpu}, {report['date']}",
             "\n".join(f"- {line}" for line in conditions),
+            _programs(report),
             table(["figure", ""], summary),
             means,
             means_table(report["summary"]["by_suite"]),
@@ -165,6 +197,19 @@ def to_markdown(report: Mapping[str, Any]) -> str:
             "",
         ]
     )
+
+
+def _programs(report: Mapping[str, Any]) -> str:
+    """A paragraph on whole programs, with the wrong ones by name."""
+    right, wrong, unchecked = (report["programs"][key] for key in ("right", "wrong", "unchecked"))
+    errors = {f"{w['workload']} {w['dtype']}": w["errors"].get(OURS_IREE) for w in report["workloads"]}
+    lines = [f"Whole programs: {len(right)} right, {len(wrong)} wrong, {len(unchecked)} not checked."]
+    if wrong:
+        named = [name + (f" ({errors[name]:.1e})" if errors[name] is not None else "") for name in wrong]
+        lines.append(f"**WRONG** (relative error): {', '.join(named)}.")
+    if unchecked:
+        lines.append(f"Not checked: {', '.join(unchecked)}.")
+    return "\n".join(lines)
 
 
 def _workloads(workloads: Sequence[Mapping[str, Any]]) -> str:
@@ -178,11 +223,15 @@ def _workloads(workloads: Sequence[Mapping[str, Any]]) -> str:
             _microseconds(w["predicted_s"]),
             _figure(w["measured_over_predicted"], "{:.2f}"),
             _figure(w["share_of_copy"], "{:.0%}"),
-            _figure(w["errors"].get(OURS_BARE, w["errors"].get(OURS_IREE)), "{:.0e}"),
+            _figure(_worst_of_ours(w["errors"]), "{:.0e}"),
         ]
         for w in workloads
     ]
     return table(header, cells)
+
+
+def _worst_of_ours(errors: Mapping[str, float]) -> float | None:
+    return max((errors[name] for name in (OURS_BARE, OURS_IREE) if name in errors), default=None)
 
 
 def _times(workload: Mapping[str, Any], system: str) -> str:

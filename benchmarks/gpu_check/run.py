@@ -1,7 +1,8 @@
 """Runs a bundle: is everything right, then how long does it take, beside PyTorch, Triton and JAX.
 
-The most valuable comes first, and what the time does not reach is said to be missing: correctness and times of our
-kernels and of whole programs, PyTorch op by op and its attention, and then, workload by workload, the systems that
+It fails where a kernel of ours or a whole program is wrong, or a whole program was not checked. The most valuable comes
+first, and what the time does not reach is said to be missing: correctness and times of our kernels and of whole
+programs, PyTorch op by op and its attention, and then, workload by workload, the systems that
 compile for seconds.
 """
 
@@ -10,9 +11,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import platform
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +24,12 @@ from typing import Any
 
 from tilewright.cuda import open_driver
 from tilewright.errors import ProgramError
+from tilewright.workfolder import WorkFolder
 
 from benchmarks.client import Client, PeerError
 from benchmarks.gpu_check.ahead import compile_ahead, sent, share_caches
 from benchmarks.gpu_check.prepare import prepare_all, use_cache
-from benchmarks.gpu_check.report import Row, to_json, to_markdown
+from benchmarks.gpu_check.report import Programs, Row, to_json, to_markdown
 from benchmarks.gpu_check.worker import (
     JAX,
     OURS_BARE,
@@ -65,7 +67,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command there; 1 if something is wrong."""
+    """The command there; 1 if something is wrong, or a whole program was not checked though `--systems` has them."""
     options = _parse(arguments)
     try:
         open_driver()
@@ -73,21 +75,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     manifest = json.loads((options.bundle / MANIFEST).read_text())
-    with tempfile.TemporaryDirectory(prefix="tilewright-gpu-check-") as folder:
+    with WorkFolder("gpu-check") as folder:
         with zipfile.ZipFile(options.bundle / PROGRAMS) as archive:
             archive.extractall(folder)
-        use_cache(Path(folder) / "assembled")
-        share_caches(Path(folder))
+        use_cache(folder / "assembled")
+        share_caches(folder)
         started = time.monotonic()
-        for failure in prepare_all(Path(folder), manifest["workloads"], seconds=options.limit):
+        for failure in prepare_all(folder, manifest["workloads"], seconds=options.limit):
             _say(failure)
         taken = time.monotonic() - started
         _say(f"weights are drawn and kernels assembled after {taken:.0f} s")
-        report = Check(options, manifest, Path(folder), seconds=options.seconds - taken).run()
+        report = Check(options, manifest, folder, seconds=options.seconds - taken).run()
     wrong = [row for row in report["rows"] if row["system"] in _OURS and row["status"] != "ok"]
     wrong = [row for row in wrong if row["status"] != "no time"]
     _say(f"{options.output}.json and .md are written" + (f"; {len(wrong)} of ours failed" if wrong else ""))
-    return int(bool(wrong))
+    programs = Programs(**report["programs"])
+    for name in programs.wrong:
+        _say(f"WRONG as a whole program: {name}")
+    if OURS_IREE not in options.systems:
+        return int(bool(wrong))
+    for name in programs.unchecked:
+        _say(f"not checked as a whole program: {name}")
+    return int(bool(wrong) or not programs.is_right)
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:
@@ -207,7 +216,8 @@ class Check:
             error = checked["error"]
             if error is not None and not error <= entry["tolerance"]:
                 reason = f"relative error {error:.1e} is above {entry['tolerance']:.0e}"
-                return Row(**about, status="wrong", reason=reason)
+                finite = error if math.isfinite(error) else None
+                return Row(**about, status="wrong", reason=reason, error=finite)
             timed = client.ask("time", limit=self._limit(), seconds=_TIMING_SECONDS)["timing"]
             client.ask("forget", limit=self._limit())
         except PeerError as failure:

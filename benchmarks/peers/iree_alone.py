@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.compare import IREE_CANDIDATES, count_dispatches
-from tilewright.compilation import DATA_TILING, iree_flags
+from tilewright.compilation import iree_flags
 from tilewright.errors import IreeError
 from tilewright.frontends import ImportedModel
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.process import Worker
 from tilewright.runtime import BoundCall, Session

@@ -15,7 +15,16 @@ import onnx
 
 from benchmarks.workloads import contractions, stitch
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
-from benchmarks.workloads.convolutional import CnnOptions, cnn
+from benchmarks.workloads.convolutional import (
+    BottleneckOptions,
+    CnnOptions,
+    ConvolutionOptions,
+    bottlenecks,
+    cnn,
+    convolution,
+    inverted_residuals,
+    pooling,
+)
 from benchmarks.workloads.narrow import to_narrow
 from benchmarks.workloads.neural_fields import NerfOptions, nerf
 from benchmarks.workloads.random_stitches import SEEDS, random_stitch
@@ -192,6 +201,33 @@ _ATTENTIONS: tuple[tuple[int, int, int, int, bool], ...] = (
     (8, 2, 512, 64, True),
     (32, 8, 256, 128, True),
 )
+# Convolutions alone, in the forms that networks are made of.
+_CONVOLUTIONS: dict[str, ConvolutionOptions] = {
+    "conv-1x1": ConvolutionOptions(channels=64, filters=128, kernel=1),
+    "conv-1x1-stride-2": ConvolutionOptions(channels=64, filters=128, kernel=1, stride=2),
+    "conv-1x1-stride-2-odd": ConvolutionOptions(channels=24, filters=40, kernel=1, stride=2, image=15),
+    "conv-3x3": ConvolutionOptions(channels=64, filters=64, kernel=3),
+    "conv-3x3-16": ConvolutionOptions(channels=16, filters=16, kernel=3, image=16),
+    "conv-3x3-stride-2": ConvolutionOptions(channels=64, filters=64, kernel=3, stride=2),
+    "conv-3x3-stem": ConvolutionOptions(channels=3, filters=32, kernel=3, stride=2, image=57),
+    "conv-7x7-stride-2": ConvolutionOptions(channels=3, filters=64, kernel=7, stride=2, image=56),
+    "conv-depthwise": ConvolutionOptions(channels=64, filters=64, kernel=3, groups=0),
+    "conv-depthwise-stride-2": ConvolutionOptions(channels=64, filters=64, kernel=3, groups=0, stride=2),
+    "conv-grouped": ConvolutionOptions(channels=64, filters=64, kernel=3, groups=8),
+    "conv-grouped-stride-2": ConvolutionOptions(channels=64, filters=64, kernel=3, groups=8, stride=2),
+    "conv-1d-stride-2": ConvolutionOptions(channels=64, filters=64, kernel=3, stride=2, rank=1, image=120),
+    "conv-1d-1-stride-2": ConvolutionOptions(channels=64, filters=64, kernel=1, stride=2, rank=1, image=120),
+    "conv-3d": ConvolutionOptions(channels=16, filters=16, kernel=3, rank=3, image=10),
+    "conv-transposed": ConvolutionOptions(channels=32, filters=16, kernel=4, stride=2, is_transposed=True),
+}
+
+# The operator, channels, size of the image, kernel and stride.
+_POOLINGS: dict[str, tuple[str, int, int, int, int]] = {
+    "max-pool-3x3": ("MaxPool", 64, 28, 3, 2),
+    "max-pool-2x2": ("MaxPool", 64, 28, 2, 2),
+    "average-pool-2x2": ("AveragePool", 64, 28, 2, 2),
+    "global-average-pool": ("GlobalAveragePool", 64, 28, 28, 1),
+}
 # Multiply-adds above which float64 takes a test too long.
 _LARGE_PRODUCT = 1 << 27
 
@@ -307,6 +343,23 @@ def _attentions() -> list[Workload]:
     return workloads
 
 
+def _convolutions() -> list[Workload]:
+    builds: dict[str, Callable[[], onnx.ModelProto]] = {
+        name: partial(convolution, options) for name, options in _CONVOLUTIONS.items()
+    }
+    for name, (op, channels, image, kernel, stride) in _POOLINGS.items():
+        builds[name] = partial(pooling, op, channels, image, kernel=kernel, stride=stride)
+    builds["resnet-small"] = bottlenecks
+    builds["resnext-small"] = partial(bottlenecks, BottleneckOptions(groups=8))
+    builds["mobilenet-v2-small"] = inverted_residuals
+    return [
+        Workload(
+            name=name, build=build, description=f"{name.replace('-', ' ')}, batch 1", suite="convolutions"
+        )
+        for name, build in builds.items()
+    ]
+
+
 def _random_stitches() -> list[Workload]:
     return [
         Workload(
@@ -330,6 +383,7 @@ WORKLOADS: dict[str, Workload] = {
         *_gemms("gemm-square", _SQUARE_GEMMS),
         *_chains(),
         *_attentions(),
+        *_convolutions(),
     )
 }
 

@@ -44,6 +44,25 @@ def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numCopied", "copied", "bindings that IREE copies">];
 }
 
+def WidenConvolutions : Pass<"tile-widen-convolutions", "::mlir::ModuleOp"> {
+  let summary = "Have IREE compute convolutions of narrow floats in f32";
+  let description = [{
+    Arrives: what stays with IREE, whether its functions are imported or not.
+    Leaves: every convolution with an operand in f16, bf16 or a narrower float
+    in f32: named or `linalg.generic`, grouped or not, of any rank and shape,
+    also dynamic; and contractions that read a slice with steps, which IREE
+    makes of some. Inputs are extended behind an optimization barrier, what is
+    accumulated from is in f32, too, and the sum is rounded to the type that it
+    had. Pools, elementwise ops and contractions without windows are left alone.
+    See test/passes/iree/widen-convolutions.mlir.
+  }];
+  let options = [Option<"record", "record", "std::string", "\"\"",
+                        "write how many were widened as JSON: {\"widened\": N}">];
+  let statistics = [Statistic<"numWidened", "widened", "convolutions that IREE computes in f32">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
   let summary = "Splice compiled kernels into IREE's module as dispatches";
   let description = [{

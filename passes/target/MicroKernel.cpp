@@ -4,6 +4,7 @@
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/MicroKernelBody.h"
+#include "passes/target/MicroKernelChoices.h"
 #include "passes/target/ProcessorNames.h"
 #include "passes/target/Target.h"
 #include "passes/target/Warpgroups.h"
@@ -136,6 +137,13 @@ std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, c
     if (!isOfWarpgroup(kernel) && (kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))
       best = std::move(kernel);
   return best;
+}
+
+std::vector<MicroKernel> tilewright::allMicroKernels(const Target &target, const ProductTypes &types,
+                                                     LaneLayout layout, bool strict) {
+  std::vector<MicroKernel> found = candidates(target, types, layout);
+  llvm::erase_if(found, [&](const MicroKernel &kernel) { return strict && !kernel.strict; });
+  return found;
 }
 
 std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, const ProductTypes &types) {

@@ -46,8 +46,11 @@ std::tuple<std::string, std::string> simulate(const std::string &text, const std
 } // namespace
 
 NB_MODULE(_native, m) {
+  // What is alive when the interpreter ends is the user's, who may leave it there.
+  nb::set_leak_warnings(false);
   registerPipelines();
   m.attr("llvm_version") = llvmVersion();
+  m.def("describe_crashes", &describeCrashes);
 
   nb::class_<PlainDiagnostic>(m, "Diagnostic")
       .def_ro("severity", &PlainDiagnostic::severity)
@@ -110,6 +113,7 @@ NB_MODULE(_native, m) {
       nb::arg("extents"), nb::arg("order"), nb::arg("tiles"), nb::arg("reuse"));
   m.def("gemm_chain_optimum", &gemmChainOptimum, nb::arg("extents"), nb::arg("least"), nb::arg("capacity_bytes"));
 
+  m.def("note_passes_in", &notePassesIn, nb::arg("file"), nb::arg("offset"), nb::arg("bytes"));
   m.def("known_targets", &targetNames);
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));
   m.def("normalize_target", &normalizeTargetJson, nb::arg("json"), nb::arg("cores"));

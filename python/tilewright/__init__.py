@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import (
     CompileError,
+    CompileTimeoutError,
     InputError,
     IreeError,
     ModelError,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileError",
     "CompileOptions",
+    "CompileTimeoutError",
     "Diagnostic",
     "InputError",
     "IreeError",

@@ -13,7 +13,7 @@ import click
 
 from tilewright.commands.examine import doctor, targets
 from tilewright.commands.fuzz import fuzz
-from tilewright.commands.group import Command, Commands, common, duration, refuse_beside, tell
+from tilewright.commands.group import Command, Commands, common, duration, refuse_beside, tell, timeout
 from tilewright.commands.model import compile_model, open_model
 from tilewright.commands.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.commands.tune import tune, tuning
@@ -47,7 +47,7 @@ def _compiling(command: Command) -> Command:
         click.option(
             "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
         ),
-        click.option("--strict", is_flag=True, help="Fail instead of leaving kernels out."),
+        click.option("--strict", is_flag=True, help="Fail instead of leaving ops unfused or kernels out."),
         click.option(
             "--numerics",
             type=click.Choice(get_args(NumericsMode)),
@@ -80,6 +80,7 @@ def _compiling(command: Command) -> Command:
             metavar="OUTPUT=INPUT",
             help="An output that continues an input in place, from call to call.",
         ),
+        timeout,
         common,
     ]
 
@@ -98,6 +99,7 @@ def _compiling(command: Command) -> Command:
         entry: str | None,
         parameters: tuple[str, ...],
         state: tuple[str, ...],
+        timeout: float | None,
         **keywords: Any,
     ) -> Any:
         if tuning is not None and no_tuning:
@@ -114,6 +116,7 @@ def _compiling(command: Command) -> Command:
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
             state=dict(_continuation(text) for text in state),
+            timeout=timeout,
         )
         return command(*arguments, options=options, **keywords)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compilation import DATA_TILING, Progress, compile_with, iree_flags
+from tilewright.compilation import Progress, compile_with, iree_flags
 from tilewright.cores import available_cores
-from tilewright.errors import InputError, IreeError, ModelError
+from tilewright.deadline import Deadline
+from tilewright.errors import CompileError, CompileTimeoutError, InputError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.idle import wait_until_idle
 from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING, without_data_tiling
 from tilewright.options import CompileOptions
 from tilewright.process import Worker
 from tilewright.program import Program
@@ -33,6 +34,7 @@ from tilewright.runtime import Session
 from tilewright.signature import Array
 from tilewright.targets import TargetChoice, resolve_targets
 from tilewright.threads import thread_choices
+from tilewright.workfolder import WorkFolder
 
 # What may be best for IREE alone; see `compilation` for the wider search that left these.
 IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
@@ -127,7 +129,7 @@ def compare(
     options = options or CompileOptions()
     threads = thread_choices(options.threads or available_cores())[-1]
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-compare-")))
+        folder = stack.enter_context(WorkFolder("compare"))
         worker = stack.enter_context(Worker(folder))
         iree = IreeCompiler(worker)
         ours, program = _ours(model, target, options, threads, iree, folder / "dump", say)
@@ -137,7 +139,7 @@ def compare(
         checked = program.signature.check_inputs(arrays)
         _prepare(ours, program, checked)
         flags = iree_flags(resolve_targets(target, threads=threads)[-1], host=target == "cpu")
-        alone = _iree_alone(model, program, options, flags, checked, threads, iree, folder, say)
+        alone = _iree_alone(model, program, options, flags, checked, threads, worker, folder, say)
         if not options.iree_flags and alone.flags != (DATA_TILING,):
             # What stays with IREE may be best at the flags that IREE alone is best at: the faster of the two counts.
             say("with the flags of IREE alone")
@@ -214,24 +216,30 @@ def _iree_alone(
     flags: Sequence[str],
     arrays: Sequence[Array],
     threads: int,
-    iree: IreeCompiler,
+    worker: Worker,
     folder: Path,
     say: Progress,
 ) -> _Contender:
-    """IREE on the same model with every candidate set of flags; the fastest counts."""
+    """IREE on the same model with every candidate set of flags that it computes rightly with; the fastest counts."""
+    iree = IreeCompiler(worker)
+    worker.deadline = Deadline(options.timeout)
     # Not the program's own: its weights are stored for its kernels.
     imported = import_model(model, compiler=iree, directory=folder)
     parameters = {**imported.parameters, **options.parameters}
     base = [flag for flag in flags if flag != DATA_TILING]
+    front = iree.compile_to(imported.source, "preprocessing", flags=base, name=imported.name)
+    is_tiled_rightly = without_data_tiling(front) is None
+    candidates = [flags for flags in IREE_CANDIDATES if is_tiled_rightly or DATA_TILING not in flags]
     fastest: tuple[float, _Contender] | None = None
-    failure: IreeError | None = None
-    for number, candidate in enumerate(IREE_CANDIDATES):
-        say(f"IREE alone, flags {number + 1} of {len(IREE_CANDIDATES)}")
+    failure: CompileError | None = None
+    for number, candidate in enumerate(candidates):
+        say(f"IREE alone, flags {number + 1} of {len(candidates)}")
+        worker.deadline = Deadline(options.timeout)
         try:
             contender = _iree_with(
                 imported, parameters, program, [*base, *candidate], arrays, threads, iree, folder, number
             )
-        except IreeError as error:
+        except (IreeError, CompileTimeoutError) as error:
             failure = error
             continue
         contender.flags = candidate
@@ -239,6 +247,7 @@ def _iree_alone(
         best = _best(contender)
         if fastest is None or best < fastest[0]:
             fastest = (best, contender)
+    worker.deadline = Deadline(None)
     if fastest is None:
         assert failure is not None
         raise failure

@@ -14,25 +14,27 @@ Llama block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians 
     inner-tiled (with O3)                         fails         fails     fails    fails
 
 So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare` also tries the two
-runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling it is switched
-off and noted.
+runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling, or would compute
+it wrongly (`iree.faults`), it is switched off and noted.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tilewright.cores import available_cores
+from tilewright.deadline import Deadline
 from tilewright.errors import CompileError, IreeError, OutputError, temporary_files
 from tilewright.frontends import ImportedModel, Model, import_model
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.faults import DATA_TILING, widen_convolutions, widening_note, without_data_tiling
 from tilewright.iree.recursion import check_calls
 from tilewright.iree.versions import check_iree
 from tilewright.options import CompileOptions, NumericsMode
@@ -43,14 +45,13 @@ from tilewright.ptxas import KernelResources, assemble, find_ptxas, needed_capab
 from tilewright.report import Report
 from tilewright.runtime import missing_features, read_interface
 from tilewright.state import check_in_place, check_state
-from tilewright.stitch import Stitched, UnreadableError, kernel_files, stitch
+from tilewright.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target, TargetChoice, resolve_targets
 from tilewright.threads import Threads, checked_threads, choose_threads, thread_choices
 from tilewright.triangles import mark_triangles
 from tilewright.tuning.location import default_path
-
-DATA_TILING = "--iree-opt-data-tiling"
+from tilewright.workfolder import WorkFolder
 
 Progress = Callable[[str], None]
 
@@ -70,6 +71,7 @@ def compile(
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     state: Mapping[str, str] | None = None,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model to a program.
@@ -85,7 +87,8 @@ def compile(
         iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
         dump_dir: Folder for every intermediate form.
         plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
-        strict: Fail where our kernels would otherwise be left out, because IREE fails with them.
+        strict: Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or
+            kernels left out, because IREE fails with them.
         numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
             f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
         grid_sync: Whether kernels for GPUs may have barriers of the grid in place of launches. They need the device
@@ -96,6 +99,8 @@ def compile(
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         state: Outputs that continue inputs, by name (`{"present": "past"}`): they are updated in place, and stay on the
             device between the calls of `Program.steps`. A model that would copy them is refused.
+        timeout: Seconds after which the compilation is ended with a `CompileTimeoutError`, which names the step and
+            the pass, or the phase of IREE's compiler, that it was in. By default there is no limit.
         progress: Called with the name of every step.
     """
     options = CompileOptions(
@@ -110,6 +115,7 @@ def compile(
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
         state=_checked_state(state),
+        timeout=timeout,
     )
     return compile_with(options, model, target, progress=progress)
 
@@ -131,26 +137,38 @@ def compile_with(
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
-    report_step = progress or (lambda step: None)
+    if options.numerics == "tf32" and targets[0].backend == "cpu":
+        raise CompileError(
+            f"numerics='tf32' is for GPUs; target {targets[0].name} multiplies f32 as it is",
+            hint="choose 'default' or 'strict'",
+        )
+    deadline = Deadline(options.timeout)
+
+    def report_step(step: str) -> None:
+        deadline.check(step)
+        if progress is not None:
+            progress(step)
+
     with temporary_files():
-        directory = tempfile.TemporaryDirectory(prefix="tilewright-")
+        directory = WorkFolder("compile")
         try:
-            return _compile_in(directory, model, target, targets, choices, options, report_step)
+            return _compile_in(directory, model, target, targets, choices, options, report_step, deadline)
         except BaseException:
             directory.cleanup()
             raise
 
 
 def _compile_in(
-    directory: tempfile.TemporaryDirectory[str],
+    directory: WorkFolder,
     model: Model,
     choice: TargetChoice,
     targets: Sequence[Target],
     choices: Sequence[int],
     options: CompileOptions,
     progress: Progress,
+    deadline: Deadline,
 ) -> Program:
-    folder = Path(directory.name)
+    folder = directory.path
     dump = _Dump(options.dump_dir)
     seconds: dict[str, float] = {}
     notes: list[str] = []
@@ -159,7 +177,7 @@ def _compile_in(
     # IREE's own kernels have no variants: they are for the target that every processor of interest has.
     flags = iree_flags(narrowest, host=choice == "cpu", extra=options.iree_flags)
 
-    with lend_worker(folder) as worker:
+    with lend_worker(folder, deadline=deadline) as worker:
         iree = IreeCompiler(worker)
         progress("importing the model")
         with _timed(seconds, "import"):
@@ -184,7 +202,20 @@ def _compile_in(
             if not on_gpu and threads < choices[-1]:
                 targets = resolve_targets(choice, threads=threads)
                 narrowest = targets[-1]
+                notes.clear()  # they were about the plan for more threads
                 stitched = _stitch(front, worker, targets, scopes, folder, options, notes)
+
+        def for_iree(text: str) -> str:
+            """What IREE's back end computes rightly, of a module that would go to it."""
+            if not on_gpu:
+                return text
+            run = functools.partial(run_passes, worker)
+            widened, count = widen_convolutions(text, run, folder)
+            if count and (note := widening_note(count)) not in notes:
+                notes.append(note)
+            return widened
+
+        stitched = replace(stitched, text=for_iree(stitched.text))
         dump.write("3-stitched.mlir", stitched.text.encode())
         kernels = kernel_files(targets)
         for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernels):
@@ -194,12 +225,16 @@ def _compile_in(
         capability = (needed_capability(folder / "kernels.ptx") or narrowest.cpu) if on_gpu else ""
         resources: Mapping[str, KernelResources] = {}
         if on_gpu and stitched.report.kernels:
+            progress("ptxas")
             with _timed(seconds, "ptxas"):
-                resources = _assemble({folder / name: target for name, target in kernels.items()}, notes)
+                files = {folder / name: target for name, target in kernels.items()}
+                resources = _assemble(files, notes, deadline)
 
         progress("IREE: to the module")
         with _timed(seconds, "iree_back"):
-            module, stitched, used_flags = _finish(iree, imported, front, stitched, flags, options, notes)
+            module, stitched, used_flags = _finish(
+                iree, imported, front, stitched, flags, options, notes, for_iree=for_iree
+            )
 
         path = folder / "model.vmfb"
         path.write_bytes(module)
@@ -239,7 +274,13 @@ def _compile_in(
         notes=tuple(notes),
         seconds=seconds,
     )
-    program = Program(module=path, parameters=parameters, metadata=metadata, keep_alive=directory)
+    program = Program(
+        module=path,
+        parameters=parameters,
+        metadata=metadata,
+        keep_alive=directory,
+        sources=options.parameters.values(),
+    )
     if not on_gpu and not missing_features(narrowest.features):
         program.load()  # what is wrong with it should show now
     return program
@@ -267,6 +308,7 @@ def _stitch(
             scopes=scopes,
             tuning=options.tuning,
             dump_dir=options.dump_dir,
+            strict=options.strict,
         )
     except UnreadableError as error:
         if options.strict or options.plan is not None:
@@ -289,7 +331,9 @@ def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
     }
 
 
-def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, KernelResources]:
+def _assemble(
+    kernels: Mapping[Path, Target], notes: list[str], deadline: Deadline
+) -> Mapping[str, KernelResources]:
     """What the assembler says of our kernels, if there is one, of the first file's; what spills is noted.
 
     Launch bounds keep kernels to the registers of a real GPU; a target of one's own may say fewer.
@@ -301,7 +345,7 @@ def _assemble(kernels: Mapping[Path, Target], notes: list[str]) -> Mapping[str, 
         )
         return {}
     found = [
-        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas)
+        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas, deadline=deadline)
         for ptx, target in kernels.items()
     ]
     for resources, target in zip(found, kernels.values(), strict=True):
@@ -335,8 +379,19 @@ def _finish(
     flags: Sequence[str],
     options: CompileOptions,
     notes: list[str],
+    *,
+    for_iree: Callable[[str], str],
 ) -> tuple[bytes, Stitched, Sequence[str]]:
-    """IREE's back end, with less where it fails with more: data tiling first, then our kernels."""
+    """IREE's back end, with less where it fails with more: data tiling first, then our kernels.
+
+    Data tiling is off from the start where IREE computes the module wrongly with it, unless the user asks for it.
+    `for_iree` makes a module without our kernels one that IREE computes rightly.
+    """
+    is_asked_for = any(flag.partition("=")[0] == DATA_TILING for flag in options.iree_flags)
+    reason = without_data_tiling(stitched.text)
+    if reason is not None and DATA_TILING in flags and not is_asked_for:
+        flags = [flag for flag in flags if flag != DATA_TILING]
+        notes.append(f"data tiling is off, because {reason}")
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
         if text == front:
@@ -359,14 +414,15 @@ def _finish(
             return module, stitched, untiled
     if options.strict or not stitched.report.kernels:
         raise first
+    alone = for_iree(front)
     for fewer in (flags, untiled):
         try:
-            module = attempt(front, fewer)
+            module = attempt(alone, fewer)
         except IreeError:
             continue
         notes.append(f"none of our kernels is in the program, because IREE fails with them ({first.message})")
         report = replace(stitched.report, kernels=(), raw={})
-        empty = replace(stitched, text=front, report=report, plan=None, stored=StoredWeights())
+        empty = replace(stitched, text=alone, report=report, plan=None, stored=StoredWeights())
         return module, empty, fewer
     raise first
 

@@ -51,6 +51,10 @@ class CompileError(TilewrightError):
         """Everything that the compiler said, for a bug report; may be long."""
 
 
+class CompileTimeoutError(CompileError):
+    """A compilation took longer than `timeout`; the message names the step, and the pass or phase, that it was in."""
+
+
 class IreeError(CompileError):
     """IREE's compiler refused the model, or its process died."""
 

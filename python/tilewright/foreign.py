@@ -6,9 +6,7 @@ runs our kernels only; so that they get real numbers and a program's results are
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tilewright.compilation import iree_flags
@@ -19,6 +17,7 @@ from tilewright.process import lend_worker
 from tilewright.runtime import Session
 from tilewright.signature import Array, Signature, TensorSpec, element_dtype
 from tilewright.targets import resolve_targets
+from tilewright.workfolder import WorkFolder
 
 
 class ForeignTensors:
@@ -26,8 +25,8 @@ class ForeignTensors:
 
     def __init__(self, described: Sequence[Mapping[str, Any]]) -> None:
         self._described = described
-        self._folder = tempfile.TemporaryDirectory(prefix="tilewright-foreign-")
-        self._module = Path(self._folder.name) / "foreign.vmfb"
+        self._folder = WorkFolder("foreign")
+        self._module = self._folder.path / "foreign.vmfb"
         functions = [tensor["function"] for tensor in described if "function" in tensor]
         if functions:
             self._module.write_bytes(self._compile("\n".join(functions)))
@@ -43,5 +42,5 @@ class ForeignTensors:
     def _compile(self, functions: str) -> bytes:
         flags = iree_flags(resolve_targets("cpu", threads=available_cores())[-1], host=True)
         source = to_iree(f'"builtin.module"() ({{\n{functions}\n}}) : () -> ()')
-        with lend_worker(Path(self._folder.name)) as worker:
+        with lend_worker(self._folder.path) as worker:
             return IreeCompiler(worker).compile(source.encode(), flags=flags, name="foreign")

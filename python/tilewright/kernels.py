@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from iree.compiler.tools.binaries import find_tool
+
+from tilewright import lifeline
 
 _ALIGNMENT = 64
 
@@ -111,7 +112,8 @@ def load_kernels(object_file: Path, manifest: Path) -> list[Kernel]:
     """The kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
     library_file = object_file.with_suffix(".so")
     linker = [find_tool("iree-lld"), "-flavor", "gnu"]
-    subprocess.run([*linker, "-shared", str(object_file), "-o", str(library_file)], check=True)
+    command = [*linker, "-shared", str(object_file), "-o", str(library_file)]
+    lifeline.run(command, check=True, stdout=None, stderr=None)
     library = ctypes.CDLL(str(library_file))
     return [
         Kernel(entry=getattr(library, kernel["name"]), **kernel)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from tilewright.errors import ModelError, PassError
 from tilewright.native import native
 from tilewright.opt import find_opt
+from tilewright.workfolder import failure_folder
 
 if TYPE_CHECKING:
     from tilewright import _native
@@ -165,14 +165,14 @@ def write_reproducer(
     pipeline: str, text: str, directory: Path | None, *, folder: Path | None = None
 ) -> str | None:
     """Saves the input of a failed pipeline, and gives the command that runs it again; None if it cannot be
-    saved.
+    saved. Without a `directory` the input is in a `failure_folder`, so until some later failures.
 
     `folder` will not last: what the pipeline reads from it is saved, too, and what it writes there goes
     elsewhere.
     """
     try:
         if directory is None:
-            directory = Path(tempfile.mkdtemp(prefix="tilewright-failed-"))
+            directory = failure_folder()
         path = directory / "failed-input.mlir"
         path.write_text(text)
         if folder is not None:

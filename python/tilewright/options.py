@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tilewright.cores import MOST_THREADS
+from tilewright.deadline import checked_timeout
 from tilewright.errors import CompileError, TuningError
 from tilewright.threads import Threads, thread_choices
 from tilewright.tuning.location import default_path
@@ -34,7 +35,8 @@ class CompileOptions:
     plan: Plan | Path | None = None
     """A plan to carry out instead of making one."""
     strict: bool = False
-    """Fail where the compiler would otherwise leave our kernels out, because IREE fails with them."""
+    """Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or kernels left
+    out, because IREE fails with them."""
     numerics: NumericsMode = "default"
     """What kernels may do to numbers; see docs/numerics.md."""
     grid_sync: bool = True
@@ -49,7 +51,11 @@ class CompileOptions:
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that continue inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
 
+    timeout: float | None = None
+    """Seconds that the compilation may take before it is ended with a `CompileTimeoutError`; None: no limit."""
+
     def __post_init__(self) -> None:
+        checked_timeout(self.timeout)
         choices = thread_choices(self.threads if self.threads is not None else 1)
         if not choices or not 1 <= choices[0] <= choices[-1] <= MOST_THREADS:
             raise CompileError(

@@ -17,6 +17,9 @@ from types import TracebackType
 from typing import Any
 
 import tilewright
+from tilewright.deadline import Deadline
+from tilewright.doing import name_request, read_doing, write_doing
+from tilewright.lifeline import Lifeline
 from tilewright.wire import read_message, write_message
 
 _LEAST_FREE_BYTES = 1 << 16
@@ -40,18 +43,28 @@ class Worker:
     """A process with both compilers in it. One request runs at a time.
 
     What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` answers the
-    requests; with a limit, a request that takes longer ends the process and what it has started.
+    requests; with a limit, a request that takes longer ends the process and what it has started. So does the end of
+    this process, however it comes (see `tilewright.lifeline`), and a request that is not done by the deadline.
     """
 
     def __init__(
-        self, folder: Path, *, module: str = "tilewright.worker", limit_seconds: float | None = None
+        self,
+        folder: Path,
+        *,
+        module: str = "tilewright.worker",
+        limit_seconds: float | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         self._folder = folder
         self._module = module
         self._limit_seconds = limit_seconds
+        self.deadline = deadline or Deadline(None)
+        """Of the compilation that the next requests are part of."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: Lifeline | None = None
         self._started_with: dict[str, str] = {}
         self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
+        self._doing = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
 
     def __enter__(self) -> Worker:
         return self
@@ -64,19 +77,24 @@ class Worker:
     ) -> None:
         self.close(kill=error is not None)
         self._log.close()
+        self._doing.close()
 
     def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
         """Sends a request; gives the answer, its bytes, and what was printed meanwhile.
 
-        Raises `WorkerDied`, and `OSError` where the disk with its folder is full.
+        Raises `WorkerDied`, `CompileTimeoutError` at the deadline, and `OSError` where the disk with its folder is
+        full.
         """
+        step = name_request(header["request"])
+        self.deadline.check(step)
+        write_doing(self._doing.fileno(), step)
         process = self._started()
         environment = {**_environment(), "TMPDIR": str(self._folder)}
         header = {**header, "surroundings": {"environment": environment, "directory": _directory()}}
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None and process.stdout is not None and self._lifeline is not None
         self._log.seek(0)
         self._log.truncate()
-        limit = _Limit(process, self._limit_seconds)
+        limit = _Limit(self._lifeline, self._limit_seconds, self.deadline)
         try:
             with limit:
                 write_message(process.stdin, header, blob)
@@ -89,30 +107,36 @@ class Worker:
             raise
         self._log.seek(0)
         log = self._log.read().decode(errors="replace")
+        if message is None or limit.passed:
+            self.close(kill=limit.passed)
         if message is None:
-            self.close()
             if limit.passed:
-                raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s", log)
+                doing = read_doing(self._doing.fileno())
+                if limit.is_deadline:
+                    raise self.deadline.passed(doing)
+                raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s, in: {doing}", log)
             if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
                 # LLVM ends the process where it cannot write.
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
             raise WorkerDied(_how(process.returncode), log)
         return message[0], message[1], log
 
-    def serve(self, folder: Path) -> bool:
+    def serve(self, folder: Path, deadline: Deadline | None = None) -> bool:
         """Has what comes next be done in another folder; whether a process is there that does it as one would that
         is started now."""
         self._folder = folder
+        self.deadline = deadline or Deadline(None)
         is_there = self._process is not None and self._process.poll() is None
         return is_there and self._started_with == _read_at_start(_environment())
 
     def close(self, *, kill: bool = False) -> None:
         """Ends the process: at the end of its request, or at once."""
         process, self._process = self._process, None
-        if process is None:
+        lifeline, self._lifeline = self._lifeline, None
+        if process is None or lifeline is None:
             return
         if kill:
-            process.kill()
+            lifeline.end()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 try:
@@ -120,7 +144,7 @@ class Worker:
                 except BrokenPipeError:
                     # It died with a request half written, which is why it is closed.
                     continue
-        process.wait()
+        lifeline.end(after_it=True)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -129,14 +153,14 @@ class Worker:
             environment = _environment()
             self._started_with = _read_at_start(environment)
             search = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH")]))
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
+            self._lifeline, doing = Lifeline(), self._doing.fileno()
+            self._process = self._lifeline.start(
+                [sys.executable, "-m", self._module, str(self._lifeline.read_end), str(doing)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env={**environment, "PYTHONPATH": search},
-                # With a limit, so that it holds for the process's own workers as well.
-                start_new_session=self._limit_seconds is not None,
+                pass_fds=(doing,),
             )
         return self._process
 
@@ -144,6 +168,16 @@ class Worker:
 _kept: list[Worker] | None = None
 """Workers that wait for the next compilation; None where none is to wait."""
 _keeping = threading.Lock()
+
+
+def _forget_kept() -> None:
+    """A fork has no part in its parent's processes: two that ask one worker would get each other's answers."""
+    global _kept, _keeping
+    _keeping = threading.Lock()
+    _kept = None if _kept is None else []
+
+
+os.register_at_fork(after_in_child=_forget_kept)
 
 
 @contextmanager
@@ -168,14 +202,14 @@ def keep_compilers() -> Iterator[None]:
 
 
 @contextmanager
-def lend_worker(folder: Path) -> Iterator[Worker]:
+def lend_worker(folder: Path, *, deadline: Deadline | None = None) -> Iterator[Worker]:
     """A worker for one compilation: one that waits (`keep_compilers`), or a new one."""
     with _keeping:
         waiting = _kept.pop() if _kept else None
-    if waiting is not None and not waiting.serve(folder):
+    if waiting is not None and not waiting.serve(folder, deadline):
         waiting.__exit__(None, None, None)
         waiting = None
-    worker = waiting or Worker(folder)
+    worker = waiting or Worker(folder, deadline=deadline)
     try:
         yield worker
     except BaseException as error:
@@ -209,15 +243,19 @@ def _environment() -> dict[str, str]:
 
 
 class _Limit:
-    """Ends a process's session if a block takes too long; without a limit, does nothing."""
+    """Ends a process and what it started if a block takes too long, by its own limit or a deadline."""
 
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None) -> None:
-        self._process = process
-        self._timer = threading.Timer(seconds, self._end) if seconds is not None else None
+    def __init__(self, lifeline: Lifeline, seconds: float | None, deadline: Deadline) -> None:
+        self._lifeline = lifeline
+        left = deadline.left()
+        self.is_deadline = left is not None and (seconds is None or left <= seconds)
+        limit = left if self.is_deadline else seconds
+        self._timer = threading.Timer(limit, self._end) if limit is not None else None
         self.passed = False
 
     def __enter__(self) -> None:
         if self._timer is not None:
+            self._timer.daemon = True
             self._timer.start()
 
     def __exit__(self, *_: object) -> None:
@@ -226,7 +264,7 @@ class _Limit:
 
     def _end(self) -> None:
         self.passed = True
-        os.killpg(self._process.pid, signal.SIGKILL)
+        self._lifeline.kill()
 
 
 def _how(status: int) -> str:

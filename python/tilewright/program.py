@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata as package_metadata
 from operator import index
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex, overload
+from urllib.parse import quote
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from tilewright.cores import MOST_THREADS, spell_threads
 from tilewright.cuda import CudaDriver
 from tilewright.errors import OutputError, ProgramError
 from tilewright.explain import explain_text
+from tilewright.held import HeldFile, hold_module, hold_weights
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.outputs import refuse_special
 from tilewright.plan import Plan
@@ -32,7 +36,14 @@ from tilewright.runtime import BoundCall, Session, missing_features, read_interf
 from tilewright.signature import Array, Signature
 from tilewright.state import Steps
 
-_FORMAT = 1
+_FORMAT = 2
+"""Of the description. Format 1 did not say which weights belong to the module."""
+
+_ABANDONED_S = 60.0
+"""A temporary file that nobody holds open and that has not changed for so long is of a `save` that was killed."""
+
+_TURN_S = 5.0
+"""Waited for another process to rename its files, which takes it less than a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -123,18 +134,21 @@ class Program:
     def __init__(
         self,
         *,
-        module: Path,
-        parameters: Mapping[str, Path],
+        module: Path | HeldFile,
+        parameters: Mapping[str, Path | HeldFile],
         metadata: Metadata,
         keep_alive: object = None,
+        sources: Iterable[Path] = (),
     ) -> None:
-        self._module = module
-        self._parameters = dict(parameters)
+        self._module = hold_module(module)
+        self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
         self._metadata = metadata
         self._session: Session | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
         """Whatever owns the files, while the program maps them."""
+        self._sources = tuple(source.absolute() for source in sources)
+        """Parameter files that the program was compiled from, which are not to be replaced by its own."""
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
@@ -204,12 +218,12 @@ class Program:
     @property
     def module_path(self) -> Path:
         """The module as IREE's tools take it (`iree-run-module --module=`)."""
-        return self._module
+        return self._module.path
 
     @property
     def parameter_paths(self) -> Mapping[str, Path]:
         """The weights by scope, as IREE's tools take them (`--parameters=scope=path`)."""
-        return self._parameters
+        return {scope: file.path for scope, file in self._parameters.items()}
 
     @overload
     def explain(self, format: Literal["text"] = "text") -> str: ...
@@ -227,28 +241,32 @@ class Program:
         """Writes the module to `path` (.vmfb), and its weights (.irpa) and this program's metadata (.json)
         beside it.
 
-        All files are written under temporary names first: either all appear, or an `OutputError` is raised
-        and what was there before is still there.
+        All files are written under temporary names first, and renamed when all are complete: programs that use
+        what was there before keep it. An `OutputError` is raised where they cannot be written, and what was there
+        before is still there. Whoever is killed between two renames leaves files that `load` refuses.
         """
         refuse_special(path)
         target = Path(path)
         if target.suffix != ".vmfb":
             target = target.with_name(target.name + ".vmfb")
-        files = {target.with_name(_parameter_name(target.stem, s)): p for s, p in self._parameters.items()}
+        weights = {
+            scope: target.with_name(target.stem + _parameter_suffix(scope)) for scope in self._parameters
+        }
         try:
+            for file in (target, target.with_suffix(".json"), *weights.values()):
+                refuse_special(file)
+            _refuse_taken(target, weights)
+            self._refuse_sources(weights)
             staged = _Staged(target.parent)
             try:
-                for final, source in files.items():
-                    staged.copy(source, final)
-                staged.write(
-                    json.dumps(self._saved_json(target.stem), indent=1).encode(), target.with_suffix(".json")
-                )
-                staged.copy(self._module, target)
+                digests = {scope: staged.copy(self._parameters[scope], weights[scope]) for scope in weights}
+                description = self._description(digests, module_digest=staged.copy(self._module, target))
+                staged.write(description.encode(), target.with_suffix(".json"))
                 staged.commit()
             finally:
                 staged.discard()
         except OSError as error:
-            size = sum(p.stat().st_size for p in [*self._parameters.values(), self._module])
+            size = sum(file.size for file in [*self._parameters.values(), self._module])
             raise OutputError(
                 f"cannot be written ({error.strerror})",
                 where=str(target),
@@ -256,17 +274,31 @@ class Program:
             ) from None
         return target
 
-    def _saved_json(self, stem: str) -> dict[str, Any]:
-        return {
+    def _refuse_sources(self, weights: Mapping[str, Path]) -> None:
+        """Raises an `OutputError` where weights would replace other ones, which the program was compiled from."""
+        for scope, file in weights.items():
+            if not file.exists() or self._parameters[scope].path in self._sources:
+                continue
+            if any(source.exists() and file.samefile(source) for source in self._sources):
+                raise OutputError(
+                    "the program was compiled from this file, and its own weights would replace it",
+                    where=str(file),
+                    hint="save under another name",
+                )
+
+    def _description(self, digests: Mapping[str, str], *, module_digest: str) -> str:
+        """The content of the .json; `digests` are those of the weights, by scope."""
+        data = {
             "format": _FORMAT,
             "tilewright": package_version(),
-            "module_sha256": _digest(self._module),
+            "module": {"bytes": self._module.size, "sha256": module_digest},
             "parameters": {
-                scope: {"file": _parameter_name(stem, scope), "bytes": path.stat().st_size}
-                for scope, path in self._parameters.items()
+                scope: {"bytes": self._parameters[scope].size, "sha256": digest}
+                for scope, digest in digests.items()
             },
             **self._metadata.to_json(),
         }
+        return json.dumps(signed(json.loads(json.dumps(data))), indent=1)
 
     def __repr__(self) -> str:
         signature = str(self.signature) if self.signature else "(?) -> (?)"
@@ -276,15 +308,27 @@ class Program:
         )
 
 
-def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program:
+def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = True) -> Program:
     """Loads what `Program.save` wrote.
 
-    A module is native code: load only what you would run. A .vmfb without its .json loads, too, if its
-    weights are in one .irpa of the same name, but knows nothing of its kernels.
+    A module is native code: load only what you would run. The weights and the description lie beside the module under
+    its own name, so the files can be copied and renamed together; where `path` is a link they may lie beside the file
+    that it leads to. A .vmfb without its .json loads, too, if it has no weights, but nothing is known of its kernels.
+
+    Arguments:
+        path: Of the .vmfb.
+        threads: Threads to run it on, instead of those that it was compiled for.
+        verify: Whether the weights are hashed, to be sure that they are those the module was compiled with. Without,
+            only their sizes are checked, and weights without a .json are taken as they are. Module and description are
+            verified in any case.
+
+    Raises:
+        ProgramError: A file is missing, damaged, or not the one that was saved with the others; or this machine cannot
+            run the program.
     """
-    module = Path(path)
-    if not module.is_file():
-        raise ProgramError("no such file", where=str(module), hint="give the path of a .vmfb")
+    given = Path(path)
+    if not given.is_file():
+        raise ProgramError("no such file", where=str(given), hint="give the path of a .vmfb")
     if threads is not None and not (
         isinstance(threads, SupportsIndex) and 1 <= index(threads) <= MOST_THREADS
     ):
@@ -292,13 +336,21 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Program
             f"threads={threads!r} is not possible",
             hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
         )
-    described = _read_description(module)
-    if described is None:
-        return _load_bare(module, threads=threads or 1)
-    metadata, parameters = described
+    module = hold_module(given)
+    description = _beside(module.path, ".json")
+    if not description.is_file():
+        return _load_bare(module, description, threads=threads or 1, verify=verify)
+    metadata, belonging = _read_description(description)
+    other_module = f"it is not the module that {description.name} describes"
+    belonging.module.require(module, otherwise=other_module, verify=True)
+    weights = {}
+    for scope, known in belonging.parameters.items():
+        weights[scope] = hold_weights(_beside(module.path, _parameter_suffix(scope)))
+        other_weights = f"it does not hold the weights of {module.path.name}"
+        known.require(weights[scope], otherwise=other_weights, verify=verify)
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
-    program = Program(module=module, parameters=parameters, metadata=metadata)
+    program = Program(module=module, parameters=weights, metadata=metadata)
     if metadata.device == "local":
         program.load()
     else:
@@ -344,10 +396,27 @@ def _refuse_smaller_gpu(metadata: Metadata) -> None:
             )
 
 
-def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
-    path = module.with_suffix(".json")
-    if not path.is_file():
-        return None
+@dataclass(frozen=True)
+class _Known:
+    """What a description says of a file."""
+
+    bytes: int
+    sha256: str
+
+    def require(self, file: HeldFile, *, otherwise: str, verify: bool) -> None:
+        file.expect(self.bytes, self.sha256, otherwise=otherwise, verify=verify)
+
+
+@dataclass(frozen=True)
+class _Belonging:
+    """What a description says of the files that it belongs to."""
+
+    module: _Known
+    parameters: Mapping[str, _Known]
+    """By scope."""
+
+
+def _read_description(path: Path) -> tuple[Metadata, _Belonging]:
     try:
         data = parse_json(path.read_text())
         if data["format"] != _FORMAT:
@@ -356,30 +425,40 @@ def _read_description(module: Path) -> tuple[Metadata, dict[str, Path]] | None:
                 where=str(path),
                 hint="compile the model again",
             )
+        if data != signed(data):
+            raise ProgramError(
+                "it was changed after it was saved",
+                where=str(path),
+                hint="put back the files that were saved together, or compile the model again",
+            )
         metadata = Metadata.from_json(data)
         _check(metadata)
-        parameters = {
-            scope: module.with_name(Path(p["file"]).name) for scope, p in data["parameters"].items()
-        }
-        sizes = {module.with_name(Path(p["file"]).name): int(p["bytes"]) for p in data["parameters"].values()}
-        digest = data["module_sha256"]
+        belonging = _Belonging(
+            _Known(**data["module"]), {scope: _Known(**known) for scope, known in data["parameters"].items()}
+        )
+        check_kinds(_Belonging, belonging, "program")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ProgramError(
             f"malformed description: {error!r}", where=str(path), hint="compile the model again"
         ) from None
-    if _digest(module) != digest:
-        raise ProgramError(
-            f"it is not the module that {path.name} describes: truncated, changed or replaced",
-            where=str(module),
-            hint="compile the model again",
-        )
-    for weights, size in sizes.items():
-        if weights.is_file() and weights.stat().st_size != size:
-            raise ProgramError(
-                f"it has {weights.stat().st_size} bytes instead of {size}: truncated or replaced",
-                where=str(weights),
-            )
-    return metadata, parameters
+    return metadata, belonging
+
+
+def signed(description: Mapping[str, Any]) -> dict[str, Any]:
+    """A description with the hash of the rest of it, which says whether it is as it was saved."""
+    rest = {name: value for name, value in description.items() if name != "sha256"}
+    return {**rest, "sha256": hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
+
+
+def _beside(module: Path, suffix: str) -> Path:
+    """The file beside the module that has its name with another suffix. Where the module is a link, what lies beside
+    the link comes first, then what lies beside the file that it leads to."""
+    beside = module.with_name(module.stem + suffix)
+    if beside.exists():
+        return beside
+    real = module.resolve()
+    elsewhere = real.with_name(real.stem + suffix)
+    return elsewhere if elsewhere.exists() else beside
 
 
 def _check(metadata: Metadata) -> None:
@@ -395,16 +474,22 @@ def _check(metadata: Metadata) -> None:
         spec.numpy_dtype  # noqa: B018 - raises for a name that is none
 
 
-def _load_bare(module: Path, *, threads: int) -> Program:
-    weights = module.with_suffix(".irpa")
+def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: bool) -> Program:
+    weights = _beside(module.path, _parameter_suffix("model"))
     parameters = {"model": weights} if weights.is_file() else {}
     interface = read_interface(module, entry=None)
+    if parameters and verify:
+        raise ProgramError(
+            f"it is missing, so nothing says whether {weights.name} holds the weights of {module.path.name}",
+            where=str(description),
+            hint="put it beside the .vmfb, or give verify=False to tilewright.load",
+        )
     metadata = Metadata(
         target="unknown",
         threads=threads,
         entry=interface.entry,
         signature=interface.signature,
-        notes=(f"{module.with_suffix('.json').name} is missing, so nothing is known of its kernels",),
+        notes=(f"{description.name} is missing, so nothing is known of its kernels",),
     )
     program = Program(module=module, parameters=parameters, metadata=metadata)
     program.load()
@@ -423,13 +508,34 @@ def _threads(metadata: Metadata) -> str:
     return f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
 
 
-def _parameter_name(stem: str, scope: str) -> str:
-    return f"{stem}.irpa" if scope == "model" else f"{stem}.{scope}.irpa"
+def _parameter_suffix(scope: str) -> str:
+    """What a parameter file has after the module's name: a scope may hold any characters, a file's name may not."""
+    return ".irpa" if scope == "model" else f".{quote(scope, safe='')}.irpa"
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
+    """Raises an `OutputError` where a file of the program would have the name of another program's weights: those of
+    scope "b" of "a.vmfb", and the weights of "a.b.vmfb", are both "a.b.irpa"."""
+    for path in weights.values():
+        stem = path.stem
+        while stem:
+            if stem != target.stem and path.name in _saved_weights(target.with_name(f"{stem}.json")):
+                raise OutputError(
+                    f"its weights would replace those of {stem}.vmfb",
+                    where=str(path),
+                    hint="save under another name",
+                )
+            stem = stem.rpartition(".")[0]
+
+
+def _saved_weights(description: Path) -> list[str]:
+    """Names of the parameter files of a saved program; none where the file describes no program."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return [
+            description.stem + _parameter_suffix(scope)
+            for scope in parse_json(description.read_text())["parameters"]
+        ]
+    return []
 
 
 class _Staged:
@@ -437,29 +543,69 @@ class _Staged:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._pending: dict[Path, Path] = {}
+        self._pending: dict[Path, tuple[Path, int]] = {}
+        """By their final names: the temporary names and the open files."""
 
-    def copy(self, source: Path, final: Path) -> None:
+    def copy(self, source: HeldFile, final: Path) -> str:
+        """Gives the content hash of what was written."""
         # A link would be faster, but who then changes the saved file in place changes what this program maps.
-        temporary = self._temporary(final)
-        shutil.copyfile(source, temporary)
-        temporary.chmod(0o644)
+        return source.copy(self._temporary(final))
 
     def write(self, data: bytes, final: Path) -> None:
-        self._temporary(final).write_bytes(data)
-        self._pending[final].chmod(0o644)
+        with open(self._temporary(final), "wb", closefd=False) as file:
+            file.write(data)
 
     def commit(self) -> None:
-        for final, temporary in list(self._pending.items()):
-            temporary.replace(final)
-            del self._pending[final]
+        with _in_turn(self._folder):
+            for final, (temporary, descriptor) in list(self._pending.items()):
+                os.fchmod(descriptor, 0o644)
+                temporary.replace(final)
+                del self._pending[final]
+                os.close(descriptor)
 
     def discard(self) -> None:
-        for temporary in self._pending.values():
+        for temporary, descriptor in self._pending.values():
             temporary.unlink(missing_ok=True)
+            os.close(descriptor)
 
-    def _temporary(self, final: Path) -> Path:
-        handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=self._folder)
-        os.close(handle)
-        self._pending[final] = Path(name)
-        return self._pending[final]
+    def _temporary(self, final: Path) -> int:
+        _sweep(final)
+        descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=self._folder)
+        self._pending[final] = (Path(name), descriptor)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+
+
+@contextlib.contextmanager
+def _in_turn(folder: Path) -> Iterator[None]:
+    """Has other processes that save into the folder wait, so that their files do not mix with these. Where the folder
+    cannot be locked, or stays locked, it goes on: files that are mixed are refused by `load`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + _TURN_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.001)
+                    continue
+            except OSError:
+                pass  # a file system without locks
+            break
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(final: Path) -> None:
+    """Removes the temporary files that earlier saves to the same name left when they were killed."""
+    start = f".{final.name}."
+    for path in final.parent.iterdir():
+        if not (path.name.startswith(start) and path.name.endswith(".tmp")):
+            continue
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED_S:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright import lifeline
+from tilewright.deadline import Deadline
 from tilewright.errors import CompileError
 
 _TARGET = re.compile(r"^\.target (?P<name>\w+)", re.MULTILINE)
@@ -59,10 +61,16 @@ def needed_capability(ptx: Path) -> str | None:
     return None
 
 
-def assemble(ptx: Path, *, capability: str, ptxas: str) -> dict[str, KernelResources]:
+def assemble(
+    ptx: Path, *, capability: str, ptxas: str, deadline: Deadline | None = None
+) -> dict[str, KernelResources]:
     """Assembles PTX for a capability ("sm_90"), and gives what each kernel takes; PTX that is refused is an error."""
+    deadline = deadline or Deadline(None)
     command = [ptxas, f"-arch={capability}", "-v", str(ptx), "-o", "/dev/null"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        result = lifeline.run(command, timeout=deadline.left())
+    except subprocess.TimeoutExpired:
+        raise deadline.passed("ptxas") from None
     if result.returncode != 0:
         reason = next((line for line in result.stderr.splitlines() if line.strip()), "no reason given")
         raise CompileError(

@@ -231,6 +231,8 @@ class Report:
     coverage: Mapping[str, int] = field(default_factory=dict)
     numerics: str = "default"
     """What kernels were allowed to do to numbers."""
+    fallbacks: tuple[str, ...] = ()
+    """What was left unfused, or to IREE, because a pass of ours failed on it, and how the pass failed."""
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -252,6 +254,7 @@ class Report:
             ),
             coverage=raw.get("coverage", {}),
             numerics=raw.get("numerics", "default"),
+            fallbacks=tuple(raw.get("fallbacks", ())),
             raw=raw,
         )
 

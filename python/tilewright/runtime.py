@@ -23,8 +23,10 @@ import numpy as np
 from iree import runtime
 from iree.runtime import _binding
 
+from tilewright.at_exit import check_not_over, ended, release_at_exit
 from tilewright.cores import fills_machine
 from tilewright.errors import ProgramError
+from tilewright.held import HeldFile, hold_module, hold_weights
 from tilewright.iree.versions import check_iree
 from tilewright.signature import Array, Signature, TensorSpec, signature_from_declaration
 
@@ -54,8 +56,26 @@ _DEFAULT_TOPOLOGY = (
     "--task_topology_group_count=0",
 )
 
-_drivers: dict[int, Any] = {}
-_lock = threading.Lock()
+_CUDA = 0
+"""In place of a number of threads, for the device of CUDA."""
+
+_LONGEST_WAIT_SECONDS = 1.0
+"""For a call that a daemon thread is in when the interpreter ends; it will not be let to the end anyway."""
+
+
+class _Drivers:
+    """The drivers of this process, with a device each, by the number of threads or `_CUDA`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.made: dict[int, tuple[Any, Any]] = {}
+        release_at_exit(self)
+
+    def release(self) -> None:
+        self.made.clear()
+
+
+_drivers = _Drivers()
 
 
 @dataclass(frozen=True)
@@ -67,10 +87,11 @@ class Interface:
     """As the module declares it; modules that came from torch or ONNX do not."""
 
 
-def read_interface(module: Path, *, entry: str | None) -> Interface:
+def read_interface(module: Path | HeldFile, *, entry: str | None) -> Interface:
     """Reads a module, which may be for another machine."""
     check_iree("iree-base-runtime")
-    return _interface(_load_module(runtime.VmInstance(), module), entry, module)
+    file = hold_module(module)
+    return _interface(_load_module(runtime.VmInstance(), file), entry, file.path)
 
 
 def missing_features(features: str) -> list[str]:
@@ -105,14 +126,15 @@ class Session:
 
     def __init__(
         self,
-        module: Path,
-        parameters: Mapping[str, Path],
+        module: Path | HeldFile,
+        parameters: Mapping[str, Path | HeldFile],
         *,
         entry: str | None,
         threads: int,
         device: str = "local",
     ) -> None:
         check_iree("iree-base-runtime")
+        check_not_over(entry or str(module))
         if device == "cuda":
             self._device = _cuda_device()
         else:
@@ -121,8 +143,12 @@ class Session:
         self._waiting = _without_preempting if threads > 1 else contextlib.nullcontext
         self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
-        vm_module = _load_module(self._instance, module)
-        providers = [_provider(scope, path) for scope, path in parameters.items()]
+        file = hold_module(module)
+        weights = {scope: hold_weights(held) for scope, held in parameters.items()}
+        self._mapped = [held for held in weights.values() if held.is_mapped]
+        self._check_files()
+        vm_module = _load_module(self._instance, file)
+        providers = [_provider(scope, held) for scope, held in weights.items()]
         modules = [runtime.create_hal_module(self._instance, self._device), vm_module]
         if providers:
             modules.insert(0, runtime.create_io_parameters_module(self._instance, *providers))
@@ -130,16 +156,39 @@ class Session:
             context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
             hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
-            raise ProgramError(f"cannot be loaded: {_reason(error)}", where=str(module), hint=hint) from error
-        interface = _interface(vm_module, entry, module)
+            raise ProgramError(
+                f"cannot be loaded: {_reason(error)}", where=str(file.path), hint=hint
+            ) from error
+        self._check_files()  # initializers read weights
+        interface = _interface(vm_module, entry, file.path)
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
         self._contexts = [context]  # in a list, so that it goes before what its device keeps is given back
-        if device == "cuda":
-            weakref.finalize(self, _release, _occupy_pool(self._device), self._device)
-        else:
-            weakref.finalize(self, _give_back, self._contexts, self._device).atexit = False
+        kept, give_back = (
+            (_occupy_pool(self._device), _release) if device == "cuda" else (self._contexts, _give_back)
+        )
+        self._give_back = weakref.finalize(self, give_back, kept, self._device)
+        self._give_back.atexit = False  # `release` does it
+        release_at_exit(self)
+
+    def release(self) -> None:
+        """Lets go of everything that is IREE's, unless a daemon thread is in a call."""
+        if not self._turn.acquire(timeout=_LONGEST_WAIT_SECONDS):
+            return
+        try:
+            self._contexts.clear()
+            self._give_back()
+            self._device = self._function = self._instance = None
+        finally:
+            self._turn.release()
+
+    @property
+    def _open_device(self) -> Any:
+        device = self._device
+        if device is None:
+            raise ended(self.entry)
+        return device
 
     def __call__(self, arrays: Sequence[Array], signature: Signature | None) -> list[Array]:
         """Runs the program on arrays that the signature has accepted; without one, on any arrays."""
@@ -149,6 +198,7 @@ class Session:
 
     def bind(self, arrays: Sequence[Array], signature: Signature | None) -> BoundCall:
         """A call whose inputs are already where the program reads them."""
+        check_not_over(self.entry)
         arguments = runtime.VmVariantList(len(arrays))
         for index, array in enumerate(arrays):
             is_scalar = self.signature is not None and self.signature.inputs[index].is_scalar
@@ -158,9 +208,18 @@ class Session:
     def _invoke(self, arguments: Any, results: Any) -> None:
         try:
             with self._turn, self._waiting():
+                _ = self._open_device
+                self._check_files()
                 self._contexts[0].invoke(self._function, arguments, results)
+                self._check_files()  # what was changed during the call may have gone into its results
+        except ProgramError:
+            raise
         except Exception as error:
             raise ProgramError(f"failed while running: {_reason(error)}", where=self.entry) from error
+
+    def _check_files(self) -> None:
+        for file in self._mapped:
+            file.check()
 
     def _push(self, arguments: Any, array: Array, *, is_scalar: bool) -> None:
         if is_scalar:
@@ -171,20 +230,22 @@ class Session:
 
     def place(self, array: Array) -> Any:
         """A copy of an array where programs read it: a buffer view of IREE's."""
-        return self._device.allocator.allocate_buffer_copy(
+        device = self._open_device
+        return device.allocator.allocate_buffer_copy(
             memory_type=_DEVICE_LOCAL,
             allowed_usage=_ANY_USE,
-            device=self._device,
+            device=device,
             buffer=array,
             element_type=_element_type(array.dtype),
         )
 
     def read(self, view: Any, spec: TensorSpec) -> Array:
         """What `place` or a call put there."""
-        return _read(view, spec.numpy_dtype, self._device)
+        return _read(view, spec.numpy_dtype, self._open_device)
 
     def step(self, inputs: Sequence[Any], outputs: int) -> StepResults:
         """Runs the program on arrays and on buffers that `place` or an earlier step gave."""
+        device = self._open_device
         arguments = runtime.VmVariantList(len(inputs))
         for index, value in enumerate(inputs):
             if isinstance(value, np.ndarray):
@@ -194,7 +255,7 @@ class Session:
                 arguments.push_ref(value)
         results = runtime.VmVariantList(outputs)
         self._invoke(arguments, results)
-        return StepResults(results, self._device)
+        return StepResults(results, device)
 
 
 class StepResults:
@@ -216,16 +277,22 @@ class BoundCall:
     def __init__(self, session: Session, arguments: Any, signature: Signature | None) -> None:
         self._session, self._arguments, self._signature = session, arguments, signature
         self._results = runtime.VmVariantList(0)
+        release_at_exit(self)
+
+    def release(self) -> None:
+        """Lets go of the arguments and the results."""
+        self._arguments = self._results = None
 
     def __call__(self) -> None:
+        check_not_over(self._session.entry)
         # The last results go first: their memory takes the new ones.
         self._results = runtime.VmVariantList(len(self._signature.outputs) if self._signature else 1)
         self._session._invoke(self._arguments, self._results)
 
     def outputs(self) -> list[Array]:
         """The results of the last call, as arrays of the caller's own."""
+        device = self._session._open_device
         specs = self._signature.outputs if self._signature else [None] * len(self._results)
-        device = self._session._device
         return [_pull(self._results, i, specs[i], device) for i in range(len(self._results))]
 
 
@@ -287,17 +354,20 @@ def _without_preempting() -> Iterator[None]:
 
 def _device(threads: int) -> Any:
     """A device with a driver of its own for every number of threads: IREE fixes it when a driver is made."""
-    with _lock:
-        if threads not in _drivers:
-            _drivers[threads] = _make_driver(threads)
-        return _drivers[threads][1]
+    with _drivers.lock:
+        if threads not in _drivers.made:
+            _drivers.made[threads] = _make_driver(threads)
+        return _drivers.made[threads][1]
 
 
-@functools.cache
 def _cuda_device() -> Any:
     """The first CUDA device, with one stream: kernels with barriers of the whole grid need it for themselves."""
     try:
-        return _binding.create_hal_driver("cuda").create_default_device()
+        with _drivers.lock:
+            if _CUDA not in _drivers.made:
+                driver = _binding.create_hal_driver("cuda")
+                _drivers.made[_CUDA] = driver, driver.create_default_device()
+            return _drivers.made[_CUDA][1]
     except Exception as error:
         raise ProgramError(
             f"no CUDA device can be used here: {_reason(error)}",
@@ -366,30 +436,24 @@ def _topology(threads: int) -> tuple[str, ...]:
     return (f"--task_topology_group_count={threads}",)
 
 
-def _load_module(instance: Any, path: Path) -> Any:
+def _load_module(instance: Any, file: HeldFile) -> Any:
     try:
-        return runtime.VmModule.mmap(instance, str(path))
-    except FileNotFoundError:
-        raise ProgramError("no such file", where=str(path)) from None
+        return runtime.VmModule.wrap_buffer(instance, file.buffer)
     except Exception as error:
         raise ProgramError(
             f"not a compiled module, or a truncated one: {_reason(error)}",
-            where=str(path),
+            where=str(file.path),
             hint="compile it again",
         ) from error
 
 
-def _provider(scope: str, path: Path) -> Any:
+def _provider(scope: str, file: HeldFile) -> Any:
     index = runtime.ParameterIndex()
-    if not path.is_file():
-        raise ProgramError(
-            "the program's weights are missing", where=str(path), hint="keep them beside the .vmfb"
-        )
     try:
-        index.load(str(path))
+        index.load_from_file_handle(runtime.FileHandle.wrap_memory(file.buffer), "irpa")
     except Exception as error:
         raise ProgramError(
-            f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(path)
+            f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(file.path)
         ) from error
     return index.create_provider(scope=scope)
 

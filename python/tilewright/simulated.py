@@ -6,7 +6,6 @@ What IREE computes (convolutions, say) it computes on this machine's processor (
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from tilewright.simulator import L2, SimulationReport, simulate
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target
 from tilewright.tensors import Invented, LaunchTensors
+from tilewright.workfolder import WorkFolder
 
 if TYPE_CHECKING:
     from tilewright.program import Program
@@ -100,21 +100,23 @@ def simulated_target(device: str) -> str:
 
 def describe_launches(dump: Path) -> dict[str, Any]:
     """What `tile-print-launches` says, of kernels at the NVVM dialect by the plan of the dumped program."""
+    if not (dump / "plan.json").exists():
+        return {"launches": [], "kernels": ""}  # IREE compiled all of the model
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
     how = json.loads((dump / "options.json").read_text())
     recipes = dump / "recipes.json"
     stored = StoredWeights.from_json(json.loads(recipes.read_text()) if recipes.exists() else {})
-    with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
+    with WorkFolder("simulated") as folder:
         options: dict[str, str | list[str]] = {
             "target": str(dump / "target.json"),
             "plan-in": str(dump / "plan.json"),
             "numerics": how["numerics"],
             "grid-sync": str(how["grid_sync"]).lower(),
             "scopes": sorted(stored.sources),
-            "recipes": str(Path(folder) / "recipes.json"),
+            "recipes": str(folder / "recipes.json"),
         }
         module.run_unrecorded(pipeline(pass_text("tilewright-cuda-kernels", options)))
-        path = Path(folder) / "launches.json"
+        path = folder / "launches.json"
         module.run_unrecorded(pipeline(pass_text("tile-print-launches", {"output": str(path)})))
         flow: dict[str, Any] = json.loads(path.read_text())
         return flow

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.at_exit import check_not_over, release_at_exit
 from tilewright.errors import CompileError, InputError
 from tilewright.signature import Array, Signature, TensorSpec
 
@@ -99,9 +100,15 @@ class Steps:
         self._inputs = Signature(
             tuple(spec for spec in signature.inputs if spec.name not in state.values()), signature.outputs
         )
+        release_at_exit(self)
+
+    def release(self) -> None:
+        """Lets go of the state."""
+        self._held.clear()
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """One step: outputs that are not state, in their order."""
+        check_not_over(self._session.entry)
         given = iter(self._inputs.check_inputs(arrays, sizes=dict(self._sizes)))
         arguments = [self._held.get(spec.name, None) for spec in self._signature.inputs]
         views = [next(given) if argument is None else argument for argument in arguments]
@@ -116,6 +123,7 @@ class Steps:
 
     def state(self, name: str) -> Array:
         """A copy of a state, by the name of its input."""
+        check_not_over(self._session.entry)
         specs = _by_name(self._signature.inputs)
         if name not in self._held:
             raise InputError(f"'{name}' is not state", hint=f"state is: {', '.join(self._held) or 'none'}")

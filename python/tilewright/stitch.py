@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.doing import note_passes
 from tilewright.errors import CompileError, ModelError, PassError, PlanError
+from tilewright.fallback import Restrictions, next_attempt, planned_parts
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.module import Module, write_reproducer
 from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.plan import Plan
-from tilewright.process import Worker, WorkerDied
+from tilewright.process import Worker, WorkerDied, WorkerTooSlow
 from tilewright.report import Report
 from tilewright.stored import StoredWeights
 from tilewright.targets import Target
@@ -67,8 +69,12 @@ def stitch(
     scopes: Sequence[str] = (),
     tuning: Path | None = None,
     dump_dir: Path | None = None,
+    strict: bool = False,
 ) -> Stitched:
     """Plans, compiles kernels to an object in `directory`, and splices them into the module.
+
+    Where a pass fails on a kernel, its ops are compiled unfused, or by IREE, and a note says so; with `strict`, and for
+    a plan that was given, that raises `PassError` (or `PlanError` for an illegal plan).
 
     The plan is for the first target; with several, every kernel has a variant for each (see `resolve_targets`). Weights
     in parameter files of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the
@@ -86,6 +92,7 @@ def stitch(
             scopes=scopes,
             tuning=tuning,
             dump_dir=dump_dir,
+            strict=strict,
         )
     files = _write_targets(targets, directory)
     inputs = {"target": files[0]}
@@ -107,36 +114,75 @@ def stitch(
         options["dump-assembly"] = str(dump_dir / "kernels.s")
     name = f"tilewright-{targets[0].backend}"
     notes: list[str] = []
-    try:
-        if plan is None:
-            stitched = _run_planning(
+
+    def attempt(restrictions: Restrictions) -> str:
+        tried = {**options, **restrictions.options()}
+        _remove(outputs)  # an earlier attempt's
+        try:
+            if plan is not None:
+                return _run(worker, text, pipeline(pass_text(name, tried)), dump_dir)
+            return _run_planning(
                 worker,
                 text,
                 name,
-                options,
+                tried,
                 block_bytes=targets[0].block_bytes,
                 dump_dir=dump_dir,
                 notes=notes,
             )
-        else:
-            stitched = _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
-    except PassError as error:
-        if plan is not None and error.message.startswith("illegal plan"):
-            raise PlanError(error.message, where=error.location) from error
-        passes = pipeline(pass_text(name, options))
-        error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
-        raise
-    report = Report.from_json(_read_json(outputs["report"]))
+        except PassError as error:
+            if plan is not None and error.message.startswith(("illegal plan", "plan '")):
+                raise PlanError(error.message, where=error.location) from error
+            passes = pipeline(pass_text(name, tried))
+            error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
+            raise
+
+    fallbacks: list[str] = []
+    if plan is not None or strict:
+        stitched = attempt(Restrictions())
+    else:
+        stitched, fallbacks = _fall_back(attempt, outputs, notes)
+    raw = _read_json(outputs["report"])
+    report = Report.from_json({**raw, "fallbacks": fallbacks} if fallbacks else raw)
     return Stitched(
         # What we take nothing of stays as it was, to the letter; but IREE's compiler divides by lengths of zero, and
         # `tile-normalize` takes the operations along them away.
-        text=stitched if report.kernels or _EMPTY_TENSOR.search(text) else text,
+        text=stitched if stitched and (report.kernels or _EMPTY_TENSOR.search(text)) else text,
         report=report,
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
         stored=StoredWeights.from_json(_read_json(outputs["recipes"]) if report.kernels else {}),
         notes=tuple(notes),
     )
+
+
+def _fall_back(
+    attempt: Callable[[Restrictions], str], outputs: Mapping[str, Path], notes: list[str]
+) -> tuple[str, list[str]]:
+    """The first attempt that succeeds, with less each time, and what was done without; "" if IREE compiles all."""
+    fallbacks: list[str] = []
+    restrictions: Restrictions | None = Restrictions()
+    while restrictions is not None:
+        try:
+            return attempt(restrictions), fallbacks
+        except PassError as error:
+            parts = planned_parts(_read_json(outputs["plan-out"]), _read_json(outputs["report"]))
+            fallback = next_attempt(error, parts, restrictions, failures=len(fallbacks) + 1)
+            restrictions = fallback.restrictions
+            fallbacks.append(fallback.note)
+            notes += [fallback.note, _asking_to_report(error)]
+    _remove(outputs)
+    return "", fallbacks
+
+
+def _remove(outputs: Mapping[str, Path]) -> None:
+    for output in outputs.values():
+        output.unlink(missing_ok=True)
+
+
+def _asking_to_report(error: PassError) -> str:
+    shown = f"please report it with what reproduces it: {error.reproducer}" if error.reproducer else ""
+    return f"that is a bug in Tilewright; {shown or 'please report it with the model'}"
 
 
 def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
@@ -157,6 +203,7 @@ def _stitch_tuned(
     scopes: Sequence[str],
     tuning: Path,
     dump_dir: Path | None,
+    strict: bool,
 ) -> Stitched:
     """`stitch` with what the database knows; where that is no help, a note, and the plan as if it knew nothing."""
     from tilewright.tuning.lookup import tuned_plan
@@ -170,6 +217,7 @@ def _stitch_tuned(
         "numerics": numerics,
         "scopes": scopes,
         "dump_dir": dump_dir,
+        "strict": strict,
     }
     setting = Setting(target=targets[0], numerics=numerics)
     tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
@@ -192,6 +240,7 @@ def _stitch_tuned(
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does: parse, run, print."""
+    note_passes()
     try:
         module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
     except ModelError as error:
@@ -227,11 +276,18 @@ def _run_planning(
             notes.append(f"planned again with {block_bytes} bytes of shared memory a block: {error.message}")
 
 
+def run_passes(worker: Worker, text: str, passes: str) -> str:
+    """Runs a pipeline on IREE's generic text, in the worker; gives such text."""
+    return _run(worker, text, passes, None)
+
+
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
     dump = str(dump_dir / "passes") if dump_dir else None
     header = {"request": "stitch", "pipeline": passes, "dump_dir": dump}
     try:
         reply, result, log = worker.ask(header, text.encode())
+    except WorkerTooSlow as death:
+        raise CompileError(f"the compiler's process {death.how}", details=death.log) from None
     except WorkerDied as death:
         fatal = re.search(r"^LLVM ERROR: .*", death.log, re.MULTILINE)
         raise PassError(

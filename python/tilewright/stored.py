@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from iree import runtime
@@ -66,8 +67,10 @@ class StoredWeights:
         return frozenset(scope for weight in self.weights for scope in _scopes(weight.recipe))
 
     def write(self, archives: Archives, directory: Path) -> dict[str, Path]:
-        """Writes a file in `directory` for every scope that changes; gives all of the program's files."""
+        """Writes a file in `directory` for every scope that changes, or whose file is no .irpa (a .safetensors or
+        .gguf); gives all of the program's files."""
         changed = {weight.scope for weight in self.weights}
+        changed |= {scope for scope, path in archives.items() if path.suffix.lower() != ".irpa"}
         sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | self.sources}
         written = {scope: self._write_scope(scope, sources, archives, directory) for scope in changed}
         return {**archives, **written}
@@ -97,7 +100,7 @@ class StoredWeights:
                     # Written, not mapped: a full disk is then an error and not the end of the process.
                     for block in _blocks(weight.recipe, weight.element_bytes, sources, archives):
                         file.write(np.ascontiguousarray(block).data)
-            final = directory / f"{scope}.packed.irpa"
+            final = directory / f"{quote(scope, safe='')}.packed.irpa"
             path.replace(final)
         except (RuntimeError, IndexError, OSError) as error:
             path.unlink(missing_ok=True)
@@ -163,7 +166,7 @@ def _add_as_it_is(index: Any, name: str, entry: Any) -> None:
 
 def _temporary(directory: Path, scope: str) -> Path:
     with tempfile.NamedTemporaryFile(
-        prefix=f".{scope}.", suffix=".irpa", dir=directory, delete=False
+        prefix=f".{quote(scope, safe='')}.", suffix=".irpa", dir=directory, delete=False
     ) as file:
         return Path(file.name)
 

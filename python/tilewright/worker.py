@@ -1,6 +1,7 @@
 """The process in which the compilers run: `python -m tilewright.worker`.
 
-Requests come in on stdin, answers go out on stdout; see `tilewright.wire`.
+Requests come in on stdin, answers go out on stdout; see `tilewright.wire`. The arguments are open files: the lifeline
+(`tilewright.lifeline`), and where to note what is being done (`tilewright.doing`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from tilewright import stitch
+from tilewright import doing, lifeline, stitch
 from tilewright.errors import PassError
 from tilewright.iree import service
+from tilewright.native import native
 from tilewright.tuning import service as tuning_service
 from tilewright.tuning import timer
 from tilewright.wire import read_message, write_message
@@ -35,6 +37,10 @@ HANDLERS: dict[str, Handler] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
+    native.describe_crashes()
+    if len(sys.argv) == 3:
+        lifeline.hold_on(int(sys.argv[1]))
+        doing.note_in(int(sys.argv[2]))
     requests = sys.stdin.buffer
     # Whatever libraries print must not end up among the answers.
     answers = os.fdopen(os.dup(1), "wb")

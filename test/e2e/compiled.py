@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import cpu_levels
 import pytest
 import tilewright
 from onnx import ModelProto
@@ -106,9 +107,10 @@ def ahead(
 ) -> Iterator[Callable[[Key], Result]]:
     """For a module's fixture: does the work of all selected tests ahead, on all cores; a test then takes its result.
 
-    Compiling is one process per model, most of it on one core, so this halves the time on two cores.
+    Compiling is one process per model, most of it on one core, so this halves the time on two cores. The work is for
+    one feature level, so the fixture has to ask for `cpu_target`, which makes it anew for the next level.
     """
-    wanted = dict.fromkeys(_parameters(request, parameter))
+    wanted = dict.fromkeys(selected(request, parameter))
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     futures = {key: pool.submit(work, key) for key in wanted}
 
@@ -124,12 +126,18 @@ def ahead(
         _close_workers()
 
 
-def _parameters(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]:
+def selected(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]:
+    """The values of a parameter that tests of the module run with, for the feature level that it runs for now."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     calls = [
         item.callspec.params for item in items if item.module is request.module and hasattr(item, "callspec")
     ]
-    return [params[parameter] for params in calls if parameter in params]
+    level = cpu_levels.current()
+    return [
+        params[parameter]
+        for params in calls
+        if parameter in params and params.get("cpu_target", cpu_levels.HOST) == level
+    ]
 
 
 # A worker process per thread of the pool, for the questions that the tests have for IREE.

@@ -15,6 +15,8 @@ from tilewright.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, rotary_tables, rotate
 
+pytestmark = pytest.mark.cpu_levels
+
 _DEPTH = 65
 
 
@@ -103,6 +105,7 @@ def _names(program: tilewright.Program) -> list[str]:
     return [name for name, _ in index.items()]
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_attention_is_one_kernel_with_one_weight() -> None:
     """Three outputs of one kernel, and of the weights one parameter, laid out when the program is compiled."""
     program = tilewright.compile(_model(_ATTENTION, 32), "x86-64-avx512", threads=[2])

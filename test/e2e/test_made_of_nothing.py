@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tilewright
 from compiled import compiled
 
 from benchmarks.workloads.builder import GraphBuilder
+
+pytestmark = pytest.mark.cpu_levels
 
 _SIZE = 53
 

@@ -12,6 +12,8 @@ from onnx import TensorProto
 
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = pytest.mark.cpu_levels
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mlp:
@@ -98,11 +100,7 @@ def test_narrow_types(dtype: int, *, gated: bool) -> None:
     assert len(mlp.check().kernels) == 1
 
 
-@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-avx2"])
-def test_targets(target: str) -> None:
-    Mlp(rows=37, inner=19, hidden=53, columns=75, function="silu", gated=True).check(target)
-
-
+@pytest.mark.cpu_levels("cpu")
 def test_explain_shows_what_was_decided_on() -> None:
     """Either way, what one kernel and several are predicted to take; and for each what moves and what bounds it."""
     fused = Mlp(rows=64, inner=64, hidden=256, columns=64, function="Relu").check("x86-64-avx2")

@@ -11,6 +11,8 @@ from tilewright.oracle import Array, float64_reference, ort_reference, random_in
 
 from benchmarks.workloads import WORKLOADS
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 # BERT-base is bert-small with more and larger layers; `scripts/demo.sh` runs it.
 # Beside our kernels IREE cannot tile dien's products, 36 wide; then none of ours is used, which `compiled` refuses.
 _MODELS = [w.name for w in WORKLOADS.values() if w.suite == "models" and not w.is_large and w.name != "dien"]
@@ -55,7 +57,7 @@ def _run(name: str) -> _Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+def outcome_of(request: pytest.FixtureRequest, cpu_target: str) -> Iterator[Callable[[str], _Outcome]]:
     yield from ahead(request, "name", _run)
 
 

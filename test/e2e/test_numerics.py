@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cpu_levels
 import ml_dtypes
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ import tilewright
 from click.testing import CliRunner
 from tilewright.cli import cli
 from tilewright.errors import CompileError, PlanError
+
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -158,7 +160,7 @@ class Graph:
         return self._tensor(is_row=name in self.rows)
 
 
-@cache
+@cpu_levels.cached
 def _function(op: str, kind: str) -> tilewright.Program:
     """A kernel of the one op."""
     graph = Graph(kind)
@@ -229,7 +231,7 @@ class Case:
     default: tilewright.Program
 
 
-@cache
+@cpu_levels.cached
 def _case(name: str, kind: str) -> Case:
     graph = _GRAPHS[name](kind)
     random = np.random.default_rng(1)
@@ -313,11 +315,13 @@ def test_a_plan_is_carried_out_in_its_own_mode() -> None:
     assert again.plan == case.strict.plan
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_unknown_numerics_are_refused() -> None:
     with pytest.raises(CompileError, match="numerics='exact' is unknown"):
         tilewright.compile("", numerics="exact")  # type: ignore[arg-type]
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_the_command_line_has_it_too(tmp_path: Path) -> None:
     graph = softmax("f16")
     (tmp_path / "softmax.mlir").write_text(graph.text(graph.steps[-1][0]))

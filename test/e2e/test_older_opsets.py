@@ -9,6 +9,8 @@ import pytest
 import tilewright
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
+
 onnxruntime = pytest.importorskip("onnxruntime")
 
 _Weights = dict[str, np.ndarray]

@@ -16,6 +16,8 @@ from tilewright.simulated import simulate_program
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 _SHAPE = (5, 47, 43, 70)  # 2.8 MB; channels are not a multiple of a vector
 _AXES = (0, 1, 2)
 
@@ -35,7 +37,7 @@ def _model(shape: tuple[int, ...] = _SHAPE, axes: tuple[int, ...] = _AXES) -> on
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def program(request: pytest.FixtureRequest) -> tilewright.Program:
+def program(request: pytest.FixtureRequest, cpu_target: str) -> tilewright.Program:
     return tilewright.compile(_model(), threads=request.param)
 
 
@@ -114,6 +116,7 @@ def test_other_shapes(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     _check(tilewright.compile(_model(shape, axes), threads=1)(x), x, axes)
 
 
+@pytest.mark.cpu_levels("cpu")
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu(tmp_path: Path) -> None:
     program = tilewright.compile(_model(), target="cuda:h200", dump_dir=tmp_path)
@@ -126,6 +129,10 @@ def test_gpu(tmp_path: Path) -> None:
     _check(outputs, x)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="tile-one-pass-variance does not see through the casts around a mean of bf16"
+)
+@pytest.mark.cpu_levels("cpu")
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu_in_bf16(tmp_path: Path) -> None:
     """One pass as well, in one kernel that spills nothing. A sum and its quotient are rounded, by 2^-9 at most each."""

@@ -14,6 +14,8 @@ from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 Array = np.ndarray
 Numbers = dict[str, Array]
 _model = functools.partial(one_graph, opset=19)

@@ -7,6 +7,8 @@ import pytest
 import tilewright
 from random_contractions import in_float64, module_of, random_contraction
 
+pytestmark = pytest.mark.cpu_levels
+
 _AT_ONCE = 6  # contractions of a module
 
 

@@ -13,6 +13,8 @@ from tilewright.oracle import float64_reference, relative_error, tolerance
 
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = pytest.mark.cpu_levels
+
 Array = np.ndarray[Any, Any]
 _COLUMNS = 777
 

@@ -8,9 +8,9 @@ from the maximum is off by d roundings besides, and so is the graph's.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
+import cpu_levels
 import numpy as np
 import pytest
 import tilewright
@@ -19,14 +19,15 @@ from compiled import compiled
 from benchmarks.workloads import stitch
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 _ROWS = 5
 _COLUMNS = (512, 1003, 5003)  # whole blocks; whole vectors and a masked one left over; many blocks
-_TARGETS = ("x86-64-avx2", "cpu")
 Array = np.ndarray[Any, Any]
 
 
-@functools.cache
-def _program(columns: int, target: str, numerics: str = "default") -> tilewright.Program:
+@cpu_levels.cached
+def _program(columns: int, numerics: str = "default") -> tilewright.Program:
     """Softmax and log-softmax of scaled scores with a mask, and of the scores alone their log-sum-exp."""
     g = GraphBuilder("rows")
     x, mask = g.input("x", [_ROWS, columns]), g.input("mask", [1, columns])
@@ -36,7 +37,7 @@ def _program(columns: int, target: str, numerics: str = "default") -> tilewright
     largest = g.op("ReduceMax", x, axes=[-1], keepdims=1)
     total = g.op("ReduceSum", g.op("Exp", g.op("Sub", x, largest)), g.ints([-1]), keepdims=1)
     g.output(g.op("Add", largest, g.op("Log", total)), [_ROWS, 1])
-    return tilewright.compile(g.build(), target=target, threads=1, numerics=numerics)
+    return tilewright.compile(g.build(), threads=1, numerics=numerics)
 
 
 def _expected(x: Array, mask: Array) -> tuple[Array, Array, Array]:
@@ -63,10 +64,9 @@ def _check(program: tilewright.Program, x: Array, mask: Array | None = None) -> 
     np.testing.assert_allclose(log_sum, expected[2], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("target", _TARGETS)
 @pytest.mark.parametrize("columns", _COLUMNS)
 @pytest.mark.parametrize("order", ["random", "ascending", "descending", "steps", "equal"])
-def test_any_order_gives_the_right_numbers(columns: int, target: str, order: str) -> None:
+def test_any_order_gives_the_right_numbers(columns: int, order: str) -> None:
     x = (np.random.default_rng(columns).standard_normal((_ROWS, columns)) * 20).astype(np.float32)
     if order == "ascending":  # the reference moves again and again
         x.sort(axis=-1)
@@ -77,13 +77,12 @@ def test_any_order_gives_the_right_numbers(columns: int, target: str, order: str
         x = np.minimum(x, 90.0)
     elif order == "equal":
         x[:] = -3.5
-    _check(_program(columns, target), x)
+    _check(_program(columns), x)
 
 
-@pytest.mark.parametrize("target", _TARGETS)
 @pytest.mark.parametrize("columns", _COLUMNS)
-def test_masked_columns_count_for_nothing(columns: int, target: str) -> None:
-    program = _program(columns, target)
+def test_masked_columns_count_for_nothing(columns: int) -> None:
+    program = _program(columns)
     x = np.random.default_rng(1).standard_normal((_ROWS, columns)).astype(np.float32)
     for low in (-np.inf, np.finfo(np.float32).min):
         for hidden in (slice(0, 300), slice(columns - 70, columns), slice(0, columns - 1), slice(1, columns)):
@@ -93,19 +92,18 @@ def test_masked_columns_count_for_nothing(columns: int, target: str) -> None:
         _check(program, x, np.full((1, columns), low, np.float32))
 
 
-@pytest.mark.parametrize("target", _TARGETS)
 @pytest.mark.parametrize("columns", _COLUMNS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
-def test_special_values_stay_in_their_row(columns: int, target: str, value: float) -> None:
+def test_special_values_stay_in_their_row(columns: int, value: float) -> None:
     x = np.random.default_rng(2).standard_normal((_ROWS, columns)).astype(np.float32)
     x[1, 0] = x[2, columns - 1] = x[3, columns // 2] = value
-    _check(_program(columns, target), x)
+    _check(_program(columns), x)
 
 
 def test_the_other_algebra_is_declared_and_strictly_not_used() -> None:
     clause = "running maximum instead of the model's algebra"
-    assert clause in _program(1003, "cpu").explain()
-    assert clause not in _program(1003, "cpu", "strict").explain()
+    assert clause in _program(1003).explain()
+    assert clause not in _program(1003, "strict").explain()
 
 
 def test_short_rows_keep_the_algebra_of_the_graph() -> None:

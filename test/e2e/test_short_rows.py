@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import tilewright
-from compiled import runs_here
 from onnx import ModelProto
 from tilewright.oracle import (
     float64_reference,
@@ -19,7 +18,7 @@ from tilewright.oracle import (
 from benchmarks.workloads import to_narrow
 from benchmarks.workloads.builder import GraphBuilder
 
-_TARGETS = [name for name in ("x86-64-avx512", "x86-64-avx2") if runs_here(name)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
 
 
 def _softmax(shape: Sequence[int]) -> ModelProto:
@@ -70,8 +69,8 @@ def _columns(shape: Sequence[int]) -> ModelProto:
     return g.build()
 
 
-def _errors(model: ModelProto, target: str, seed: int) -> list[float]:
-    program = tilewright.compile(model, target, threads=1)
+def _errors(model: ModelProto, seed: int) -> list[float]:
+    program = tilewright.compile(model, threads=1)
     assert len(program.kernels) == 1
     assert not any(op.is_dispatch for op in program.metadata.report.left_to_iree)
     inputs = random_inputs(model, seed)
@@ -85,16 +84,14 @@ def _errors(model: ModelProto, target: str, seed: int) -> list[float]:
 )
 def test_reduced_rows(shape: tuple[int, ...], dtype: str) -> None:
     model = to_narrow(_softmax(shape), dtype) if dtype != "f32" else _softmax(shape)
-    for target in _TARGETS:
-        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+    assert max(_errors(model, len(shape))) <= model_tolerance(model)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("shape", [(65, 7, 5), (3, 70, 3, 3), (9, 65, 17), (100, 1, 3), (5, 3, 2, 2)])
 def test_reduced_planes(shape: tuple[int, ...], dtype: str) -> None:
     model = to_narrow(_planes(shape), dtype) if dtype != "f32" else _planes(shape)
-    for target in _TARGETS:
-        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+    assert max(_errors(model, len(shape))) <= model_tolerance(model)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -110,10 +107,10 @@ def test_reduced_planes(shape: tuple[int, ...], dtype: str) -> None:
 )
 def test_rows_that_a_bias_repeats(shape: tuple[int, ...], bias: tuple[int, ...], dtype: str) -> None:
     model = _biased(shape, bias) if dtype == "f32" else to_narrow(_biased(shape, bias), dtype)
-    for target in _TARGETS:
-        assert max(_errors(model, target, len(shape))) <= model_tolerance(model)
+    assert max(_errors(model, len(shape))) <= model_tolerance(model)
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_a_bias_is_laid_out_along_planes_where_it_stays_small() -> None:
     (kernel,) = tilewright.compile(_biased((5, 11, 65, 11), (11,)), "x86-64-avx512", threads=1).kernels
     assert [part.dims for part in kernel.parts] == [(5, 11, 65 * 11)]
@@ -127,12 +124,12 @@ def test_columns(shape: tuple[int, int], threads: int) -> None:
     """The last tile of columns is narrower than the others."""
     model = _columns(shape)
     inputs = random_inputs(model, 6)
-    for target in _TARGETS:
-        outputs = tilewright.compile(model, target, threads=threads)(*inputs)
-        errors = map(relative_error, outputs, float64_reference(model, inputs))
-        assert max(errors) <= model_tolerance(model)
+    outputs = tilewright.compile(model, threads=threads)(*inputs)
+    errors = map(relative_error, outputs, float64_reference(model, inputs))
+    assert max(errors) <= model_tolerance(model)
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_rows_lie_side_by_side_where_that_is_quicker() -> None:
     (kernel,) = tilewright.compile(_softmax((1000, 7)), "x86-64-avx512", threads=1).kernels
     assert [part.dims for part in kernel.parts] == [(7, 1000)]
@@ -145,20 +142,17 @@ def test_integers_and_places_of_maxima() -> None:
     x = g.input("x", (300, 7))
     g.output(g.op("ArgMax", g.op("Abs", x), axis=1, keepdims=0), (300,), 7)
     model = g.build()
-    for target in _TARGETS:
-        inputs = random_inputs(model, 4)
-        (places,) = tilewright.compile(model, target, threads=1)(*inputs)
-        np.testing.assert_array_equal(places, np.abs(inputs[0]).argmax(1))
+    inputs = random_inputs(model, 4)
+    (places,) = tilewright.compile(model, threads=1)(*inputs)
+    np.testing.assert_array_equal(places, np.abs(inputs[0]).argmax(1))
 
 
-@pytest.mark.parametrize(("target", "repetitions"), [("x86-64-avx2", (24, 40)), ("x86-64-avx512", (48, 40))])
-def test_elements_repeated_in_the_tail_of_a_row(target: str, repetitions: tuple[int, int]) -> None:
-    """The first takes three registers: it begins among the copies of one element and ends among those of the next."""
-    if not runs_here(target):
-        pytest.skip(f"this machine has no {target}")
+def test_elements_repeated_in_the_tail_of_a_row() -> None:
+    """Of each level one takes three registers: it begins among the copies of one element and ends among those of the
+    next."""
     g = GraphBuilder("repeated")
     x = g.input("x", (16, 16))
-    for times in repetitions:
+    for times in (12, 24, 48, 40):
         whole, length = 16 * times, 16 * times - times // 2 - 1
         copies = g.op("Expand", g.op("Unsqueeze", g.op("Neg", x), g.ints([2])), g.ints([16, 16, times]))
         row = g.op(
@@ -167,6 +161,6 @@ def test_elements_repeated_in_the_tail_of_a_row(target: str, repetitions: tuple[
         g.output(g.op("Add", row, g.input(f"y{times}", (16, length))), (16, length))
     model = g.build()
     inputs = random_inputs(model, 3)
-    outputs = tilewright.compile(model, target, threads=1)(*inputs)
+    outputs = tilewright.compile(model, threads=1)(*inputs)
     errors = map(relative_error, outputs, float64_reference(model, inputs))
     assert max(errors) <= model_tolerance(model)

@@ -24,7 +24,10 @@ from tilewright.tensors import LaunchTensors
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
+    pytest.mark.lands(one_in=3),
+]
 
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _DTYPES: dict[str, np.dtype[Any]] = {

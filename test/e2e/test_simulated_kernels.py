@@ -16,7 +16,10 @@ from onnx import TensorProto, helper
 from tilewright.oracle import float64_reference, random_inputs, relative_error
 from tilewright.simulated import simulate_program
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
+    pytest.mark.lands(one_in=2),
+]
 
 Array = np.ndarray[Any, Any]
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}

@@ -18,7 +18,10 @@ from tilewright.simulated import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
+    pytest.mark.lands(one_in=2),
+]
 
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 # Of the mean: half a step of the type at the largest probability, which is some 30 times that.

@@ -18,6 +18,8 @@ from tilewright.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
+
 _MOST_TIMES_COMPULSORY = 1.05
 # Every head reads the mask or the tables that all share, and rotary both halves of its input at an offset.
 _READ_AGAIN = ("causal-softmax", "rotary")
@@ -98,7 +100,7 @@ def _run(name: str) -> _Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcome_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], _Outcome]]:
+def outcome_of(request: pytest.FixtureRequest, cpu_target: str) -> Iterator[Callable[[str], _Outcome]]:
     yield from ahead(request, "case", _run)
 
 

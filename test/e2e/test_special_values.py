@@ -5,8 +5,7 @@ Denormal numbers do not: IREE's runtime takes them for zeros and flushes them to
 
 from __future__ import annotations
 
-import functools
-
+import cpu_levels
 import numpy as np
 import pytest
 import tilewright
@@ -14,12 +13,14 @@ from onnx import TensorProto
 
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 _ROWS, _COLUMNS = 9, 77  # whole vectors and a tail
 _F32 = np.finfo(np.float32)
 _SCALES = (0.0, -0.0, 1.2e-38, 1e-30, 0.7, 3.0, 1e31, 8.6e37, 3.4e38, np.inf, -np.inf, np.nan)
 
 
-@functools.cache
+@cpu_levels.cached
 def _extremum(op: str) -> tilewright.Program:
     g = GraphBuilder(op.lower())
     x = g.input("x", [_ROWS, _COLUMNS])

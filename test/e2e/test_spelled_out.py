@@ -11,6 +11,8 @@ from one_graph import Array, one_graph
 from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 OPSET = 23
 OPSET_OF_CRD = 28  # of SpaceToDepth
 
@@ -29,6 +31,37 @@ def run_beside_onnx(
 
 def normal(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [(1,), (0, 2), None])
+def test_a_logarithm_of_large_exponentials(axes: tuple[int, ...] | None, keepdims: int) -> None:
+    """Exponentials from 89 on are infinite in f32. A row of -inf alone gives that."""
+    x = normal(3, 5, 7) * 100
+    x[1] = -np.inf
+    given = {} if axes is None else {"axes": np.array(axes)}
+    wide = x.astype(np.float64)
+    largest = wide.max(axes, keepdims=True)
+    shift = np.where(np.isinf(largest), 0, largest)
+    with np.errstate(divide="ignore"):
+        logarithm = np.log(np.exp(wide - shift).sum(axes, keepdims=True))
+    expected = logarithm + shift if keepdims else np.squeeze(logarithm + shift, axes)
+    node = helper.make_node("ReduceLogSumExp", ["x", *given], ["y"], keepdims=keepdims)
+    model = one_graph([node], {"x": x}, given, (TensorProto.FLOAT, expected.shape), opset=OPSET)
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(x)[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_norms_over_channels_of_dynamic_shape(size: int) -> None:
+    """IREE 3.13 ends the process, or reads other numbers. ONNX's evaluator counts channels by the batch."""
+    x = 4 * normal(6, 6, 5, 7)
+    node = helper.make_node("LRN", ["x"], ["y"], size=size, alpha=0.3, beta=0.6, bias=1.5)
+    (expected,) = ReferenceEvaluator(node, opsets={"": OPSET}).run(None, {"x": x})
+    model = one_graph([node], {"x": x}, {}, (TensorProto.FLOAT, x.shape), opset=OPSET)
+    for value in (*model.graph.input, *model.graph.output):
+        for number in (0, 2):
+            value.type.tensor_type.shape.dim[number].dim_param = f"side_{number}"
+    np.testing.assert_allclose(tilewright.compile(model, threads=1)(x)[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
@@ -334,3 +367,32 @@ def test_affine_grid(size: tuple[int, ...]) -> None:
     dims = len(size) - 2
     node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=1)
     run_beside_onnx(node, {"theta": normal(2, dims, dims + 1)}, {"size": np.array(size)})
+
+
+@pytest.mark.parametrize(
+    ("pads", "axes"), [([0, 2, 0, 3], None), ([1, 7, 2, 1], [1, -1]), ([-1, 4, 2, -3], [0, 2]), ([0, 0], [1])]
+)
+def test_a_pad_that_wraps(pads: list[int], axes: list[int] | None) -> None:
+    """Beside numpy's, dim by dim, after negative amounts have taken their part, as ONNX Runtime has it."""
+    shape = (3, 5) if axes is None else (3, 5, 7)
+    x = normal(*shape)
+    node = helper.make_node("Pad", ["x", "pads", "", "axes"] if axes else ["x", "pads"], ["y"], mode="wrap")
+    constants = {"pads": np.array(pads, np.int64)} | ({"axes": np.array(axes, np.int64)} if axes else {})
+    expected = x
+    for axis, before, after in zip(
+        axes or (0, 1), pads[: len(pads) // 2], pads[len(pads) // 2 :], strict=True
+    ):
+        kept = np.arange(max(0, -before), expected.shape[axis] + min(0, after))
+        expected = expected.take(np.pad(kept, (max(0, before), max(0, after)), "wrap"), axis)
+    model = one_graph([node], {"x": x}, constants, (TensorProto.FLOAT, expected.shape), opset=OPSET)
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], expected)
+
+
+def test_a_pad_that_wraps_a_dim_of_unknown_length_is_refused() -> None:
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap", name="pad_7")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("x", "y")]
+    pads = helper.make_tensor("pads", TensorProto.INT64, [2], [1, 2])
+    graph = helper.make_graph([node], "pads", values[:1], values[1:], [pads])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.raises(tilewright.ModelError, match=r"pad_7.*length is not known"):
+        tilewright.compile(model)

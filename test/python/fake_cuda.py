@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import tilewright
 from tilewright.cold import READER
+from tilewright.oracle import float64_reference
 from tilewright.simulated import describe_launches
 
 from benchmarks.gpu_check.bare import BareKernels, BareProgram
 from benchmarks.gpu_check.case import Case
+from benchmarks.gpu_check.timing import Timing
 
 TARGET = "cuda:h200"
 LAUNCH_SECONDS, FILL_SECONDS = 10e-6, 150e-6
@@ -217,3 +219,42 @@ class DyingKernels(SimulatedKernels):
 
     def prepare(self, case: Case) -> BareProgram:
         os._exit(3)
+
+
+class Oracle:
+    """Whole programs that are right: their results are the float64 reference, times a factor."""
+
+    factor = 1.0
+
+    def versions(self) -> dict[str, Any]:
+        return {}
+
+    def prepare(self, case: Case) -> ReadyOracle:
+        reference = float64_reference(case.model, case.inputs)
+        return ReadyOracle([self.factor * y for y in reference])
+
+
+class WrongOracle(Oracle):
+    """Whole programs that are off by half, with finite numbers."""
+
+    factor = 1.5
+
+
+class FailingOracle(Oracle):
+    """Whole programs that cannot be loaded."""
+
+    def prepare(self, case: Case) -> ReadyOracle:
+        raise RuntimeError("the module cannot be loaded")
+
+
+class ReadyOracle:
+    """Results that are there already."""
+
+    def __init__(self, results: list[Any]) -> None:
+        self._results = results
+
+    def outputs(self) -> list[Any]:
+        return self._results
+
+    def time(self, *, seconds: float) -> Timing:
+        return Timing(kernel_s=None, call_s=LAUNCH_SECONDS, samples=1)

@@ -177,6 +177,12 @@ def test_a_flag_that_iree_does_not_know_is_named(model_path: Path) -> None:
         tilewright.compile(model_path, iree_flags=("--no-such-flag",))
 
 
+def test_numerics_of_gpus_are_refused_on_processors(model_path: Path) -> None:
+    with pytest.raises(tilewright.CompileError, match="numerics='tf32' is for GPUs") as error:
+        tilewright.compile(model_path, numerics="tf32")
+    _message(error)
+
+
 def test_impossible_thread_counts_are_refused(model_path: Path) -> None:
     with pytest.raises(tilewright.CompileError, match="1 to 64"):
         tilewright.compile(model_path, threads=0)

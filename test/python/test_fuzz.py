@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import onnx
 import pytest
@@ -17,13 +19,14 @@ from onnx import ModelProto
 from tilewright.cli import cli
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.fuzz import command
-from tilewright.fuzz.builder import ModelBuilder
+from tilewright.fuzz.builder import FLOATS, INTEGERS, ModelBuilder
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.graphs import pairs, random_graph
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hunt import GRAPHS_PER_MODULE, Finding, Judge, Outcome
 from tilewright.fuzz.judge import Expected as Expectation
 from tilewright.fuzz.judge import Verdict, compare, judge, operators
+from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.shrink import shrink
 from tilewright.fuzz.summary import as_text, summarize
@@ -47,6 +50,25 @@ def test_graphs_are_valid_and_hold_every_operator_in_every_type() -> None:
         for name, count in operators(model).items():
             counts[name] += count
     assert [name for name, count in counts.items() if count < 2] == []
+
+
+def test_window_graphs_are_valid_and_hold_what_reads_at_edges() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(200):
+        model = KINDS["windows"](seed)
+        if seed < 50:
+            onnx.checker.check_model(model, full_check=True)
+        counts += operators(model)
+    wanted = dict.fromkeys(("Pad", "Slice", "Concat", "Where"), FLOATS + INTEGERS)
+    wanted |= dict.fromkeys(("Conv", "MaxPool", "AveragePool", "ReduceMean"), ("f32", "f16"))
+    assert [
+        f"{op} {dtype}" for op, types in wanted.items() for dtype in types if not counts[f"{op} {dtype}"]
+    ] == []
+
+
+def test_the_command_offers_every_kind_of_graph() -> None:
+    [option] = [option for option in cli.commands["fuzz"].params if option.name == "kind"]
+    assert isinstance(option.type, click.Choice) and list(option.type.choices) == list(KINDS)
 
 
 def test_merged_models_compute_what_they_compute_alone() -> None:
@@ -232,11 +254,31 @@ def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["fuzz", "--seeds", "0:3", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["passed"] == 3
+    assert summary["passed"] == 3 and summary["kind"] == "all"
     path = tmp_path / "model.onnx"
     path.write_bytes(random_graph(0).SerializeToString())
     result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path), "--seeds", "0:1"])
     assert result.exit_code == 0 and "passed" in result.output
+
+
+def test_the_command_judges_the_kind_that_it_is_given(tmp_path: Path) -> None:
+    options = [
+        "--kind",
+        "windows",
+        "--seeds",
+        "0:2",
+        "--target",
+        "x86-64-avx2",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(cli, ["fuzz", *options])
+    assert result.exit_code == 0, result.output
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["kind"], summary["target"], summary["passed"]) == ("windows", "x86-64-avx2", 2)
+    assert set(summary["operators"]) == set(operators(KINDS["windows"](0)) + operators(KINDS["windows"](1)))
 
 
 def test_a_planted_bug_leaves_a_small_model_and_the_command(

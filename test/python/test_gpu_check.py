@@ -27,6 +27,7 @@ from benchmarks.gpu_check.case import Case, build_model
 from benchmarks.gpu_check.prepare import prepare_all
 from benchmarks.gpu_check.report import Row, to_json, to_markdown
 from benchmarks.gpu_check.run import Check, Options
+from benchmarks.gpu_check.run import main as run
 from benchmarks.gpu_check.sketch import norm, relative_error, sketch
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
 from benchmarks.peers import UnsupportedError
@@ -115,6 +116,50 @@ def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], t
 def test_wrong_kernels_are_found(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
     report = check(folder, only(manifest, "rms-norm-1x4096"), tmp_path, kernels="fake_cuda:IdleKernels")
     assert [row["status"] for row in report["rows"]] == ["wrong"]
+
+
+def run_programs(
+    folder: Path, output: Path, monkeypatch: pytest.MonkeyPatch, system: str, *arguments: str
+) -> tuple[int, str]:
+    """The command on a stand-in for whole programs; its exit status and the page."""
+    monkeypatch.setattr("benchmarks.gpu_check.run.open_driver", lambda: None)
+    monkeypatch.setattr("benchmarks.gpu_check.run.SYSTEMS", {OURS_IREE: f"fake_cuda:{system}"})
+    status = run([str(folder), "--output", str(output / "found"), *arguments])
+    return status, (output / "found.md").read_text()
+
+
+def test_right_programs_pass(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, page = run_programs(folder, tmp_path, monkeypatch, "Oracle")
+    assert status == 0
+    assert f"Whole programs: {len(NAMES)} right, 0 wrong, 0 not checked." in page
+
+
+def test_a_wrong_program_fails_the_check(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its kernels may be right, each for itself: what IREE computes around them is held to float64, too."""
+    status, page = run_programs(folder, tmp_path, monkeypatch, "WrongOracle")
+    assert status == 1
+    assert "**WRONG** (relative error): " in page and "bert-small f32 (5.0e-01)" in page
+    assert "WRONG as a whole program: bert-small f32" in capsys.readouterr().err
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert len(report["programs"]["wrong"]) == len(NAMES)
+
+
+def test_a_program_that_does_not_load_fails_the_check(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, page = run_programs(folder, tmp_path, monkeypatch, "FailingOracle")
+    assert status == 1
+    assert "Not checked: " in page and "cannot be loaded" in page
+
+
+def test_a_program_without_its_turn_fails_the_check(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, page = run_programs(folder, tmp_path, monkeypatch, "Oracle", "--seconds", "0")
+    assert status == 1
+    assert f"Whole programs: 0 right, 0 wrong, {len(NAMES)} not checked." in page
 
 
 @simulated

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
+from tilewright.program import signed
 
 Array = np.ndarray[Any, Any]
 
@@ -181,7 +182,9 @@ def test_a_truncated_module_without_description_is_refused(saved: Path, kept: fl
         ("format", 99),
         ("parameters", 3),
         ("inputs", None),
-        ("module_sha256", None),
+        ("module", {"bytes": 1}),
+        ("module", {"bytes": "1", "sha256": ""}),
+        ("parameters", {"model": {"bytes": 1, "sha256": None}}),
         ("report", {"kernels": [1]}),
         ("threads", 10**9),
         ("threads", [2]),
@@ -191,7 +194,7 @@ def test_a_truncated_module_without_description_is_refused(saved: Path, kept: fl
 )
 def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> None:
     path = saved.with_suffix(".json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), member: new}))
+    path.write_text(json.dumps(signed({**json.loads(path.read_text()), member: new})))
     with pytest.raises(tilewright.ProgramError):
         tilewright.load(saved)
 
@@ -215,7 +218,7 @@ def test_a_member_of_another_kind_is_refused_or_does_not_matter(saved: Path) -> 
             for name in outer:
                 inner = inner[name]
             inner[last] = wrong
-            path.write_text(json.dumps(data))
+            path.write_text(json.dumps(signed(data)))
             try:
                 assert tilewright.load(saved).explain()
             except tilewright.TilewrightError:
@@ -232,16 +235,19 @@ def test_a_description_that_nests_without_end_is_refused(saved: Path) -> None:
 def test_a_description_cannot_name_files_elsewhere(saved: Path) -> None:
     path = saved.with_suffix(".json")
     data = json.loads(path.read_text())
-    data["parameters"]["model"]["file"] = "../../etc/attention.irpa"
-    path.write_text(json.dumps(data))
-    assert tilewright.load(saved).parameter_paths["model"] == saved.with_suffix(".irpa")
+    data["parameters"] = {"../../etc/attention": data["parameters"]["model"]}
+    path.write_text(json.dumps(signed(data)))
+    with pytest.raises(
+        tilewright.ProgramError, match=r"/attention\.\.\.%2F\.\.%2Fetc%2Fattention\.irpa: .* missing"
+    ):
+        tilewright.load(saved)
 
 
 def test_a_module_without_description_runs_but_knows_nothing(
     saved: Path, x: Array, expected: list[Array]
 ) -> None:
     saved.with_suffix(".json").unlink()
-    loaded = tilewright.load(saved)
+    loaded = tilewright.load(saved, verify=False)
     assert loaded.kernels == ()
     assert "attention.json is missing" in loaded.explain()
     np.testing.assert_allclose(loaded(x)[0], expected[0], rtol=1e-5, atol=1e-6)

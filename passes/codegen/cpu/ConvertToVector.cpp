@@ -1,6 +1,7 @@
 // Level 3 to target code on the CPU: each tile program becomes one function over memrefs. The grid's tiles are shared
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
 #include "passes/Passes.h"
+#include "passes/support/WorkNotes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/codegen/common/NestEmitter.h"
 #include "passes/codegen/common/ProgramConverter.h"
@@ -154,6 +155,7 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
+      noteWork(program);
       FailureOr<Target> known = targetOrError(program, targetOf(program, target));
       if (failed(known))
         return signalPassFailure();

@@ -1,8 +1,10 @@
-// The kernel module to an ELF object, in process: translate to LLVM IR, optimise, emit for the target's CPU. Loop-idiom
-// recognition is off (it would call memcpy and memset) and so is auto-vectorisation (the vectors are chosen).
+// The kernel module to an ELF object, in process: translate to LLVM IR, optimise, choose the instructions of masked
+// accesses (MaskedAccesses.cpp), emit for the target's CPU. Loop-idiom recognition is off (it would call memcpy and
+// memset) and so is auto-vectorisation (the vectors are chosen).
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/AssemblyErrors.h"
 #include "passes/codegen/common/LlvmBackend.h"
+#include "passes/codegen/cpu/MaskedAccesses.h"
 #include "passes/target/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -114,6 +116,9 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
     if (!errors.first().empty())
       return fail(errors.first());
     optimise(*module, *machine, tuning());
+    for (llvm::Function &function : *module)
+      if (!function.isDeclaration())
+        useNativeMasks(function, *machine);
     if (!dumpAssembly.empty()) {
       SmallVector<char> assembly;
       std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);

@@ -90,7 +90,8 @@ def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
     the object to `path` (under a temporary name first) and leaves the module
     unchanged. An object that would need symbols at load time (libm, memcpy) is
     an error, because IREE's loader has none to offer. Without kernels it
-    writes nothing.
+    writes nothing. Masked loads and stores of functions for AVX and AVX2 become
+    that instruction set's own, because LLVM 22.1 selects wrong ones.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"path", "path", "std::string", "\"\"", "the object file to write">,

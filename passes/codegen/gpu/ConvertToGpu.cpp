@@ -15,6 +15,7 @@
 #include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
+#include "passes/support/WorkNotes.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -398,6 +399,7 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
     for (ProgramOp program : programs) {
+      noteWork(program);
       if (failed(checkLaunch(program, *known)))
         return signalPassFailure();
       OpBuilder builder(program);

@@ -7,8 +7,10 @@
 #include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
+#include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/apply/PlanReport.h"
+#include "passes/plan/fusion/PlanRestrictions.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/plan/space/WalkedDim.h"
@@ -314,8 +316,13 @@ LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block)
 class FormSubprograms : public impl::FormSubprogramsBase<FormSubprograms> {
 public:
   using FormSubprogramsBase::FormSubprogramsBase;
+  FormSubprograms(const FormSubprograms &other) : FormSubprogramsBase(other) {} // options copy themselves
 
 private:
+  Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
+  ListOption<int64_t> unfused{*this, "unfused", llvm::cl::desc("ops that share no kernel, by their place in the plan")};
+  ListOption<int64_t> left{*this, "left", llvm::cl::desc("ops that stay with IREE, by their place in the plan")};
+
   /// Functions we can plan for, each with its graph. What is in a module within the module is none of ours: the passes
   /// that come next do not look there either.
   std::vector<std::pair<func::FuncOp, TensorGraph>> collect() {
@@ -351,14 +358,21 @@ private:
     options.pack = pack;
     options.gridSync = gridSync;
     options.numerics = *symbolizeNumericsMode(numerics);
-    FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options) : readPlan(function);
+    PlanRestrictions restrictions{fuse, {unfused.begin(), unfused.end()}, {left.begin(), left.end()}};
+    FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options, restrictions) : readPlan(function);
     if (failed(plan))
+      return failure();
+    // Also a plan of our own that turns out illegal is there to be looked at.
+    if (!planOut.empty() && failed(writeJson(function, planOut, toJson(*plan))))
       return failure();
     if (plan->numerics != options.numerics)
       return function.emitError("illegal plan: made with numerics '")
              << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
+    if (std::string why = whyNotFor(*plan, graph, forNumerics(planned, plan->numerics)); !why.empty())
+      return function.emitError("illegal plan: ") << why;
+    followTiles(*plan);
     settle(graph, planned, *plan);
     if (failed(checkLayouts(function, graph, planned, *plan)))
       return failure();

@@ -20,7 +20,9 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     out as it is; one that is not legal is an error at the function. With
     `plan-in`, `plan-out` and `report` the module may hold one function with
     tensor expressions. Every edge left at scope `launch` and every op left to
-    IREE gets a missed remark with the reason.
+    IREE gets a missed remark with the reason. After a pass failed on a kernel,
+    `unfused` (or `fuse=false`) and `left` name ops that the next plan keeps
+    apart, or leaves to IREE.
     See test/passes/plan/apply/form-subprograms.mlir.
   }];
   let options = [
@@ -95,8 +97,9 @@ def VerifyPlanned : Pass<"tile-verify-planned", "::mlir::ModuleOp"> {
     Arrives and leaves: `tile.subprogram`s. Refuses, with an error at the op:
     (G1) an edge between two expressions without a connect; (G2) a scope that
     cannot be carried out, or `thread` out of a reduction; (G3) a root without
-    `dims`; (G4) a grid dim that some root lacks or reduces; (G5) a block edge
-    that is read across tiles of the grid. See test/passes/plan/apply/verify-planned-errors.mlir.
+    `dims`; (G4) a grid dim that a root reduces, or that a root lacks which is
+    reduced or yielded: others keep their values for the tiles along it, or
+    compute them again; (G5) a block edge that is read across tiles of the grid. See test/passes/plan/apply/verify-planned-errors.mlir.
   }];
 }
 

@@ -6,6 +6,8 @@
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -16,8 +18,8 @@ public:
   Verifier(const Plan &plan, const TensorGraph &graph) : plan(plan), graph(graph), numExprs(graph.exprs().size()) {}
 
   std::string run() {
-    for (auto check : {&Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams, &Verifier::checkOrder,
-                       &Verifier::checkParts, &Verifier::checkKept})
+    for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams,
+                       &Verifier::checkOrder, &Verifier::checkParts, &Verifier::checkKept})
       if (std::string why = (this->*check)(); !why.empty())
         return why;
     return "";
@@ -36,6 +38,25 @@ private:
   static std::string edgeName(const EdgePlan &edge) {
     return "edge from op " + std::to_string(edge.producer) + " to op " + std::to_string(edge.consumer) + " input " +
            std::to_string(edge.input);
+  }
+
+  /// Kernels are told by their names, which become symbols of the object code.
+  std::string checkNames() {
+    llvm::StringSet<> names;
+    for (const KernelPlan &kernel : plan.kernels) {
+      auto isSymbol = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+      if (kernel.name.empty() || llvm::isDigit(kernel.name.front()) || !llvm::all_of(kernel.name, isSymbol))
+        return "kernel '" + kernel.name + "': a name is made of letters, digits and underscores";
+      if (!names.insert(kernel.name).second)
+        return "two kernels have the name '" + kernel.name + "'";
+    }
+    return "";
+  }
+
+  /// A plan may say what an op is; then it is meant for that op and no other.
+  std::string checkOpName(unsigned id, const std::string &name) const {
+    StringRef actual = graph.exprs()[id].op->getName().getStringRef();
+    return name.empty() || name == actual ? "" : op(id) + " is " + actual.str() + ", not " + name;
   }
 
   /// Every op is known and stands in one place: in a kernel or left.
@@ -58,15 +79,20 @@ private:
         for (auto [i, entry] : llvm::enumerate(part.ops)) {
           if (std::string why = claim(entry.id, place(k, p)); !why.empty())
             return why;
+          if (std::string why = checkOpName(entry.id, entry.op); !why.empty())
+            return place(k, p) + ": " + why;
           if (i > 0 && part.ops[i - 1].id > entry.id)
             return place(k, p) + ": ops are not in program order";
           places[entry.id] = {static_cast<unsigned>(k), static_cast<unsigned>(p)};
         }
       }
     }
-    for (const LeftOp &left : plan.left)
+    for (const LeftOp &left : plan.left) {
       if (std::string why = claim(left.id, "left"); !why.empty())
         return why;
+      if (std::string why = checkOpName(left.id, left.op); !why.empty())
+        return "left: " + why;
+    }
     for (unsigned id = 0; id < numExprs; ++id)
       if (!seen[id])
         return op(id) + " stands neither in a kernel nor among the ops left";
@@ -141,10 +167,12 @@ private:
     return "";
   }
 
-  /// Each kernel is launched once.
+  /// Each kernel is launched once, in the order in which they are listed.
   std::string checkStreams() {
     if (plan.streams.empty())
       return "";
+    if (plan.streams.size() > 1)
+      return std::to_string(plan.streams.size()) + " streams: kernels are launched in one";
     std::vector<bool> seen(plan.kernels.size());
     for (const std::vector<unsigned> &stream : plan.streams)
       for (unsigned kernel : stream) {
@@ -153,10 +181,9 @@ private:
                  (kernel >= seen.size() ? " does not exist" : " is launched twice");
         seen[kernel] = true;
       }
-    auto missing = llvm::find(seen, false);
-    return missing == seen.end()
-               ? ""
-               : "streams: kernel '" + plan.kernels[missing - seen.begin()].name + "' is never launched";
+    if (auto missing = llvm::find(seen, false); missing != seen.end())
+      return "streams: kernel '" + plan.kernels[missing - seen.begin()].name + "' is never launched";
+    return llvm::is_sorted(plan.streams.front()) ? "" : "streams: kernels are launched in the order of the list";
   }
 
   /// The partition is acyclic, and the kernels are listed in an order in which they can be launched.
@@ -256,10 +283,9 @@ private:
       return why;
     if (part.steps > 0 && plan.numerics == NumericsMode::strict)
       return "workgroups that share tiles add up in another order than the graph, and numerics are strict";
-    for (const TensorPlan &tensor : part.tensors)
-      if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
-        return "tensor " + tensor.tensor + " is streamed, so it must be global";
     GroupChoice choice = choiceOf(part);
+    if (std::string why = checkTensors(part, choice); !why.empty())
+      return why;
     std::vector<GroupRoot> roots = collectRoots(graph, choice);
     for (const OpPlan &entry : part.ops)
       if (std::string why = checkOp(part, choice, roots, entry); !why.empty())
@@ -268,6 +294,38 @@ private:
       if (std::string why = checkTileLocal(part, root); !why.empty())
         return op(root.expr) + ": " + why;
     return checkWalk(part, choice, roots);
+  }
+
+  /// Tensors that the part has, each where code keeps it: inputs and results in global memory or, for a tile or a
+  /// workgroup, in that of the block.
+  std::string checkTensors(const GroupPlan &part, const GroupChoice &choice) const {
+    llvm::StringSet<> results, outputs, seen;
+    for (unsigned expr : choice.exprs)
+      for (OpResult result : graph.exprs()[expr].op->getResults())
+        results.insert(resultName(graph, result));
+    for (Value output : groupOutputs(graph, choice))
+      outputs.insert(resultName(graph, cast<OpResult>(output)));
+    for (const TensorPlan &tensor : part.tensors) {
+      std::string name = "tensor " + tensor.tensor;
+      unsigned number = 0;
+      bool isInput = StringRef(tensor.tensor).starts_with("in") &&
+                     !StringRef(tensor.tensor).drop_front(2).getAsInteger(10, number);
+      if (!isInput && !results.contains(tensor.tensor))
+        return name + " is neither an input of the kernel (in0, in1, ...) nor a result of an op of the part (op3.0)";
+      bool isKept = tensor.lifetime == "tile" || tensor.lifetime == "workgroup";
+      if (!isKept && tensor.lifetime != "kernel" && tensor.lifetime != "stream")
+        return name + ": its lifetime is '" + tensor.lifetime + "', not tile, workgroup, kernel or stream";
+      if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
+        return name + " is streamed, so it must be global";
+      if (tensor.lifetime == "stream" && !outputs.contains(tensor.tensor))
+        return name + " is streamed, but is no output of the part";
+      if (tensor.space != (isKept ? tile::Space::block : tile::Space::global))
+        return name + " lives for a " + tensor.lifetime + ", so it is " + (isKept ? "of a block" : "global") +
+               ", not " + tile::stringifySpace(tensor.space).str();
+      if (!seen.insert(tensor.tensor + (isKept ? "" : ", global")).second)
+        return name + " stands there twice";
+    }
+    return "";
   }
 
   static std::string checkSpace(const GroupPlan &part) {
@@ -309,14 +367,42 @@ private:
     if (root != entry.root)
       return root ? "must be a root: it is reduced, read outside the part, or through a block edge"
                   : "is marked as a root, but nothing reads its result as one";
-    for (const LevelTiling &tiling : entry.tilings)
+    llvm::SmallSet<tile::Scope, 2> levels;
+    for (const LevelTiling &tiling : entry.tilings) {
       if (tiling.sizes.size() != expr.domain.size() || tiling.order.size() != expr.domain.size())
         return "a tiling must have one size and one place per domain dim";
+      if (std::string why = checkTiling(expr, tiling); !why.empty())
+        return "its tiling at level " + tile::stringifyScope(tiling.level).str() + " " + why;
+      if (!levels.insert(tiling.level).second)
+        return "has two tilings at level " + tile::stringifyScope(tiling.level).str();
+    }
     if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
       return why;
     if (!root)
       return "";
-    return checkDims(part, expr, entry.dims, preparesOperand(graph, choice, roots, entry.id));
+    return checkDims(part, expr, entry.dims, mayLackGridDims(choice, entry.id));
+  }
+
+  static std::string checkTiling(const TensorExpr &expr, const LevelTiling &tiling) {
+    if (tiling.level != tile::Scope::block && tiling.level != tile::Scope::thread)
+      return "cannot be carried out: tiles are of block or thread";
+    for (auto [size, extent] : llvm::zip(tiling.sizes, expr.domain))
+      if (size < 1 || size > extent)
+        return "has size " + std::to_string(size) + " along a dim of extent " + std::to_string(extent);
+    std::vector<int64_t> order(tiling.order);
+    llvm::sort(order);
+    for (auto [dim, place] : llvm::enumerate(order))
+      if (place != static_cast<int64_t>(dim))
+        return "must have each dim once in its order";
+    return "";
+  }
+
+  /// What reduces nothing and stays in the part: tiles along dims that it has not keep its values, or compute them
+  /// again.
+  bool mayLackGridDims(const GroupChoice &choice, unsigned id) const {
+    const TensorExpr &expr = graph.exprs()[id];
+    return expr.oneReliesOnOne() && llvm::none_of(expr.op->getResults(),
+                                                  [&](Value result) { return leavesGroup(graph, choice, result); });
   }
 
   static std::string checkDims(const GroupPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,

@@ -81,23 +81,17 @@ private:
            });
   }
 
-  /// Whether it computes nothing, or contractions alone read it: tiles along dims that it has not can keep it.
-  static bool preparesOperand(tile::ExprOp root) {
-    FailureOr<TensorExpr> described = describe(root);
-    bool moves = succeeded(described) && described->kind == ExprKind::movement;
-    return !root.isReduction() && llvm::all_of(root->getUsers(), [&](Operation *user) {
-      return isa<tile::ConnectOp>(user) && llvm::all_of(user->getUsers(), [&](Operation *reader) {
-               auto expr = dyn_cast<tile::ExprOp>(reader);
-               return expr && (moves || expr.getMicroKernel());
-             });
-    });
+  /// Whether only the subprogram's own expressions read a root that reduces nothing: tiles along grid dims that it has
+  /// not keep its values or compute them again. What leaves the subprogram would be written by all of them.
+  static bool mayLackGridDims(tile::ExprOp root) {
+    return !root.isReduction() && llvm::none_of(root->getUsers(), llvm::IsaPred<tile::YieldOp>);
   }
 
   LogicalResult verifyGrid(tile::ExprOp root) {
     ArrayRef<int64_t> dims = *root.getDims();
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
-      if (own == dims.end() && !preparesOperand(root))
+      if (own == dims.end() && !mayLackGridDims(root))
         return root.emitOpError("G4: has no part in grid dim ") << place;
       if (own != dims.end() && llvm::is_contained(root.getReductions(), own - dims.begin()))
         return root.emitOpError("G4: reduces grid dim ") << place;

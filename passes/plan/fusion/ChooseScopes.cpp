@@ -1,14 +1,18 @@
 // Scopes inside a part. Reductions hand their results over at block scope; movement is worth a buffer only where lanes
 // could not be loaded from what is behind it. An elementwise value is computed in registers by the one nest that reads
 // it; if several do, or it leaves the kernel as well, it is computed once and kept when that is dear, and again from
-// staged inputs when it is cheap.
+// staged inputs when it is cheap. Where one nest evaluates a value more often than it has elements (windows, repeated
+// elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
+#include "passes/support/WorkNotes.h"
 #include "passes/plan/grid/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -210,6 +214,76 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
   return ScopeChooser(graph, exprs, threadOnly).choose();
 }
 
+//===----------------------------------------------------------------------===//
+// Values that are computed at more points than they have
+//===----------------------------------------------------------------------===//
+
+namespace {
+constexpr double kRepeated = 1.5;    ///< evaluations of an element by one nest from which a buffer is considered
+constexpr double kWorthwhile = 0.05; ///< of a kernel's time: predictions that differ by less say nothing
+
+/// Windows, gathers, repeated elements and broadcasts along an outer loop make a nest evaluate a value once for each
+/// point that reads it. A buffer between the two makes it once; what that costs otherwise, and whether it fits, is for
+/// the index space to say.
+class RepeatedValues {
+public:
+  RepeatedValues(const TensorGraph &graph, const PlannedGroup &part, const Target &target) : graph(graph), part(part) {
+    for (const GroupRoot &root : part.space.roots) {
+      llvm::SmallMapVector<unsigned, double, 8> evaluations;
+      for (const Evaluation &evaluation : root.evaluated)
+        evaluations[evaluation.expr] += part.space.pointsEvaluated(graph, root, evaluation);
+      for (auto [expr, points] : evaluations)
+        if (expr != root.expr && graph.exprs()[expr].arithmetic() > 0)
+          add(expr, points * part.space.timesComputed(root), target);
+    }
+  }
+
+  /// The scopes with those values handed over at scope block instead, if enough of the kernel's time goes into them.
+  std::optional<llvm::DenseMap<unsigned, EdgeChoice>> kept() const {
+    if (seconds < kWorthwhile * part.predicted.seconds)
+      return std::nullopt;
+    llvm::DenseMap<unsigned, EdgeChoice> edges = part.edges;
+    for (unsigned expr : repeated)
+      if (!isOfRepeated(expr))
+        for (unsigned edge : graph.outEdges(expr))
+          if (auto choice = edges.find(edge); choice != edges.end())
+            choice->second = {tile::Scope::block, false,
+                              "its readers meet each element several times: computed once, and kept"};
+    return edges;
+  }
+
+private:
+  void add(unsigned id, double points, const Target &target) {
+    const TensorExpr &expr = graph.exprs()[id];
+    double size = expr.domainSize();
+    if (points < kRepeated * size)
+      return;
+    repeated.insert(id);
+    double ofPoint =
+        expr.arithmetic() / size * 2 / target.flopsPerSecond + specialOps(expr) / target.specialPerSecond;
+    seconds += (points - size) * ofPoint;
+  }
+
+  /// Whether it is computed again only because what reads it is, whose buffer does for both.
+  bool isOfRepeated(unsigned expr) const {
+    if (llvm::any_of(part.space.roots, [&](const GroupRoot &root) { return root.expr == expr; }))
+      return false;
+    return llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+      auto choice = part.edges.find(edge);
+      unsigned consumer = graph.edges()[edge].consumer;
+      return choice != part.edges.end() && choice->second.scope == tile::Scope::thread &&
+             (repeated.contains(consumer) ||
+              (graph.exprs()[consumer].kind == ExprKind::movement && isOfRepeated(consumer)));
+    });
+  }
+
+  const TensorGraph &graph;
+  const PlannedGroup &part;
+  llvm::SmallSetVector<unsigned, 8> repeated;
+  double seconds = 0; ///< of computing them more than once
+};
+} // namespace
+
 /// A block of a GPU reads its operands either way, so nothing is laid out for it.
 static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
                                                      ArrayRef<unsigned> exprs, bool threadOnly) {
@@ -245,6 +319,7 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationS
 std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
                                                 std::string *reason) {
+  noteWork(graph.exprs()[exprs.back()].op);
   PlannedGroup part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);
@@ -270,6 +345,16 @@ std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, Arra
   return part;
 }
 
+/// The part with what its nests compute again and again kept in buffers, if it is predicted to take clearly less time.
+static std::optional<PlannedGroup> keepRepeated(const TensorGraph &graph, const PlannedGroup &part,
+                                               const Target &target) {
+  std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges = RepeatedValues(graph, part, target).kept();
+  std::optional<PlannedGroup> kept = edges ? planGroup(graph, part.choice.exprs, target, *edges) : std::nullopt;
+  if (!kept || kept->predicted.seconds > (1 - kWorthwhile) * part.predicted.seconds)
+    return std::nullopt;
+  return kept;
+}
+
 std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
                                                 const Target &target, std::string *reason) {
   std::optional<PlannedGroup> part =
@@ -277,11 +362,14 @@ std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, Arra
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
-  if (!keepsElementwise)
-    return part;
-  std::optional<PlannedGroup> other =
-      planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
-  if (other && (!part || other->predicted.seconds < part->predicted.seconds))
-    return other;
+  if (keepsElementwise) {
+    std::optional<PlannedGroup> other =
+        planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
+    if (other && (!part || other->predicted.seconds < part->predicted.seconds))
+      part = std::move(other);
+  }
+  if (part)
+    if (std::optional<PlannedGroup> kept = keepRepeated(graph, *part, target))
+      return kept;
   return part;
 }

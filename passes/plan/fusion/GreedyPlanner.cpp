@@ -6,6 +6,7 @@
 #include "passes/plan/grid/JoinAtGrid.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/fusion/PlanRestrictions.h"
 #include "passes/plan/grid/WritePlan.h"
 #include "llvm/Support/Format.h"
 
@@ -49,10 +50,13 @@ std::string microseconds(double seconds) {
 
 class GreedyPlanner {
 public:
-  GreedyPlanner(const TensorGraph &graph, const Target &target, const PlanOptions &options, Block &block)
-      : graph(graph), target(target), options(options), block(block), partition(graph, block) {
+  GreedyPlanner(const TensorGraph &graph, const Target &target, const PlanOptions &options,
+                const PlanRestrictions &restrictions, Block &block)
+      : graph(graph), target(target), options(options), restrictions(restrictions), block(block),
+        partition(graph, block) {
     decisions.reasons.resize(graph.exprs().size());
     decisions.partOf.assign(graph.exprs().size(), -1);
+    keepApart();
   }
 
   Plan run() {
@@ -74,6 +78,12 @@ public:
   }
 
 private:
+  void keepApart() {
+    for (unsigned expr = 0; expr < graph.exprs().size(); ++expr)
+      if (!restrictions.fuse || restrictions.unfused.contains(expr))
+        partition.keepApart(expr);
+  }
+
   //===--------------------------------------------------------------------===//
   // Candidates
   //===--------------------------------------------------------------------===//
@@ -81,7 +91,7 @@ private:
   void classify() {
     std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
-      decisions.reasons[id] = whyNotEligible(expr);
+      decisions.reasons[id] = restrictions.left.contains(id) ? kLeftByRestriction.str() : whyNotEligible(expr);
       if (expr.kind != ExprKind::contraction)
         continue;
       if (decisions.reasons[id].empty() && !atLoad[id])
@@ -195,6 +205,10 @@ private:
   /// Makes the first part what all of them are together.
   bool tryMerge(ArrayRef<unsigned> parts, Declined &why) {
     unsigned a = parts.front();
+    if (llvm::any_of(parts, [&](unsigned part) { return isApart(part); })) {
+      why = {kUnfused.str(), "the fault in that pass mended"};
+      return false;
+    }
     if (!llvm::all_of(parts.drop_front(), [&](unsigned b) { return partition.canMerge(groupOf(a), groupOf(b)); })) {
       why = {"another op depends on the producer's kernel and the consumer's kernel on it",
              "the ops between the two taken into the kernel"};
@@ -244,6 +258,10 @@ private:
     decisions.parts[a] = std::move(merged);
     ++versions[a];
     return true;
+  }
+
+  bool isApart(unsigned part) const {
+    return llvm::any_of(decisions.parts[part]->choice.exprs, [&](unsigned expr) { return partition.isApart(expr); });
   }
 
   bool laysOutRows(ArrayRef<unsigned> parts) const {
@@ -339,6 +357,8 @@ private:
   }
 
   void handOn(unsigned expr, unsigned reader) {
+    if (isApart(decisions.partOf[expr]) || isApart(reader))
+      return;
     std::optional<PlannedGroup> &from = decisions.parts[decisions.partOf[expr]], &to = decisions.parts[reader];
     SmallVector<unsigned> rest(from->choice.exprs), more(to->choice.exprs);
     llvm::erase(rest, expr);
@@ -505,6 +525,7 @@ private:
   /// Groups without what was trimmed and dropped since they grew. Taking members at the border away makes no cycle.
   void regroup() {
     partition = Partition(graph, block);
+    keepApart();
     for (const std::optional<PlannedGroup> &part : decisions.parts)
       if (part)
         for (unsigned expr : part->choice.exprs)
@@ -556,7 +577,8 @@ private:
   }
 
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
-    if (!llvm::all_of(llvm::concat<const unsigned>(a, b), [&](unsigned part) { return isSmall(part); }))
+    if (!llvm::all_of(llvm::concat<const unsigned>(a, b),
+                      [&](unsigned part) { return isSmall(part) && !isApart(part); }))
       return false;
     SmallVector<unsigned> both(a);
     llvm::append_range(both, b);
@@ -633,6 +655,7 @@ private:
   const TensorGraph &graph;
   const Target &target;
   const PlanOptions &options;
+  const PlanRestrictions &restrictions;
   Block &block;
   Partition partition;
   Decisions decisions;
@@ -642,10 +665,15 @@ private:
 } // namespace
 
 Plan tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options) {
+  return makePlan(graph, target, options, PlanRestrictions());
+}
+
+Plan tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,
+                          const PlanRestrictions &restrictions) {
   if (graph.exprs().empty())
     return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}};
   Target machine = forNumerics(target, options.numerics);
-  return GreedyPlanner(graph, machine, options, *graph.exprs().front().op->getBlock()).run();
+  return GreedyPlanner(graph, machine, options, restrictions, *graph.exprs().front().op->getBlock()).run();
 }
 
 std::optional<double> tilewright::plannedSeconds(const TensorGraph &graph, const Target &target,

@@ -95,6 +95,8 @@ private:
 
   /// False if there is no part with them.
   bool takeViews(unsigned own, ArrayRef<unsigned> views, TrialGroups &trial) {
+    if (llvm::any_of(views, [&](unsigned view) { return partition.isApart(view); }))
+      return false;
     SmallVector<unsigned> exprs(context.part(own).choice.exprs);
     llvm::append_range(exprs, views);
     llvm::sort(exprs);

@@ -21,6 +21,7 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     ops.push_back(&op);
   }
   successors.resize(ops.size());
+  apart.resize(ops.size());
   int64_t lastPinned = -1;
   for (unsigned i = 0; i < ops.size(); ++i) {
     Operation *op = ops[i];
@@ -67,7 +68,8 @@ bool Partition::search(unsigned from, unsigned to, bool indirectly) const {
 }
 
 bool Partition::canMerge(unsigned a, unsigned b) const {
-  return !search(a, b, /*indirectly=*/true) && !search(b, a, /*indirectly=*/true);
+  auto holdsApart = [&](unsigned name) { return llvm::any_of(members[name], [&](unsigned op) { return apart[op]; }); };
+  return !holdsApart(a) && !holdsApart(b) && !search(a, b, /*indirectly=*/true) && !search(b, a, /*indirectly=*/true);
 }
 
 bool Partition::reaches(unsigned from, unsigned to) const { return search(from, to, /*indirectly=*/false); }

@@ -16,8 +16,11 @@ public:
 
   unsigned groupOf(unsigned expr) const { return group[opOf[expr]]; }
   /// Whether the contracted graph stays acyclic when the two groups become one: no path between them passes through a
-  /// third group. Requires that it is acyclic now.
+  /// third group, and neither is kept apart. Requires that it is acyclic now.
   bool canMerge(unsigned a, unsigned b) const;
+  /// Lets the expression share no group with others.
+  void keepApart(unsigned expr) { apart[opOf[expr]] = true; }
+  bool isApart(unsigned expr) const { return apart[opOf[expr]]; }
   /// Whether some op of group `to` depends on one of `from`.
   bool reaches(unsigned from, unsigned to) const;
   /// Makes one group of two and returns it.
@@ -36,6 +39,7 @@ private:
   std::vector<unsigned> group;                   ///< group of an op, named by one of its ops
   std::vector<std::vector<unsigned>> members;    ///< ops of a group; empty for names not in use
   std::vector<std::vector<unsigned>> successors; ///< of an op
+  std::vector<bool> apart;                       ///< by op
 };
 
 } // namespace tilewright

@@ -150,7 +150,7 @@ public:
     known.push_back(name);
     const json::Value *value = ok ? object->get(name) : nullptr;
     if (value)
-      ok = fromJSON(*value, out, path.field(name));
+      ok = read(*value, out, path.field(name));
     return *this;
   }
   bool finish() {
@@ -165,6 +165,39 @@ public:
   }
 
 private:
+  template <typename T> static bool read(const json::Value &value, T &out, json::Path path) {
+    return fromJSON(value, out, path);
+  }
+  /// LLVM's own takes any integer, and what of it does not fit is lost.
+  static bool read(const json::Value &value, unsigned &out, json::Path path) {
+    std::optional<int64_t> number = value.getAsInteger();
+    if (!number || !isUInt<32>(*number)) {
+      path.report("expected unsigned integer");
+      return false;
+    }
+    out = static_cast<unsigned>(*number);
+    return true;
+  }
+  template <typename T> static bool read(const json::Value &value, std::vector<std::vector<T>> &out, json::Path path) {
+    const json::Array *lists = value.getAsArray();
+    if (!lists) {
+      path.report("expected array");
+      return false;
+    }
+    for (auto [i, entries] : enumerate(*lists)) {
+      const json::Array *entryArray = entries.getAsArray();
+      if (!entryArray) {
+        path.index(i).report("expected array");
+        return false;
+      }
+      std::vector<T> &list = out.emplace_back();
+      for (auto [k, entry] : enumerate(*entryArray))
+        if (!read(entry, list.emplace_back(), path.index(i).index(k)))
+          return false;
+    }
+    return true;
+  }
+
   json::Path path;
   const json::Object *object;
   bool ok;
@@ -241,7 +274,7 @@ static bool fromJSON(const json::Value &value, NumericsMode &out, json::Path pat
   auto text = value.getAsString();
   auto mode = text ? symbolizeNumericsMode(*text) : std::nullopt;
   if (!mode) {
-    path.report("expected one of default, strict");
+    path.report("expected one of default, strict, tf32");
     return false;
   }
   out = *mode;

@@ -1,6 +1,7 @@
 #include "passes/plan/space/ContractionKernel.h"
 
 #include "passes/target/AllowedProducts.h"
+#include "passes/target/MicroKernelChoices.h"
 #include "passes/target/Warpgroups.h"
 
 using namespace mlir;
@@ -25,15 +26,29 @@ static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const Co
   return (isPacked || canPack) && rows.getNumResults() > 0 && unitStrideDim(rows.getResults().back()) == dim;
 }
 
-std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const GroupRoot &root,
-                                                      const Target &target) {
+static std::optional<std::pair<ProductTypes, LaneLayout>> productOf(const TensorGraph &graph, const GroupRoot &root) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
   std::optional<PackedK> terms = termsOf(graph, root, *roles);
-  LaneLayout layout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)};
-  return chooseMicroKernel(target, productTypes(expr, *roles), layout, target.has(kStrictFeature));
+  return std::pair(productTypes(expr, *roles),
+                   LaneLayout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)});
+}
+
+std::vector<MicroKernel> tilewright::microKernelsFor(const TensorGraph &graph, const GroupRoot &root,
+                                                     const Target &target) {
+  auto product = productOf(graph, root);
+  return product ? allMicroKernels(target, product->first, product->second, target.has(kStrictFeature))
+                 : std::vector<MicroKernel>();
+}
+
+std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const GroupRoot &root,
+                                                      const Target &target) {
+  auto product = productOf(graph, root);
+  if (!product)
+    return std::nullopt;
+  return chooseMicroKernel(target, product->first, product->second, target.has(kStrictFeature));
 }
 
 std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root,

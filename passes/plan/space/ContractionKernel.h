@@ -9,6 +9,9 @@ namespace tilewright {
 /// Nothing if the root's accesses are none of a register block, or no micro kernel reads them.
 std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
+/// All that a plan may name for the contraction, the most preferred first; empty in the same cases.
+std::vector<MicroKernel> microKernelsFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
+
 /// The one of warpgroups, if the target has one.
 std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 

@@ -116,7 +116,7 @@ private:
     if (llvm::is_contained(visited, current))
       return;
     visited.push_back(current);
-    result.evaluated.push_back(expr);
+    result.evaluated.push_back({expr, index});
     for (auto [input, access] : llvm::enumerate(graph.exprs()[expr].inputs))
       follow(expr, input, access, index, guard);
   }

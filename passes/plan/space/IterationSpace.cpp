@@ -5,6 +5,7 @@
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/graph/Eligibility.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -99,6 +100,49 @@ double IterationSpace::timesComputed(const GroupRoot &root) const {
   if (kept > 0 && around > 1)
     changes += workgroups - 1;
   return changes / own;
+}
+
+/// Whether a nest computes a division or a transcendental function of the lanes alone. Code generation has the loop of
+/// the lanes outside then, so that it is computed once for all rows (NestStructure).
+static bool hasLanesFirst(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
+  int64_t lane = space.threads > 0 || space.vector < 0 ? -1 : llvm::find(root.dims, space.vector) - root.dims.begin();
+  if (lane < 0 || lane == static_cast<int64_t>(root.dims.size()) ||
+      llvm::is_contained(graph.exprs()[root.expr].reductions, lane))
+    return false;
+  return llvm::any_of(root.evaluated, [&](const Evaluation &evaluation) {
+    bool varies = evaluation.index.isFunctionOfDim(lane);
+    for (auto [dim, place] : llvm::enumerate(root.dims))
+      varies &= place < 0 || static_cast<int64_t>(dim) == lane || !evaluation.index.isFunctionOfDim(dim);
+    return varies && specialOps(graph.exprs()[evaluation.expr]) > 0;
+  });
+}
+
+SmallVector<unsigned> IterationSpace::loopsAround(const TensorGraph &graph, const GroupRoot &root,
+                                              const Evaluation &evaluation) const {
+  ArrayRef<int64_t> reductions = graph.exprs()[root.expr].reductions;
+  bool lanesFirst = hasLanesFirst(graph, *this, root);
+  auto depth = [&](unsigned dim) {
+    bool isReduced = llvm::is_contained(reductions, static_cast<int64_t>(dim));
+    bool isFirst = lanesFirst && root.dims[dim] == vector;
+    return std::make_pair(isReduced, isFirst ? -1 : root.dims[dim]);
+  };
+  SmallVector<unsigned> loops;
+  for (auto [dim, place] : llvm::enumerate(root.dims))
+    if (place >= 0)
+      loops.push_back(dim);
+  llvm::sort(loops, [&](unsigned a, unsigned b) { return depth(a) < depth(b); });
+  while (!loops.empty() && !evaluation.index.isFunctionOfDim(loops.back()))
+    loops.pop_back();
+  return loops;
+}
+
+double IterationSpace::pointsEvaluated(const TensorGraph &graph, const GroupRoot &root, const Evaluation &evaluation) const {
+  SmallVector<unsigned> loops = loopsAround(graph, root, evaluation);
+  double points = 1;
+  for (auto [dim, place] : llvm::enumerate(root.dims))
+    if (place >= 0)
+      points *= llvm::is_contained(loops, dim) ? extents[place] : llvm::divideCeil(extents[place], tiles[place]);
+  return points;
 }
 
 bool tilewright::leavesGroup(const TensorGraph &graph, const GroupChoice &part, Value value) {

@@ -49,10 +49,16 @@ struct RootAccess {
   unsigned result = 0;
 };
 
+/// An expression that the nest of a root evaluates, and at which point of its own domain.
+struct Evaluation {
+  unsigned expr;
+  mlir::AffineMap index; ///< over the root's domain
+};
+
 struct GroupRoot {
   unsigned expr;
   llvm::SmallVector<RootAccess> accesses;
-  llvm::SmallVector<unsigned> evaluated; ///< expressions evaluated in its nest, itself first; once per distinct index
+  llvm::SmallVector<Evaluation> evaluated; ///< itself first; an expression once per distinct index
   llvm::SmallVector<int64_t> dims;       ///< place of each domain dim in the space, -1 where it has none
   unsigned nest = 0;                     ///< the loop nest that computes it; nests run in order
   int64_t reference = -1; ///< the root whose running maximum it is computed relative to, in the same nest
@@ -94,6 +100,14 @@ struct IterationSpace {
   /// How many times each element of a root is computed: once, but for kept operands of contractions, which the tiles
   /// along further dims that they have not, and the first tile of each workgroup, compute again.
   double timesComputed(const GroupRoot &root) const;
+  /// The domain dims of a root whose loops, of one tile, are around an expression that its nest evaluates: all but the
+  /// inner ones along which its index does not change.
+  llvm::SmallVector<unsigned> loopsAround(const TensorGraph &graph, const GroupRoot &root,
+                                          const Evaluation &evaluation) const;
+  /// At how many points, over all tiles, a root's nest evaluates an expression. That is more than it has elements where
+  /// windows overlap, elements are repeated or gathered, a row is broadcast along an outer loop, or each tile computes
+  /// again what tiles have in common.
+  double pointsEvaluated(const TensorGraph &graph, const GroupRoot &root, const Evaluation &evaluation) const;
   /// The domain dim that fills vector lanes in a root's nest: the space's, else the innermost one it has; or -1.
   int64_t laneDim(const GroupRoot &root) const;
   /// Lanes that a root's nest computes for each of its points: some are past the end of a row. At least 1.

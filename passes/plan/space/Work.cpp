@@ -131,8 +131,9 @@ private:
   }
 
   bool isCopy(const GroupRoot &root) const {
-    return root.accesses.size() == 1 &&
-           llvm::all_of(root.evaluated, [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::movement; });
+    return root.accesses.size() == 1 && llvm::all_of(root.evaluated, [&](const Evaluation &evaluation) {
+             return graph.exprs()[evaluation.expr].kind == ExprKind::movement;
+           });
   }
 
   const TensorGraph &graph;
@@ -254,11 +255,10 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
     for (const RootAccess &access : root.accesses)
       if (access.producer < 0)
         touched[access.tensor] += touchedBytes(access.tensor, points);
-    for (unsigned evaluated : root.evaluated) {
-      const TensorExpr &expr = graph.exprs()[evaluated];
-      // A value that varies slower than the nest is computed outside its inner loops.
-      double times = std::min(1.0, points / expr.domainSize()) * space.timesComputed(root) * space.visitedShare(root) *
-                     space.lanesPerPoint(root);
+    for (const Evaluation &evaluation : root.evaluated) {
+      const TensorExpr &expr = graph.exprs()[evaluation.expr];
+      double times = space.pointsEvaluated(graph, root, evaluation) / std::max<double>(1, expr.domainSize()) *
+                     space.timesComputed(root) * space.visitedShare(root) * space.lanesPerPoint(root);
       if (expr.kind != ExprKind::contraction) {
         work.arithmetic += times * expr.arithmetic();
         work.elementwise += times * (expr.arithmetic() + kPolynomialOps * polynomials(expr) * expr.domainSize());

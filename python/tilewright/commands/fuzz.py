@@ -18,6 +18,13 @@ from tilewright.errors import TilewrightError
 @click.option(
     "--device", metavar="sim:GPU", help="Run the kernels on a simulated GPU, say sim:h200, instead of here."
 )
+@click.option(
+    "--kind",
+    type=click.Choice(["all", "windows"]),
+    default="all",
+    show_default=True,
+    help="Draw from all operators, or from pads, windows, slices, concats and masks at odd sizes.",
+)
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
 @click.option("--seconds", type=float, callback=duration, help="Begin no more graphs after this time.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for reproducers and summary.json.")
@@ -36,6 +43,7 @@ def fuzz(
     seeds: str,
     target: str,
     device: str | None,
+    kind: str,
     jobs: int | None,
     seconds: float | None,
     out: Path | None,
@@ -77,6 +85,7 @@ def fuzz(
             seconds=seconds,
             out=out,
             small=shrink,
+            kind=kind,
             say=click.echo,
         )
         failures = len(summary["failures"])

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from tilewright.errors import PassError, TilewrightError
+from tilewright.workfolder import MOST_KEPT, is_kept
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +30,8 @@ class Commands(click.Group):
             click.echo(f"error: {' '.join(str(error).split())}", err=True)
             if isinstance(error, PassError) and error.reproducer:
                 click.echo(f"reproduce it with: {error.reproducer}", err=True)
+                if is_kept(error.reproducer):
+                    click.echo(f"(what it reads is kept until {MOST_KEPT} later failures)", err=True)
             context.exit(1)
         except BrokenPipeError:
             # Whoever reads our output has seen enough.
@@ -68,6 +71,15 @@ def duration(_context: click.Context, _parameter: click.Parameter, value: float 
     if value is not None and not 0 < value < float("inf"):
         raise click.BadParameter(f"{value:g} is no time; give a number of seconds above 0")
     return value
+
+
+timeout = click.option(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    callback=duration,
+    help="End a compilation that takes longer, and say what it was at.  [default: no limit]",
+)
 
 
 def tell(text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from tilewright.cores import spell_threads
 from tilewright.errors import InputError, OutputError
 from tilewright.options import CompileOptions
 from tilewright.outputs import refuse_special
+from tilewright.workfolder import WorkFolder
 
 if TYPE_CHECKING:
     from tilewright.compare import Comparison
@@ -39,8 +39,8 @@ def run_simulated(
 
     target = simulated_target(device)
     refuse_compiled(model, "a compiled program has no kernels to simulate")
-    with tempfile.TemporaryDirectory(prefix="tilewright-simulated-") as folder:
-        dump = options.dump_dir or Path(folder)
+    with WorkFolder("simulated") as folder:
+        dump = options.dump_dir or folder
         program = compile_model(model, target, replace(options, dump_dir=dump))
         simulated = simulate_program(program, dump, arrays(program, files, seed, dims))
     for report in simulated.kernels:

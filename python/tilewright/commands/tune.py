@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from tilewright.commands.group import common, tell
+from tilewright.commands.group import common, tell, timeout
 from tilewright.commands.model import model_argument
 from tilewright.options import NumericsMode
 from tilewright.tuning.location import default_path
@@ -43,6 +43,7 @@ _DATABASE = click.option(
     type=click.Path(path_type=Path),
     help="For a GPU: the folder to fill with what times plans there.",
 )
+@timeout
 @common
 def tune(
     model: str,
@@ -54,6 +55,7 @@ def tune(
     jobs: int | None,
     entry: str | None,
     bundle: Path | None,
+    timeout: float | None,
 ) -> None:
     """Time plans of MODEL's kernels on this machine, for later compilations to use.
 
@@ -68,7 +70,9 @@ def tune(
             raise click.UsageError(f"{given[0]} does not go with --bundle")
         from tilewright.tuning.bundle import make_bundle
 
-        found = make_bundle(model_argument(model), target, bundle, numerics=numerics, candidates=candidates)
+        found = make_bundle(
+            model_argument(model), target, bundle, numerics=numerics, candidates=candidates, timeout=timeout
+        )
         tell(f"{bundle}: {found} subprograms; where the GPU is, run: python3 run.py")
         return
 
@@ -82,6 +86,7 @@ def tune(
             candidates=candidates,
             jobs=jobs,
             entry=entry,
+            timeout=timeout,
             progress=progress,
         )
     for note in result.notes:

@@ -11,7 +11,8 @@ _BYTECODE_MAGIC = b"ML\xefR"
 def import_mlir(source: bytes, *, name: str, compiler: IreeCompiler) -> ImportedModel:
     """Takes text or bytecode as it is, but for ops that would give other numbers: IREE's parser and input phase do the
     rest."""
-    if b"aten.gelu" in source and b"tanh" in source:
+    may_miscompute = b"f16" in source or (b"aten.gelu" in source and b"tanh" in source)
+    if b"aten." in source and may_miscompute:
         source = compiler.spell_out_torch(source)
     return ImportedModel(source=source, name=name)
 

@@ -22,6 +22,7 @@ from tilewright.fuzz import hostile
 from tilewright.fuzz.hunt import Judge, Outcome, hunt
 from tilewright.fuzz.reproducer import write_reproducer
 from tilewright.fuzz.summary import as_text, summarize
+from tilewright.workfolder import WorkFolder
 
 Say = Callable[[str], None]
 
@@ -35,8 +36,9 @@ def fuzz(
     out: Path | None,
     small: bool,
     say: Say,
+    kind: str = "all",
 ) -> dict[str, Any]:
-    """Judges the random graphs of the seeds, reproduces what fails, and gives the summary."""
+    """Judges the random graphs of the seeds, of one of `kinds.KINDS`, reproduces what fails, and gives the summary."""
     started = time.perf_counter()
     done = 0
     with _bar(len(seeds)) as advance:
@@ -46,15 +48,17 @@ def fuzz(
             advance(len(outcome.findings), len(outcome.verdicts) - done)
             done = len(outcome.verdicts)
 
-        outcome = hunt(seeds, target=target, jobs=jobs or _cores(), progress=progress, seconds=seconds)
-    summary = summarize(outcome, target=target, seconds=time.perf_counter() - started)
+        outcome = hunt(
+            seeds, target=target, jobs=jobs or _cores(), progress=progress, seconds=seconds, kind=kind
+        )
+    summary = summarize(outcome, target=target, kind=kind, seconds=time.perf_counter() - started)
     say(as_text(summary))
     _keep(summary, out)  # Making small models takes minutes, and may be interrupted.
-    folder = out or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-")) if outcome.findings else out
+    folder = out or Path(tempfile.mkdtemp(prefix="tilewright-findings-")) if outcome.findings else out
     for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
         assert folder is not None
         say(f"{finding.verdict.kind}: {finding.verdict.message}")
-        made = write_reproducer(finding, folder, target=target, small=small)
+        made = write_reproducer(finding, folder, target=target, small=small, kind=kind)
         entry["reproducer"] = made.command
         say(f"  {made.nodes} nodes: {made.command}")
         _keep(summary, out)
@@ -75,7 +79,7 @@ def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Pa
         def progress(case: hostile.Case) -> None:
             nonlocal folder
             if case.is_finding:
-                folder = folder or Path(tempfile.mkdtemp(prefix="tilewright-fuzz-"))
+                folder = folder or Path(tempfile.mkdtemp(prefix="tilewright-findings-"))
                 path = folder / f"hostile-{case.seed}{case.suffix}"
                 write(case.data, path)
                 found.append(
@@ -118,8 +122,8 @@ def replay(path: Path, *, seed: int, target: str, say: Say) -> None:
         model = parse(path.read_bytes(), name=str(path))
     except OSError as error:
         raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
-    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
-        judge = Judge(Path(folder), target=target)
+    with WorkFolder("fuzz") as folder:
+        judge = Judge(folder, target=target)
         verdict = judge.model(model, seed)
         judge.close()
     if verdict.failed:

@@ -74,7 +74,12 @@ def random_graph(seed: int) -> ModelProto:
     target = int(pool.rng.integers(_LEAST_NODES, _MOST_NODES + 1))
     while len(pool.m.nodes) < target:
         family = FAMILIES[int(pool.rng.choice(len(FAMILIES), p=weights / weights.sum()))]
-        _apply(pool, pool.operand(), family, pool.pick(family.ops))
+        apply(pool, pool.operand(), family, pool.pick(family.ops))
+    return finish(pool)
+
+
+def finish(pool: Pool) -> ModelProto:
+    """The graph, whose outputs are the values that nothing uses; inputs among them are computed with first."""
     for value in list(pool.unused):
         if value.is_input:
             pool.add(pool.consume(value, "Not" if value.dtype == "bool" else "Neg"))
@@ -88,19 +93,20 @@ def _begin(pool: Pool) -> None:
     op, dtype = pool.pick(pairs())
     x = pool.input(dtype)
     for _ in range(_TRIES):
-        if _apply(pool, x, _family(op), op):
+        if apply(pool, x, _family(op), op):
             break
         pool.drop_input(x)
         x = pool.input(dtype)
     more = pool.pick([op for op, other in pairs() if other == dtype])
-    _apply(pool, x, _family(more), more)
+    apply(pool, x, _family(more), more)
 
 
 def _family(op: str) -> Family:
     return next(family for family in FAMILIES if op in family.ops)
 
 
-def _apply(pool: Pool, x: Value, family: Family, op: str) -> bool:
+def apply(pool: Pool, x: Value, family: Family, op: str) -> bool:
+    """Whether the operator fits the value; then its result is added."""
     if x.dtype not in types_of(op):
         return False
     y = family.step(pool, x, op)

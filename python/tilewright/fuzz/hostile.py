@@ -12,19 +12,20 @@ import resource
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright import lifeline
 from tilewright.errors import InputError, TilewrightError
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hostile_onnx import hostile_model
 from tilewright.opt import find_opt
 from tilewright.process import Worker, WorkerDied
+from tilewright.workfolder import WorkFolder
 
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
@@ -73,8 +74,7 @@ def feed(
         cases.append(case)
         progress(case)
 
-    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as name:
-        folder = Path(name)
+    with WorkFolder("fuzz") as folder:
 
         def fed(seed: int, worker: Worker) -> Case:
             if corpus is not None and seed % 2:
@@ -159,18 +159,16 @@ def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
     # A sanitizer's shadow memory is larger than any limit; it has one of its own.
     sanitized = "ASAN_OPTIONS" in os.environ
     try:
-        done = subprocess.run(
+        done = lifeline.run(
             command,
             cwd=folder,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
             timeout=LIMIT_SECONDS,
             preexec_fn=None if sanitized else bound_memory,
-            check=False,
         )
     except subprocess.TimeoutExpired:
         return "hang", f"took longer than {LIMIT_SECONDS:g} s"
-    log = done.stderr.decode(errors="replace")
+    log = done.stderr
     if (parser := _PARSER.search(log)) is not None and parser[1] == "mlir":
         return "upstream", parser[0]
     if (reported := _SANITIZER.search(log)) is not None:

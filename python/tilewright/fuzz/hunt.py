@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from onnx import ModelProto
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.judge import Verdict
 from tilewright.process import Worker, WorkerDied, WorkerTooSlow
+from tilewright.workfolder import WorkFolder
 
 # The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
 GRAPHS_PER_MODULE = 16
@@ -49,8 +49,11 @@ class Outcome:
 class Judge:
     """A process that judges, one request at a time. Its death is a verdict."""
 
-    def __init__(self, folder: Path, *, target: str, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(
+        self, folder: Path, *, target: str, kind: str = "all", limit_seconds: float = LIMIT_SECONDS
+    ) -> None:
         self._target = target
+        self._kind = kind
         self._worker = Worker(folder, module="tilewright.fuzz.worker", limit_seconds=limit_seconds)
 
     def close(self) -> None:
@@ -64,7 +67,7 @@ class Judge:
 
     def seeds(self, seeds: Sequence[int]) -> Outcome:
         """On random graphs, all at once, and where that fails one by one."""
-        answer = self._ask({"request": "judge_seeds", "seeds": list(seeds)})
+        answer = self._ask({"request": "judge_seeds", "seeds": list(seeds), "kind": self._kind})
         if isinstance(answer, Verdict):
             together = Outcome(dict.fromkeys(seeds, answer))
         else:
@@ -105,10 +108,11 @@ def hunt(
     jobs: int,
     progress: Callable[[Outcome], None],
     seconds: float | None = None,
+    kind: str = "all",
 ) -> Outcome:
     """Judges all seeds, or the first module and as many as are begun within so many seconds.
 
-    `progress` is called with what is known so far.
+    `kind` is one of `kinds.KINDS`. `progress` is called with what is known so far.
     """
     outcome = Outcome()
     end = math.inf if seconds is None else time.monotonic() + seconds
@@ -123,6 +127,12 @@ def hunt(
         outcome.add(part)
         progress(outcome)
 
-    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
-        drive(batches, judged, jobs=jobs, process=lambda: Judge(Path(folder), target=target), done=done)
+    with WorkFolder("fuzz") as folder:
+        drive(
+            batches,
+            judged,
+            jobs=jobs,
+            process=lambda: Judge(folder, target=target, kind=kind),
+            done=done,
+        )
     return outcome

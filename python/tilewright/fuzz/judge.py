@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +25,7 @@ from tilewright.fuzz.merge import merge, part_of
 from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.report import Report
 from tilewright.simulated import simulate_program, simulated_target
+from tilewright.workfolder import WorkFolder
 
 # Plans depend on it; as many as the tests' machine may have.
 THREADS = 2
@@ -65,8 +65,10 @@ class Verdict:
         return self.is_compared and self.has_share
 
     def same_failure(self, other: Verdict) -> bool:
-        """Whether the two fail alike; numbers and names in a message may differ."""
-        return self.kind == other.kind and _skeleton(self.message) == _skeleton(other.message)
+        """Whether the two fail alike; numbers and names in a message may differ, and where a hang was ended."""
+        if self.kind != other.kind or self.kind == "hang":
+            return self.kind == other.kind
+        return _skeleton(self.message) == _skeleton(other.message)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -153,8 +155,8 @@ def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_di
 
 def simulate(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
     """On the simulated device `sim:GPU`. Raises what the compiler raises, and what a detector finds."""
-    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as folder:
-        dump = dump_dir or Path(folder)
+    with WorkFolder("fuzz") as folder:
+        dump = dump_dir or folder
         program = compile(model, simulated_target(target), strict=True, dump_dir=dump)
         ran = simulate_program(program, dump, arrays)
     incomplete = {part_of(left.location) for left in ran.invented} if ran.kernels else {""}

@@ -57,14 +57,19 @@ class Pool:
         return bool(self.rng.random() < probability)
 
     def input(self, dtype: str) -> Value:
-        rank = int(self.rng.integers(1, MAX_RANK + 1))
-        shape = tuple(self.pick(SIZES) for _ in range(rank))
-        while math.prod(shape) > MAX_ELEMENTS // 4:
-            shape = tuple(self.pick(SIZES) for _ in range(rank))
+        shape = self.shape()
         bound = 1.0 if dtype == "bool" else INPUT_BOUND
         value = Value(self.m.input(shape, dtype), shape, dtype, bound, exact=True)
         self.add(value)
         return value
+
+    def shape(self) -> Shape:
+        """Of an input."""
+        rank = int(self.rng.integers(1, MAX_RANK + 1))
+        shape = tuple(self.pick(SIZES) for _ in range(rank))
+        while math.prod(shape) > MAX_ELEMENTS // 4:
+            shape = tuple(self.pick(SIZES) for _ in range(rank))
+        return shape
 
     def drop_input(self, value: Value) -> None:
         """Takes back the newest input, which nothing uses."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnx import ModelProto
 
 from tilewright.errors import OutputError
-from tilewright.fuzz.graphs import random_graph
 from tilewright.fuzz.hunt import Finding, Judge
+from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
+from tilewright.workfolder import WorkFolder
 
 # Of a model alone, after those of many at once: what hangs, hangs.
 _LIMIT_SECONDS = 60.0
@@ -29,16 +29,18 @@ class Reproducer:
     nodes: int
 
 
-def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool) -> Reproducer:
+def write_reproducer(
+    finding: Finding, folder: Path, *, target: str, small: bool, kind: str = "all"
+) -> Reproducer:
     """Writes `graph.onnx`, `small.onnx` and `small.mlir`: what enters the passes, if it gets that far."""
-    model, seed = finding_model(finding), finding.seeds[0]
+    model, seed = finding_model(finding, kind), finding.seeds[0]
     path = folder / f"{finding.verdict.kind.replace(' ', '-')}-{'-'.join(map(str, finding.seeds[:2]))}"
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / "graph.onnx").write_bytes(model.SerializeToString())
         # Processes that die leave files behind, which are nobody's reproducer.
-        with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
-            judge = Judge(Path(scratch), target=target, limit_seconds=_LIMIT_SECONDS)
+        with WorkFolder("fuzz") as scratch:
+            judge = Judge(scratch, target=target, limit_seconds=_LIMIT_SECONDS)
             try:
                 if small:
                     model = shrink(
@@ -67,8 +69,8 @@ def write_reproducer(finding: Finding, folder: Path, *, target: str, small: bool
     return Reproducer(path, line, len(model.graph.node))
 
 
-def finding_model(finding: Finding) -> ModelProto:
+def finding_model(finding: Finding, kind: str = "all") -> ModelProto:
     """The graph, or the graphs side by side."""
     if len(finding.seeds) == 1:
-        return random_graph(finding.seeds[0])
-    return merge({f"g{seed}": random_graph(seed) for seed in finding.seeds})
+        return KINDS[kind](finding.seeds[0])
+    return merge({f"g{seed}": KINDS[kind](seed) for seed in finding.seeds})

@@ -19,7 +19,7 @@ _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "o
 TOLERANCES = frozenset(tolerance(dtype) for dtype in NUMPY_TYPES.values())
 
 
-def summarize(outcome: Outcome, *, target: str, seconds: float) -> dict[str, Any]:
+def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all") -> dict[str, Any]:
     """Every figure. A graph counts if at least 90% of what some kernel has to run ran in ours."""
     verdicts = list(outcome.verdicts.values())
     passed = [verdict for verdict in verdicts if not verdict.failed]
@@ -28,10 +28,13 @@ def summarize(outcome: Outcome, *, target: str, seconds: float) -> dict[str, Any
     eligible = sum(verdict.eligible for verdict in passed)
     below = [s for s, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.has_share]
     pair_counts = {f"{op} {dtype}": outcome.operators[f"{op} {dtype}"] for op, dtype in pairs()}
+    if kind != "all":  # other kinds draw from operators of their own
+        pair_counts = dict(outcome.operators)
     return {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **_versions()},
         "target": target,
+        "kind": kind,
         "seeds": [min(outcome.verdicts), max(outcome.verdicts) + 1],
         "seconds": round(seconds),
         "graphs": len(verdicts),
@@ -54,7 +57,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float) -> dict[str, Any
             {"seeds": list(finding.seeds), "kind": finding.verdict.kind, "message": finding.verdict.message}
             for finding in outcome.findings
         ],
-        "rarest_operator": min(pair_counts.values()),
+        "rarest_operator": min(pair_counts.values(), default=0),
         "operators": dict(sorted(pair_counts.items())),
     }
 

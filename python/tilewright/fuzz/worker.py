@@ -9,13 +9,13 @@ import onnx
 
 from tilewright import worker
 from tilewright.fuzz import hostile
-from tilewright.fuzz.graphs import random_graph
 from tilewright.fuzz.judge import judge, operators
+from tilewright.fuzz.kinds import KINDS
 
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Verdicts on the random graphs of some seeds, and what is in them."""
-    models = {f"g{seed}": random_graph(seed) for seed in header["seeds"]}
+    models = {f"g{seed}": KINDS[header["kind"]](seed) for seed in header["seeds"]}
     seeds = {f"g{seed}": seed for seed in header["seeds"]}
     verdicts = judge(models, seeds, target=header["target"])
     return {

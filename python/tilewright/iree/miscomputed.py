@@ -7,7 +7,9 @@ whose channels it parts as if they were blocks; a GridSample of the nearest, whe
 and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
 no rows; a Gelu by tanh, whose constant it has to four digits; a Sign of floats, of which it compares constants with
 an integer, by what is in memory; an AveragePool that counts its padding, where it also counts what windows have
-beyond that (ceil_mode); ONNX Runtime's QGemm, which it does not know.
+beyond that (ceil_mode); a Pad of mode wrap, on which its compiler never ends; a ReduceLogSumExp, which it takes of
+exponentials that are infinite from 89 on; an LRN of dynamic shape, which ends the process or reads other numbers; ONNX
+Runtime's QGemm, which it does not know.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from tilewright.errors import ModelError
 from tilewright.iree.unsigned import Types, types_in
 
 Shapes = dict[str, list[int]]
+Constants = dict[str, TensorProto]
 MOST_ROWS_OF_DET = 16
 """Its elimination is spelled out row by row."""
 
 
 def spell_out_miscomputed(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
-    return _rewrite_graph(model.graph, {}, {})
+    return _rewrite_graph(model.graph, {}, {}, {})
 
 
 def _shapes_in(graph: onnx.GraphProto) -> Shapes:
@@ -46,15 +49,26 @@ def _shapes_in(graph: onnx.GraphProto) -> Shapes:
     return shapes
 
 
-def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes, outer_types: Types) -> bool:
+def _constants_in(graph: onnx.GraphProto) -> Constants:
+    constants: Constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            constants[node.output[0]] = node.attribute[0].t
+    return constants
+
+
+def _rewrite_graph(
+    graph: onnx.GraphProto, outer: Shapes, outer_types: Types, outer_constants: Constants
+) -> bool:
     shapes, types = outer | _shapes_in(graph), outer_types | types_in(graph)
+    constants = outer_constants | _constants_in(graph)
     nodes: list[NodeProto] = []
     is_changed = False
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                is_changed |= _rewrite_graph(attribute.g, shapes, types)
-        operation = _Operation(node, shapes, types)
+                is_changed |= _rewrite_graph(attribute.g, shapes, types, constants)
+        operation = _Operation(node, shapes, types, constants)
         rewrite = _REWRITES.get((node.domain.removeprefix("ai.onnx"), node.op_type))
         if rewrite is not None and rewrite(operation):
             nodes += operation.made
@@ -70,12 +84,13 @@ def _rewrite_graph(graph: onnx.GraphProto, outer: Shapes, outer_types: Types) ->
 class _Operation:
     """A node and those that replace it."""
 
-    def __init__(self, node: NodeProto, shapes: Shapes, types: Types) -> None:
+    def __init__(self, node: NodeProto, shapes: Shapes, types: Types, constants: Constants) -> None:
         self.inputs = list(node.input)
         self.made: list[NodeProto] = []
         self._node = node
         self._shapes = shapes
         self._types = types
+        self._constants = constants
 
     def shape(self, place: int) -> list[int]:
         """Of an input. Whether it is one number decides what the op means, so it must be known."""
@@ -98,6 +113,18 @@ class _Operation:
             where=f"'{self._node.name}'",
             hint="declare it in the graph's value_info",
         )
+
+    def integers(self, place: int) -> list[int] | None:
+        """Of an input that is a constant; None where it is not there."""
+        if place >= len(self.inputs) or not self.inputs[place]:
+            return None
+        if (tensor := self._constants.get(self.inputs[place])) is None:
+            raise ModelError(
+                f"'{self.inputs[place]}', which {self._node.op_type} reads, is not a constant",
+                where=f"'{self._node.name}'",
+                hint="make it an initializer",
+            )
+        return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
 
     def attribute(self, name: str, default: Any = None) -> Any:
         return next((helper.get_attribute_value(a) for a in self._node.attribute if a.name == name), default)
@@ -393,6 +420,57 @@ def _pad_before_pooling(operation: _Operation) -> bool:
     return True
 
 
+def _shift_exponentials(operation: _Operation) -> bool:
+    """log Σ exp(x - m) + m, where m is the maximum, or zero if that is infinite."""
+    dtype, x = operation.dtype(0), operation.inputs[0]
+    axes, declared = (*operation.inputs[1:], "")[0], operation.attribute("axes")
+    is_of_none = operation.attribute("noop_with_empty_axes", 0) and not axes
+    if not np.issubdtype(dtype, np.floating) or is_of_none or (axes and operation.shape(1) == [0]):
+        return False
+    if declared is None:
+        largest = operation.make("ReduceMax", x, *([axes] if axes else []), keepdims=1)
+    else:  # an attribute up to opset 17, also of ReduceMax
+        axes = operation.constant(np.array(declared, np.int64))
+        largest = operation.make("ReduceMax", x, axes=declared, keepdims=1)
+    zero = operation.constant(np.zeros((), dtype))
+    shift = operation.make("Where", operation.make("IsInf", largest), zero, largest)
+    terms = operation.make("Exp", operation.make("Sub", x, shift))
+    total = operation.make("ReduceSum", terms, *([axes] if axes else []), keepdims=1)
+    result = operation.make("Add", operation.make("Log", total), shift)
+    if operation.attribute("keepdims", 1):
+        operation.finish("Identity", result)
+    else:
+        operation.finish("Squeeze", result, *([axes] if axes else []))
+    return True
+
+
+def _sum_neighbouring_squares(operation: _Operation) -> bool:
+    """x / (bias + alpha/size Σ x²)^beta, over as many slices of the padded channels as a window has channels."""
+    shape = operation.shape(0)
+    if -1 not in shape or shape[1] < 0:
+        return False
+    x, size, dtype = operation.inputs[0], operation.attribute("size"), operation.dtype(0)
+
+    def number(value: float) -> str:
+        return operation.constant(np.array(value, dtype))
+
+    def ints(*values: int) -> str:
+        return operation.constant(np.array(values, np.int64))
+
+    before, others = (size - 1) // 2, [0] * (len(shape) - 2)
+    sides = ints(0, before, *others, 0, size - 1 - before, *others)
+    padded = operation.make("Pad", operation.make("Mul", x, x), sides)
+    slices = [
+        operation.make("Slice", padded, ints(first), ints(first + shape[1]), ints(1)) for first in range(size)
+    ]
+    mean = operation.make(
+        "Mul", operation.make("Sum", *slices), number(operation.attribute("alpha", 1e-4) / size)
+    )
+    divisor = operation.make("Add", mean, number(operation.attribute("bias", 1.0)))
+    operation.finish("Div", x, operation.make("Pow", divisor, number(operation.attribute("beta", 0.75))))
+    return True
+
+
 def _choose_sign(operation: _Operation) -> bool:
     """By comparisons with a zero of the same type."""
     dtype = operation.dtype(0)
@@ -431,17 +509,45 @@ def _gelu_by_tanh(op: _Operation) -> bool:
     return True
 
 
+def _gather_wrapped(operation: _Operation) -> bool:
+    """Along each dim by numbers of places, modulo its length: what negative amounts take away does not come again."""
+    if operation.attribute("mode", b"constant") != b"wrap":
+        return False
+    shape, pads = operation.shape(0), operation.integers(1) or []
+    axes = operation.integers(3)
+    axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
+    padded = operation.inputs[0]
+    for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
+        if before == after == 0:
+            continue
+        first, last = max(0, -before), shape[axis] + min(0, after)
+        if first >= last:
+            raise ModelError(
+                f"a Pad of mode wrap cannot repeat dim {axis}, of which nothing is left or the length is not known",
+                where=f"'{operation.name}'",
+                hint="declare the shape of its input in the graph's value_info",
+            )
+        length = last - first
+        places = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
+        padded = operation.make("Gather", padded, operation.constant(places), axis=axis)
+    operation.finish("Identity", padded)
+    return True
+
+
 _REWRITES: dict[tuple[str, str], Callable[[_Operation], bool]] = {
     ("", "AveragePool"): _pad_before_pooling,
     ("", "DepthToSpace"): _spread_channels,
     ("", "Det"): _eliminate_rows,
     ("", "Gelu"): _gelu_by_tanh,
     ("", "GridSample"): _gather_nearest,
+    ("", "LRN"): _sum_neighbouring_squares,
     ("", "LSTM"): _refuse_peepholes,
     ("", "LpNormalization"): _divide_by_norm,
     ("", "MatMulInteger"): _take_off_zero_points_of_rows,
+    ("", "Pad"): _gather_wrapped,
     ("", "QLinearConv"): _convolve_dequantised,
     ("", "QLinearMatMul"): _multiply_batches,
+    ("", "ReduceLogSumExp"): _shift_exponentials,
     ("", "Sign"): _choose_sign,
     ("", "SpaceToDepth"): _gather_channels,
     ("com.microsoft", "QGemm"): _multiply_and_scale,

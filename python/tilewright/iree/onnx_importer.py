@@ -24,6 +24,7 @@ from tilewright.iree.miscomputed import spell_out_miscomputed
 from tilewright.iree.opsets import is_older, raise_opset
 from tilewright.iree.shapes import fold_shapes
 from tilewright.iree.unsigned import keep_signs
+from tilewright.iree.wide_sums import sum_in_f32
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     taken_out = [t for t in model.graph.initializer if _is_stub(t)]
     _infer_shapes(model, taken_out)
     check_axes(model)
-    if spell_out_functions(model):
-        _infer_shapes(model, taken_out)
+    for rewrite in (sum_in_f32, spell_out_functions):
+        if rewrite(model):
+            _infer_shapes(model, taken_out)
     while fold_shapes(model):
         _infer_shapes(model, taken_out)
     for rewrite in (spell_out_miscomputed, keep_signs):

@@ -11,10 +11,27 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from tilewright.doing import doing
 from tilewright.errors import ModelError
 
 # How IREE prints modules: the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
+_PHASES = (
+    "input",
+    "abi",
+    "preprocessing",
+    "global-optimization",
+    "dispatch-creation",
+    "flow",
+    "stream",
+    "executable-sources",
+    "executable-configurations",
+    "executable-targets",
+    "hal",
+    "vm",
+    "end",
+)
+"""Of IREE 3.13's pipeline, in order (`iree-compile --help`); run one by one, so that it is known where one hangs."""
 _SEVERITIES = ("note", "warning", "error", "remark")
 
 
@@ -86,6 +103,7 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
 
     with api.Session() as session:
         session.set_flags(*header["flags"])
+        doing("IREE's parser")
         # A null-terminated buffer is parsed in place; bytecode must not be terminated.
         buffer = blob if blob[:4] == b"ML\xefR" else blob + b"\0"
         invocation = session.invocation()
@@ -98,13 +116,7 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
                 api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])
             ):
                 return None
-            for end, phase in (("From", header["from"]), ("To", header["to"])):
-                if phase is not None:
-                    choose = getattr(library, f"ireeCompilerInvocationSetCompile{end}Phase")
-                    choose.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-                    choose.restype = None
-                    choose(invocation._inv_p, phase.encode())
-            if not invocation.execute():
+            if not _run_phases(library, invocation, header["from"], header["to"]):
                 return None
             with api.Output.open_membuffer() as output:
                 if header["to"] is None:
@@ -114,6 +126,24 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
                 return bytes(output.map_memory())
         finally:
             invocation.close()
+
+
+def _run_phases(library: Any, invocation: Any, start: str | None, stop: str | None) -> bool:
+    """Runs the pipeline from after one phase, or the beginning, to the end of another, or of all."""
+    for end in ("From", "To"):
+        choose = getattr(library, f"ireeCompilerInvocationSetCompile{end}Phase")
+        choose.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        choose.restype = None
+    first = 0 if start is None else _PHASES.index(start) + 1
+    last = _PHASES.index(stop or "end")
+    for number in range(first, last + 1):
+        doing(f"IREE's phase '{_PHASES[number]}'")
+        if number > 0:
+            library.ireeCompilerInvocationSetCompileFromPhase(invocation._inv_p, _PHASES[number - 1].encode())
+        library.ireeCompilerInvocationSetCompileToPhase(invocation._inv_p, _PHASES[number].encode())
+        if not invocation.execute():
+            return False
+    return True
 
 
 _printing_is_set = False

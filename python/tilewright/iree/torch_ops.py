@@ -1,6 +1,8 @@
 """Ops of the torch dialect of which IREE computes other numbers than PyTorch, rewritten as ops that it computes right.
 
-A gelu by tanh, in which IREE 3.13 has 0.797724 for √(2/π) = 0.797885: results differ from the fifth digit on.
+A gelu by tanh, in which IREE 3.13 has 0.797724 for √(2/π) = 0.797885: results differ from the fifth digit on. Sums,
+means, norms and losses of f16 and bf16, which PyTorch accumulates in f32 and rounds once, and which IREE holds in the
+type of the operands up to the end: a mean of 1024 numbers near 100 is infinite in f16 there.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from iree.compiler import ir
@@ -15,6 +18,45 @@ from iree.compiler import ir
 _INT_OF_F32 = 6
 _INTS_OF_NARROW = {"f16": 5, "bf16": 15}
 """Scalar types as PyTorch numbers them."""
+_SUMMING: dict[str, int | None] = {
+    "aten._adaptive_avg_pool2d": None,
+    "aten._adaptive_avg_pool3d": None,
+    "aten._log_softmax": None,
+    "aten.adaptive_avg_pool1d": None,
+    "aten.adaptive_avg_pool2d": None,
+    "aten.adaptive_avg_pool3d": None,
+    "aten.avg_pool1d": None,
+    "aten.avg_pool2d": None,
+    "aten.avg_pool3d": None,
+    "aten.cross_entropy_loss": None,
+    "aten.cumsum": 2,
+    "aten.frobenius_norm.dim": None,
+    "aten.group_norm": None,
+    "aten.layer_norm": None,
+    "aten.linalg_vector_norm": 4,
+    "aten.log_softmax.int": 2,
+    "aten.mean": 1,
+    "aten.mean.dim": 3,
+    "aten.mse_loss": None,
+    "aten.native_group_norm": None,
+    "aten.native_layer_norm": None,
+    "aten.nll_loss_forward": None,
+    "aten.norm.Scalar": None,
+    "aten.norm.ScalarOpt_dim": None,
+    "aten.prod": 1,
+    "aten.prod.dim_int": 3,
+    "aten.rms_norm": None,
+    "aten.std": None,
+    "aten.std.correction": None,
+    "aten.std.dim": None,
+    "aten.sum": 1,
+    "aten.sum.dim_IntList": 3,
+    "aten.var_mean": None,
+    "aten.var_mean.correction": None,
+    "aten.var_mean.dim": None,
+}
+"""Ops that sum, with the place of the operand that names the type of the result. IREE holds in f32 what softmax, var,
+batch_norm, instance_norm, matmuls and convolutions sum."""
 
 
 def spell_out_torch(source: bytes) -> bytes:
@@ -25,17 +67,20 @@ def spell_out_torch(source: bytes) -> bytes:
             module = ir.Module.parse(source)
         except ir.MLIRError:
             return source  # whoever compiles it says why
-        found: list[Any] = []
+        found: list[tuple[Any, Callable[[Any], list[Any]]]] = []
 
         def collect(operation: Any) -> Any:
             if operation.name == "torch.aten.gelu" and _is_by_tanh(operation):
-                found.append(operation)
+                found.append((operation, lambda gelu: [_gelu_by_tanh(gelu)]))
+            elif _is_narrow_sum(operation):
+                found.append((operation, _sum_in_f32))
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(collect)
-        for operation in found:
+        for operation, rewrite in found:
             with operation.location, ir.InsertionPoint(operation):
-                operation.results[0].replace_all_uses_with(_gelu_by_tanh(operation))
+                for result, value in zip(operation.results, rewrite(operation), strict=True):
+                    result.replace_all_uses_with(value)
             operation.erase()
         return _bytecode(module) if found else source
 
@@ -67,21 +112,62 @@ def _int(value: int) -> Any:
     return ir.Operation.create("torch.constant.int", results=[kind], attributes=attributes).result
 
 
+def _narrow(kind: Any) -> str | None:
+    """The element type of a tensor of f16 or bf16."""
+    found = re.search(r",(b?f16)>$", str(kind))
+    return found[1] if found else None
+
+
+def _wide(kind: Any) -> Any:
+    """The type of a tensor in f32, if its elements are f16 or bf16."""
+    narrow = _narrow(kind)
+    return ir.Type.parse(str(kind).replace(f",{narrow}>", ",f32>")) if narrow else kind
+
+
+def _widened(value: Any) -> Any:
+    if not _narrow(value.type):
+        return value
+    return _make("prims.convert_element_type", _wide(value.type), value, _int(_INT_OF_F32))
+
+
+def _rounded(value: Any, kind: Any) -> Any:
+    """A value in f32 as the tensor type `kind`."""
+    narrow = _narrow(kind)
+    return (
+        _make("prims.convert_element_type", kind, value, _int(_INTS_OF_NARROW[narrow])) if narrow else value
+    )
+
+
+def _is_narrow_sum(operation: Any) -> bool:
+    if operation.name.removeprefix("torch.") not in _SUMMING:
+        return False
+    return bool(_narrow(operation.operands[0].type) and any(_narrow(r.type) for r in operation.results))
+
+
+def _sum_in_f32(operation: Any) -> list[Any]:
+    """The results of the op on operands in f32, rounded to the types that it has."""
+    operands = [_widened(operand) for operand in operation.operands]
+    place = _SUMMING[operation.name.removeprefix("torch.")]
+    if place is not None:
+        none = ir.Type.parse("!torch.none")
+        operands[place] = ir.Operation.create("torch.constant.none", results=[none]).result
+    kinds = [result.type for result in operation.results]
+    attributes = {named.name: named.attr for named in operation.attributes}
+    wide = ir.Operation.create(
+        operation.name, results=[_wide(kind) for kind in kinds], operands=operands, attributes=attributes
+    )
+    return [_rounded(value, kind) for value, kind in zip(wide.results, kinds, strict=True)]
+
+
 def _gelu_by_tanh(gelu: Any) -> Any:
     """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2; narrow floats are computed in f32, as PyTorch does."""
-    x, kind = gelu.operands[0], gelu.results[0].type
-    narrow = re.search(r",(b?f16)>$", str(kind))
-    wide = ir.Type.parse(str(kind).replace(f",{narrow[1]}>", ",f32>")) if narrow else kind
-    if narrow:
-        x = _make("prims.convert_element_type", wide, x, _int(_INT_OF_F32))
+    kind = gelu.results[0].type
+    x, wide = _widened(gelu.operands[0]), _wide(kind)
     cube = _make("aten.mul.Tensor", wide, _make("aten.mul.Tensor", wide, x, x), x)
     scaled = _make("aten.mul.Scalar", wide, cube, _float(0.044715))
     inner = _make("aten.add.Tensor", wide, x, scaled, _int(1))
     tanh = _make("aten.tanh", wide, _make("aten.mul.Scalar", wide, inner, _float(math.sqrt(2 / math.pi))))
     factor = _make("aten.add.Scalar", wide, tanh, _float(1), _int(1))
-    result = _make("aten.mul.Tensor", wide, _make("aten.mul.Scalar", wide, x, _float(0.5)), factor)
-    return (
-        _make("prims.convert_element_type", kind, result, _int(_INTS_OF_NARROW[narrow[1]]))
-        if narrow
-        else result
+    return _rounded(
+        _make("aten.mul.Tensor", wide, _make("aten.mul.Scalar", wide, x, _float(0.5)), factor), kind
     )

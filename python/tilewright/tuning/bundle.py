@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 
 import tilewright
 from tilewright._records import parse_json
-from tilewright.errors import OutputError, PassError, TuningError
+from tilewright.deadline import Deadline, checked_timeout
+from tilewright.errors import CompileTimeoutError, OutputError, PassError, TuningError
 from tilewright.frontends import Model
 from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
@@ -28,6 +28,7 @@ from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import Setting, list_candidates, write_target
 from tilewright.tuning.tuner import CANDIDATES, plan_hash, plan_program
+from tilewright.workfolder import WorkFolder
 
 _RUN = """import os, subprocess, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -45,8 +46,13 @@ def make_bundle(
     numerics: NumericsMode = "default",
     candidates: int = CANDIDATES,
     iree_flags: Sequence[str] = (),
+    timeout: float | None = None,
 ) -> int:
-    """Fills an empty folder for a machine with the target's GPU; gives the number of distinct subprograms."""
+    """Fills an empty folder for a machine with the target's GPU; gives the number of distinct subprograms.
+
+    `timeout` is as of `tilewright.tune`.
+    """
+    timeout = checked_timeout(timeout)
     targets = resolve_targets(target, threads=1)
     if targets[0].backend != "cuda":
         raise TuningError(
@@ -58,15 +64,14 @@ def make_bundle(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
-    with tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
-        work = Path(name)
-        planned, setting = plan_program(model, target, targets, (1,), numerics, iree_flags, work)
+    with WorkFolder("tune") as work:
+        planned, setting = plan_program(model, target, targets, (1,), numerics, iree_flags, work, timeout)
         forms = {subprogram.form: subprogram for subprogram in reversed(planned.subprograms)}
         subprograms = []
         with zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED) as archive, Worker(work) as worker:
             for number, (form, first) in enumerate(forms.items()):
                 assert planned.plan is not None
-                plans = _compile(form, setting, candidates, number, archive, worker, work)
+                plans = _compile(form, setting, candidates, number, archive, worker, work, timeout)
                 if plans:
                     kernel = planned.plan.kernels[first.kernel].name
                     subprograms.append({"key": setting.key(form), "name": kernel, "plans": plans})
@@ -88,11 +93,13 @@ def _compile(
     archive: zipfile.ZipFile,
     worker: Worker,
     work: Path,
+    timeout: float | None,
 ) -> list[dict[str, Any]]:
     """The plans that can be carried out, the unmeasured one first; none if that one cannot."""
+    worker.deadline = Deadline(timeout)
     try:
         plans = list_candidates(form, setting, count=count, worker=worker, folder=work)
-    except PassError:
+    except (PassError, CompileTimeoutError):
         return []
     compiled: list[dict[str, Any]] = []
     for plan in {plan_hash(plan): plan for plan in plans}.values():
@@ -105,9 +112,10 @@ def _compile(
             pass_text("tile-print-launches", {"output": str(launches)}),
             pass_text("tile-emit-ptx", {"target": target, "path": str(ptx)}),
         )
+        worker.deadline = Deadline(timeout)
         try:
             run_passes(worker, form, passes)
-        except PassError:
+        except (PassError, CompileTimeoutError):
             if not compiled:
                 return []
             continue

@@ -13,7 +13,6 @@ import functools
 import json
 import os
 import re
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
+from tilewright import lifeline
 from tilewright.cold import ColdCache
 from tilewright.cuda import Buffer, Cuda, CudaDriver
 from tilewright.errors import ProgramError
@@ -99,9 +99,7 @@ def _without_faults(time_plans: Callable[[set[int]], Times]) -> Times:
 
 def _in_process(bundle: Path, place: int, left_out: set[int]) -> Times:
     command = [sys.executable, "-m", "tilewright.tuning.on_gpu", str(bundle), "--only", str(place)]
-    done = subprocess.run(
-        [*command, "--without", *map(str, left_out)], capture_output=True, text=True, check=False
-    )
+    done = lifeline.run([*command, "--without", *map(str, left_out)])
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise ProgramError(said[-1].removeprefix("error: ") if said else f"exit status {done.returncode}")

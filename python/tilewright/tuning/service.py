@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tilewright.doing import note_passes
 from tilewright.errors import PassError
 from tilewright.iree.text import from_iree as translate
 from tilewright.module import Module
@@ -30,6 +31,7 @@ def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = Fa
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does."""
+    note_passes()
     text = blob.decode()
     module = Module.parse(translate(text) if header["from_iree"] else text, name="subprogram.mlir")
     module.run_unrecorded(header["pipeline"])

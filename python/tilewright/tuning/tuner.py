@@ -14,7 +14,6 @@ import json
 import math
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -24,7 +23,8 @@ from queue import SimpleQueue
 
 from tilewright.compilation import iree_flags as flags_for
 from tilewright.cores import available_cores
-from tilewright.errors import PassError, TuningError, temporary_files
+from tilewright.deadline import Deadline, checked_timeout
+from tilewright.errors import CompileTimeoutError, PassError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.versions import check_iree
@@ -56,6 +56,7 @@ from tilewright.tuning.subprograms import (
     write_target,
 )
 from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
+from tilewright.workfolder import WorkFolder
 
 CANDIDATES = 20
 BURSTS = 4
@@ -123,6 +124,7 @@ def tune(
     jobs: int | None = None,
     iree_flags: Sequence[str] = (),
     entry: str | None = None,
+    timeout: float | None = None,
     timer: Timer | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
@@ -135,10 +137,13 @@ def tune(
         candidates: Plans to time for a subprogram, at most.
         jobs: Processes that plan and compile; by default one for each core.
         entry: Which function is the program, for MLIR with several.
+        timeout: Seconds for planning the program, and for each plan's compilation. A plan that takes longer is none to
+            choose; a program that does ends the tuning with a `CompileTimeoutError`. By default there is no limit.
         timer: Times builds in place of this machine's clock.
         progress: Called whenever something is done.
     """
     check_iree()
+    timeout = checked_timeout(timeout)
     choices = thread_choices(threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
     if targets[0].backend != "cpu":
@@ -152,15 +157,17 @@ def tune(
             hint="tune where the program will run",
         )
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
-    with kept, temporary_files(), tempfile.TemporaryDirectory(prefix="tilewright-tune-") as name:
-        folder = Path(name)
-        planned, setting = plan_program(model, target, targets, choices, numerics, iree_flags, folder)
+    with kept, temporary_files(), WorkFolder("tune") as folder:
+        planned, setting = plan_program(
+            model, target, targets, choices, numerics, iree_flags, folder, timeout
+        )
         run = _Run(
             database=kept,
             setting=setting,
             folder=folder,
             count=candidates,
             jobs=jobs or available_cores(),
+            timeout=timeout,
             timer=timer or ProcessTimer(folder, threads=setting.target.cores),
             progress=progress or (lambda step: None),
         )
@@ -180,9 +187,10 @@ def plan_program(
     numerics: NumericsMode,
     extra_flags: Sequence[str],
     folder: Path,
+    timeout: float | None,
 ) -> tuple[Planned, Setting]:
     """The program as `compile` would plan it, for as many threads as `compile` would choose."""
-    with Worker(folder) as worker:
+    with Worker(folder, deadline=Deadline(timeout)) as worker:
         iree = IreeCompiler(worker)
         imported = import_model(model, compiler=iree, directory=folder)
         flags = flags_for(targets[-1], host=choice == "cpu", extra=extra_flags)
@@ -206,6 +214,7 @@ class _Run:
     folder: Path
     count: int
     jobs: int
+    timeout: float | None
     timer: Timer
     progress: Progress
 
@@ -383,11 +392,12 @@ class _Compilers:
 
     def candidates(self, form: str) -> Sequence[Plan]:
         worker, folder = self._free.get()
+        worker.deadline = Deadline(self._run.timeout)
         try:
             return list_candidates(
                 form, self._run.setting, count=self._run.count, worker=worker, folder=folder
             )
-        except PassError:
+        except (PassError, CompileTimeoutError):
             return []  # What does not plan alone as it did in the whole stays as it is.
         finally:
             self._free.put((worker, folder))
@@ -399,9 +409,10 @@ class _Compilers:
 
         def task(item: tuple[str, Plan]) -> tuple[str, Build | str]:
             worker, own = self._free.get()
+            worker.deadline = Deadline(self._run.timeout)
             try:
                 return item[0], self._compile(item[0], item[1], form, worker)
-            except PassError as error:
+            except (PassError, CompileTimeoutError) as error:
                 return item[0], error.message
             finally:
                 self._free.put((worker, own))

@@ -87,10 +87,14 @@ private:
       for (auto [result, map] : llvm::zip(own.op->getResults(), own.results))
         see(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
       double points = std::max<double>(1, own.domainSize());
-      for (unsigned id : root.evaluated) {
-        const TensorExpr &expr = graph.exprs()[id];
-        double special = specialOps(expr) * std::min(1.0, expr.domainSize() / points);
-        nest.instructions += expr.arithmetic() / points + kSpecialInstructions * special;
+      for (const Evaluation &evaluation : root.evaluated) {
+        const TensorExpr &expr = graph.exprs()[evaluation.expr];
+        double evaluated = 1;
+        for (unsigned dim : space.loopsAround(graph, root, evaluation))
+          evaluated *= own.domain[dim];
+        double share = evaluated / points, special = share * specialOps(expr);
+        nest.instructions +=
+            share * expr.arithmetic() / std::max<double>(1, expr.domainSize()) + kSpecialInstructions * special;
         nest.special += special;
       }
       if (!own.oneReliesOnOne())

@@ -98,6 +98,17 @@ TEST_F(PlanTest, refuses_empty_kernels) {
   plan.kernels.push_back({"empty", {}, {}, {}, ""});
   expectIllegal("kernel 'empty' has no parts");
 }
+TEST_F(PlanTest, refuses_names_that_are_no_symbols_or_repeated) {
+  plan.kernels[0].name = "a b";
+  expectIllegal("kernel 'a b': a name is made of letters, digits and underscores");
+  plan.kernels[0].name = "k";
+  plan.kernels.push_back(plan.kernels[0]);
+  expectIllegal("two kernels have the name 'k'");
+}
+TEST_F(PlanTest, refuses_ops_of_another_name) {
+  op(exp).op = "linalg.hello";
+  expectIllegal("op 3 is linalg.exp, not linalg.hello");
+}
 TEST_F(PlanTest, refuses_missing_edges) {
   plan.edges.pop_back();
   expectIllegal("is missing");
@@ -140,6 +151,18 @@ TEST_F(PlanTest, refuses_streams_that_miss_or_repeat_kernels) {
   expectIllegal("is never launched");
   plan.streams = {{0, 0}};
   expectIllegal("kernel 0 is launched twice");
+}
+TEST_F(PlanTest, refuses_streams_that_nothing_carries_out) {
+  plan.streams = {{0}, {}};
+  expectIllegal("2 streams: kernels are launched in one");
+}
+TEST_F(PlanTest, refuses_tensors_that_the_part_has_not) {
+  part().tensors.push_back({"op99.0", tile::Space::global, "kernel", {}});
+  expectIllegal("tensor op99.0 is neither an input of the kernel");
+  part().tensors.back() = {"in0", tile::Space::cluster, "kernel", {}};
+  expectIllegal("tensor in0 lives for a kernel, so it is global, not cluster");
+  part().tensors.back() = {"in0", tile::Space::global, "hello", {}};
+  expectIllegal("its lifetime is 'hello'");
 }
 TEST_F(PlanTest, refuses_tiles_that_do_not_fit) {
   part().tiles[0] = 38;
@@ -184,6 +207,15 @@ TEST_F(PlanTest, refuses_grids_over_reduced_dims) {
 TEST_F(PlanTest, refuses_tilings_of_another_rank) {
   op(max).tilings.push_back({tile::Scope::block, {1}, {0}});
   expectIllegal("a tiling must have one size and one place per domain dim");
+}
+
+TEST_F(PlanTest, refuses_tilings_that_are_no_tiles_of_the_op) {
+  op(max).tilings = {{tile::Scope::block, {37, 54}, {0, 1}}};
+  expectIllegal("its tiling at level block has size 54 along a dim of extent 53");
+  op(max).tilings = {{tile::Scope::block, {37, 53}, {0, 0}}};
+  expectIllegal("must have each dim once in its order");
+  op(max).tilings = {{tile::Scope::grid, {37, 53}, {0, 1}}};
+  expectIllegal("tiles are of block or thread");
 }
 
 /// Numerics on bf16: a rounding between two ops of the kernel, and a sum.
@@ -258,7 +290,7 @@ TEST_F(PlanTest, refuses_unrounded_edges_of_wide_values) {
 }
 TEST_F(PlanTest, json_refuses_unknown_numerics) {
   EXPECT_EQ(readError(R"({"kernels": [], "edges": [], "numerics": "exact"})"),
-            "expected one of default, strict at plan.numerics");
+            "expected one of default, strict, tf32 at plan.numerics");
 }
 
 const char *chainSource = R"(
@@ -270,7 +302,7 @@ func.func @chain(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %b : tensor<64x64xf32>
 })";
 
-OpPlan rootOp(unsigned id) { return {id, "op", "as-is", {}, true, {0, 1}, {}, ""}; }
+OpPlan rootOp(unsigned id) { return {id, "", "as-is", {}, true, {0, 1}, {}, ""}; }
 
 TEST_F(PlanTest, refuses_cycles_through_ops_it_does_not_know) {
   TensorGraph chain = parse(chainSource);

@@ -1,0 +1,109 @@
+#include "passes/plan/apply/PlanForTarget.h"
+
+#include "passes/graph/Contraction.h"
+#include "passes/cost/GemmTiling.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/KBlocking.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Whether the label has the name and the block of the micro kernel. The plan chooses a block's terms, and on a GPU what
+/// shares them.
+static bool isLabelOf(const MicroKernel &kernel, StringRef label, const Target &target) {
+  std::string own = kernel.label(target);
+  return target.backend == Backend::cuda ? labelWithKSlices(own, kSlicesOf(label)) == label
+                                         : withKBlocking(own, kBlocking(label)) == label;
+}
+
+/// On a processor a block of a walked dim has whole steps of the micro kernel, or another one computes it.
+static bool takesWholeSteps(const MicroKernel &kernel, const TensorExpr &expr, const GroupPlan &part, const OpPlan &op) {
+  int64_t walked = walkedDim(part.extents, part.tiles, part.grid);
+  return walked < 0 || part.tiles[walked] % kernel.stepK() == 0 ||
+         llvm::none_of(expr.reductions, [&](int64_t dim) { return op.dims[dim] == walked; });
+}
+
+static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot> roots, const GroupPlan &part,
+                                    const OpPlan &op, const Target &target) {
+  std::string named = "names the micro kernel '" + op.microKernel + "'";
+  auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
+  if (root == roots.end() || graph.exprs()[op.id].kind != ExprKind::contraction)
+    return named + ", but is no contraction";
+  std::vector<MicroKernel> known = microKernelsFor(graph, *root, target);
+  StringRef name = StringRef(op.microKernel).rsplit('-').first;
+  auto kernel = llvm::find_if(known, [&](const MicroKernel &kernel) { return kernel.name == name; });
+  if (kernel == known.end()) {
+    auto labels = llvm::map_range(known, [&](const MicroKernel &kernel) { return kernel.label(target); });
+    return named + "; target '" + target.name + "' has " +
+           (known.empty() ? "none for what it multiplies" : "for what it multiplies: " + llvm::join(labels, ", "));
+  }
+  if (!isLabelOf(*kernel, op.microKernel, target))
+    return named + ", which is '" + kernel->label(target) + "' on target '" + target.name + "'";
+  if (target.backend == Backend::cpu && !takesWholeSteps(*kernel, graph.exprs()[op.id], part, op))
+    return named + ", which takes steps of " + std::to_string(kernel->stepK()) +
+           " terms: the tile of the dim that is walked must be a multiple";
+  bool rounds = isa<FloatType>(getElementTypeOrSelf(graph.exprs()[op.id].op->getResult(0).getType()));
+  if (rounds && !kernel->strict && !op.numerics.reassociates)
+    return named + ", which regroups terms, and its numerics do not say so (reassociates)";
+  return "";
+}
+
+static std::string checkThreads(const GroupPlan &part, const Target &target) {
+  if (target.backend == Backend::cpu) {
+    if (part.threads != 0 || part.group != 0 || part.steps != 0)
+      return llvm::formatv("threads {0}, group {1}, steps {2}: a processor has no blocks of threads, so they must be 0",
+                           part.threads, part.group, part.steps);
+    return "";
+  }
+  int64_t lanes = target.gpu.warpLanes, most = target.gpu.threadsPerBlock;
+  if (part.threads < lanes || part.threads % lanes != 0 || part.threads > most)
+    return llvm::formatv("a block of {0} threads: on target '{1}' it has whole warps of {2}, {3} threads at most",
+                         part.threads, target.name, lanes, most);
+  if (part.group > 0 && !llvm::isPowerOf2_64(part.group))
+    return llvm::formatv("groups of {0} threads: a row is shared by a power of two of them", part.group);
+  return "";
+}
+
+static std::string checkPart(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, const Target &target) {
+  if (std::string why = checkThreads(part, target); !why.empty())
+    return why;
+  std::vector<GroupRoot> roots = collectRoots(graph, choiceOf(plan, graph, part));
+  for (const OpPlan &op : part.ops)
+    if (!op.microKernel.empty())
+      if (std::string why = checkMicroKernel(graph, roots, part, op, target); !why.empty())
+        return "op " + std::to_string(op.id) + ": " + why;
+  if (target.backend == Backend::cpu)
+    for (const TensorPlan &tensor : part.tensors)
+      if (!tensor.layout.empty())
+        return "tensor " + tensor.tensor + " has a layout; on a processor tensors lie as they are";
+  return "";
+}
+
+std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, const Target &target) {
+  if (!plan.target.empty() && plan.target != target.name)
+    return "made for target '" + plan.target + "', carried out for '" + target.name + "'";
+  for (const KernelPlan &kernel : plan.kernels) {
+    if (!kernel.kept.empty() && target.backend == Backend::cpu)
+      return "kernel '" + kernel.name + "' keeps tiles, which only GPUs do";
+    for (auto [p, part] : llvm::enumerate(kernel.parts))
+      if (std::string why = checkPart(plan, graph, part, target); !why.empty())
+        return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;
+  }
+  return "";
+}
+
+void tilewright::followTiles(Plan &plan) {
+  for (KernelPlan &kernel : plan.kernels)
+    for (GroupPlan &part : kernel.parts)
+      for (OpPlan &op : part.ops)
+        for (LevelTiling &tiling : op.tilings)
+          if (tiling.level == tile::Scope::block && op.root)
+            for (auto [size, place] : llvm::zip(tiling.sizes, op.dims))
+              size = place < 0 ? 1 : part.tiles[place];
+}

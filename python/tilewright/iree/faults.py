@@ -1,0 +1,72 @@
+"""What IREE 3.13 computes wrongly of what is left to it, and how that is kept from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tilewright.errors import CompileError
+from tilewright.pipelines import pass_text, pipeline
+
+DATA_TILING = "--iree-opt-data-tiling"
+
+RunPasses = Callable[[str, str], str]
+"""Runs a pipeline on a module: its text and the pipeline's in, text out."""
+
+_NARROW_TYPES = ("f16", "f8E", "f6E", "f4E")  # "bf16" has one of them in it
+_DYNAMIC = re.compile(r"tensor<[^<>\s]*\?")
+
+_NARROW_ARGUMENTS = r"[^\n]*\n\s*\^bb0\([^\n]*: (?:b?f16|f[468]E\w+)\b"
+_NARROW_CONVOLUTION = re.compile(
+    rf'"linalg\.\w*conv\w*"\({_NARROW_ARGUMENTS}'
+    # Spelled out: a dim is indexed by a sum or a multiple of loops.
+    rf'|"linalg\.generic"\([^\n]*affine_map<\([^)]*\) -> \([^)]*[+*][^)]*\)>{_NARROW_ARGUMENTS}'
+)
+"""A convolution with operands in a type narrower than f32, in generic text."""
+
+
+def has_dynamic_shapes(text: str) -> bool:
+    """Whether some tensor of a module, in generic text, has a size that is known at run time alone."""
+    return _DYNAMIC.search(text) is not None
+
+
+def without_data_tiling(text: str) -> str | None:
+    """Why a module in generic text must not be compiled with data tiling; None where it may be."""
+    if has_dynamic_shapes(text):
+        return "IREE 3.13 computes dynamic shapes wrongly with it"
+    return None
+
+
+def widen_convolutions(text: str, run: RunPasses, folder: Path) -> tuple[str, int]:
+    """The module with convolutions of narrow floats in f32, and how many there were.
+
+    For CUDA, where IREE computes some of them wrongly. `text` is in generic form at the phase `preprocessing`, as it
+    would go to IREE's back end; it comes back as it is where there are none. `run` runs our passes, `folder` is for a
+    file. A module that our passes cannot read is refused if it has such convolutions.
+    """
+    if not any(name in text for name in _NARROW_TYPES):
+        return text, 0
+    record = folder / "widened.json"
+    try:
+        widened = run(text, pipeline(pass_text("tile-widen-convolutions", {"record": str(record)})))
+    except CompileError as error:
+        if not _NARROW_CONVOLUTION.search(text):
+            return text, 0
+        raise CompileError(
+            "convolutions in f16 or bf16 would be left to IREE, which computes some of them wrongly on CUDA, "
+            f"and they cannot be computed in f32 instead ({error.message})",
+            hint="convert the model to f32",
+        ) from error
+    count: int = json.loads(record.read_text())["widened"]
+    return (widened, count) if count else (text, 0)
+
+
+def widening_note(count: int) -> str:
+    """What a user is told about `count` widened convolutions."""
+    what = "1 convolution" if count == 1 else f"{count} convolutions"
+    return (
+        f"{what} in f16 or bf16 that IREE compiles {'is' if count == 1 else 'are'} computed in f32: "
+        "IREE 3.13 computes some wrongly in narrow types on CUDA"
+    )

@@ -1,0 +1,49 @@
+"""A worker that is busy in native code, which holds Python's lock or not, or that starts a program."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from typing import Any
+
+from tilewright import worker
+from tilewright.module import Module
+
+_SECONDS = 300
+
+
+def hold_lock(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    ctypes.PyDLL(None).sleep(_SECONDS)
+    return {"ok": True}, b""
+
+
+def release_lock(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    ctypes.CDLL(None).sleep(_SECONDS)
+    return {"ok": True}, b""
+
+
+def start_program(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """As IREE does with its linker."""
+    subprocess.run(["sleep", str(_SECONDS)], check=True)
+    return {"ok": True}, b""
+
+
+def run_passes(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    while True:
+        Module.parse(blob.decode()).run_unrecorded("builtin.module(canonicalize)")
+
+
+def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    return {"ok": True}, b""
+
+
+worker.HANDLERS |= {
+    "hold_lock": hold_lock,
+    "release_lock": release_lock,
+    "start_program": start_program,
+    "run_passes": run_passes,
+    "answer": answer,
+}
+
+if __name__ == "__main__":
+    worker.main()
