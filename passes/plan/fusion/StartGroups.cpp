@@ -1,0 +1,76 @@
+// Starts a fusion group with every expression that a kernel of Tilewright may compute, and says of every other one why
+// IREE keeps it.
+#include "passes/graph/ConstantOperand.h"
+#include "passes/graph/Eligibility.h"
+#include "passes/plan/fusion/PlannerStep.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+class GroupStarter : PlannerStep {
+public:
+  using PlannerStep::keepApart;
+  using PlannerStep::PlannerStep;
+
+  void classify() {
+    std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
+    for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+      decisions.reasons[id] = restrictions.left.contains(id) ? kLeftByRestriction.str() : whyNotEligible(expr);
+      if (expr.kind != ExprKind::contraction)
+        continue;
+      if (decisions.reasons[id].empty() && !atLoad[id])
+        startPart(id);
+      irees[id] = decisions.partOf[id] < 0 && !atLoad[id];
+    }
+    std::vector<int64_t> folded = foldsIntoContraction(graph, irees);
+    for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
+      if (decisions.partOf[id] >= 0 || !decisions.reasons[id].empty())
+        continue;
+      if (atLoad[id] && layOut[id])
+        decisions.reasons[id] = "lays a weight out for its kernel: done at compile time, in the parameter file (where "
+                                "there is none to write, once at load)";
+      else if (atLoad[id] && isView(expr))
+        decisions.reasons[id] = "a reshape of weights and constants: a view, nothing to compute";
+      else if (atLoad[id])
+        decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
+      else if (folded[id] >= 0)
+        decisions.reasons[id] = "IREE folds it into its " + opName(folded[id]);
+      else if (llvm::all_of(expr.op->getResults(), [](Value result) { return result.use_empty(); }))
+        decisions.reasons[id] = "nothing reads it";
+      else
+        startPart(id);
+    }
+  }
+
+  /// Reshapes of results that no part reads: they end at a border whatever is merged, and until then would keep the
+  /// dims before them apart from those behind.
+  void leaveLastViews() {
+    for (unsigned expr = graph.exprs().size(); expr-- > 0;) {
+      auto isTaken = [&](unsigned edge) { return decisions.partOf[graph.edges()[edge].consumer] >= 0; };
+      if (decisions.partOf[expr] < 0 || !isView(graph.exprs()[expr]) || llvm::any_of(graph.outEdges(expr), isTaken))
+        continue;
+      decisions.parts[decisions.partOf[expr]].reset();
+      leave(expr, kBorderView);
+    }
+  }
+
+private:
+  std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
+
+  void startPart(unsigned id) {
+    std::optional<PlannedGroup> part = planGroup(graph, id, target, &decisions.reasons[id]);
+    if (!part)
+      return;
+    decisions.partOf[id] = decisions.parts.size();
+    decisions.parts.push_back(std::move(part));
+  }
+};
+} // namespace
+
+void tilewright::startGroups(PlannerState &state) {
+  GroupStarter starter(state);
+  starter.keepApart();
+  starter.classify();
+  starter.leaveLastViews();
+}
