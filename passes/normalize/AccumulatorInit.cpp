@@ -1,8 +1,9 @@
 #include "passes/normalize/AccumulatorInit.h"
 
+#include "passes/graph/TensorExpr.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "passes/graph/TensorExpr.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -29,7 +30,7 @@ linalg::GenericOp tilewright::addStart(OpBuilder &builder, linalg::LinalgOp op, 
   SmallVector<Value> inputs{sums};
   SmallVector<AffineMap> maps{read};
   if (adds) {
-    auto broadcast = op.getDpsInits()[0].getDefiningOp<linalg::BroadcastOp>(); // a bias stays as small as it is
+    auto broadcast = op.getDpsInits()[0].getDefiningOp<linalg::BroadcastOp>(); // a bias keeps its small size
     inputs.push_back(broadcast ? broadcast.getInput() : op.getDpsInits()[0]);
     maps.push_back(broadcast ? broadcast.getIndexingMapsArray()[0] : all);
   }

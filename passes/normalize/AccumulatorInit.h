@@ -1,5 +1,5 @@
-// What sums start from. A register block, and a reduction over lanes, start from a number; what else the graph starts
-// from is added to the sums.
+// Start values of accumulators. A register block, and a reduction over lanes, start from a number. Any other start of
+// the graph, such as a bias, is added to the result by an elementwise op.
 #ifndef TILEWRIGHT_NORMALIZE_ACCUMULATORINIT_H
 #define TILEWRIGHT_NORMALIZE_ACCUMULATORINIT_H
 
@@ -7,14 +7,14 @@
 
 namespace tilewright {
 
-/// Whether the op's one result starts from zero everywhere.
+/// Returns true if the op's only result starts from zero everywhere.
 bool startsFromZero(mlir::linalg::LinalgOp op);
 
-/// A tensor of zeros.
+/// Creates a tensor of zeros.
 mlir::Value zeros(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element);
 
-/// `sums`, read at `read` and of the type of the op's result or of f32, and what the result of `op` starts from;
-/// rounded to the type of the result.
+/// Creates an elementwise op that adds the start of `op` to `sums` and rounds to the type of `op`'s result. `sums`, in
+/// that type or in f32, is the result of `op` computed from zero; `read` maps the result's dims to it.
 mlir::linalg::GenericOp addStart(mlir::OpBuilder &builder, mlir::linalg::LinalgOp op, mlir::Value sums,
                                  mlir::AffineMap read);
 

@@ -1,6 +1,7 @@
 #include "passes/normalize/BatchDims.h"
-#include "passes/graph/TensorExpr.h"
+
 #include "passes/graph/Eligibility.h"
+#include "passes/graph/TensorExpr.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -10,7 +11,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// A contraction, the loop that stands for several batch dims, their sizes, and what its result is filled with before.
+/// A contraction with one loop for several collapsed batch dims, the sizes of these dims, and the fill that the
+/// contraction starts from.
 struct FoldedBatch {
   linalg::LinalgOp op;
   unsigned loop;
@@ -18,13 +20,13 @@ struct FoldedBatch {
   linalg::FillOp start;
 };
 
-/// One dim of an operand, and the sizes of the dims that it was before a reshape.
+/// One dim of an operand, and the sizes of the dims that a reshape collapsed into it.
 struct FoldedDim {
   unsigned dim;
   SmallVector<int64_t> sizes;
 };
 
-/// The dim, where it is the only one that is several before the reshape that gives the operand.
+/// Returns the dim of an operand that a reshape collapsed from several, if there is exactly one.
 std::optional<FoldedDim> foldedDim(Value operand) {
   auto collapse = operand.getDefiningOp<tensor::CollapseShapeOp>();
   if (!collapse || !collapse.getSrcType().hasStaticShape())
@@ -34,7 +36,7 @@ std::optional<FoldedDim> foldedDim(Value operand) {
     if (group.size() == 1)
       continue;
     auto sizes = llvm::map_to_vector(group, [&](int64_t each) { return collapse.getSrcType().getDimSize(each); });
-    // Dims of one point keep nothing apart.
+    // Unit dims separate nothing.
     if (found || llvm::count_if(sizes, [](int64_t size) { return size != 1; }) < 2)
       return std::nullopt;
     found = FoldedDim{unsigned(dim), sizes};
@@ -42,7 +44,8 @@ std::optional<FoldedDim> foldedDim(Value operand) {
   return found;
 }
 
-/// The dims that both have, each one or several neighbours of either: heads, where the other's are groups of heads.
+/// Returns the coarsest dims that both lists refine. Each of them is one or several neighbouring dims of either list:
+/// heads, if one list has the heads and the other one groups of heads.
 SmallVector<int64_t> commonSizes(SmallVector<int64_t> first, SmallVector<int64_t> second) {
   if (first == second)
     return first;
@@ -50,7 +53,7 @@ SmallVector<int64_t> commonSizes(SmallVector<int64_t> first, SmallVector<int64_t
   llvm::erase_if(first, isOne);
   llvm::erase_if(second, isOne);
   SmallVector<int64_t> common;
-  // The products of both are the points of one loop, so neither ends before the other.
+  // The product of each list is the size of the same loop, so neither ends before the other.
   for (size_t i = 0, j = 0; i < first.size();) {
     int64_t left = first[i++], right = second[j++];
     while (left != right) {
@@ -64,7 +67,7 @@ SmallVector<int64_t> commonSizes(SmallVector<int64_t> first, SmallVector<int64_t
   return common;
 }
 
-/// The dims of `fine` that each dim of `coarse` is several of, or one.
+/// Returns, for each dim of `coarse`, the dims of `fine` that it consists of, or nothing if there are none.
 std::optional<SmallVector<ReassociationIndices>> refinement(ArrayRef<int64_t> coarse, ArrayRef<int64_t> fine) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0, end = fine.size();
@@ -80,7 +83,7 @@ std::optional<SmallVector<ReassociationIndices>> refinement(ArrayRef<int64_t> co
   return next == end ? std::optional(groups) : std::nullopt;
 }
 
-/// The sizes that a reader of the result lays its dim apart in.
+/// Returns the sizes into which a reader of the result expands the dim of the loop.
 SmallVector<int64_t> sizesBehind(linalg::LinalgOp op, unsigned loop) {
   ArrayRef<AffineExpr> indices = op.getIndexingMapsArray()[2].getResults();
   auto dim = llvm::find(indices, getAffineDimExpr(loop, op.getContext())) - indices.begin();
@@ -91,13 +94,13 @@ SmallVector<int64_t> sizesBehind(linalg::LinalgOp op, unsigned loop) {
   return {};
 }
 
-/// IREE's own contractions stay as its compiler knows them.
+/// Contractions that stay with IREE keep the form that its compiler knows.
 bool isTakenByKernels(linalg::LinalgOp op) {
   FailureOr<TensorExpr> expr = describe(op);
   return succeeded(expr) && whyNotEligible(*expr).empty();
 }
 
-/// Whether nothing computes the operand over the dims that it has.
+/// Returns true if the operand is only moved, so that no op computes it over its dims.
 bool isMoved(Value operand) {
   Operation *source = operand.getDefiningOp();
   if (!source)
@@ -121,7 +124,7 @@ std::optional<FoldedBatch> foldedBatch(linalg::LinalgOp op) {
     return std::nullopt;
   SmallVector<int64_t> whole{op.getStaticLoopRanges()[loop]}, behind = sizesBehind(op, loop);
   ArrayRef<int64_t> left = first ? first->sizes : whole, right = second ? second->sizes : whole;
-  // Groups of heads, where queries came as heads; or heads of a batch, where values came as heads of all of it.
+  // For example groups of heads, if queries come as heads; or heads of a batch, if values come as heads of all batches.
   bool laysApart = (first || isMoved(op.getDpsInputs()[0])) && (second || isMoved(op.getDpsInputs()[1]));
   if (laysApart && behind.size() > 1 && refinement(left, behind) && refinement(right, behind))
     return FoldedBatch{op, loop, behind, start};
@@ -131,12 +134,12 @@ std::optional<FoldedBatch> foldedBatch(linalg::LinalgOp op) {
   return sizes.size() > 1 ? std::optional(FoldedBatch{op, loop, sizes, start}) : std::nullopt;
 }
 
-/// Puts a contraction with a loop for each batch dim in the place of one with a loop for all of them.
+/// Replaces a contraction that has one loop for all batch dims by one that has a loop for each.
 class Unfolder {
 public:
   explicit Unfolder(const FoldedBatch &batch) : batch(batch), builder(batch.op), more(batch.sizes.size() - 1) {}
 
-  /// The reshape that lays the dims of the new result together for those who read the old one.
+  /// Returns the reshape that collapses the dims of the new result for the readers of the old one.
   tensor::CollapseShapeOp unfold() {
     linalg::LinalgOp op = batch.op;
     linalg::FillOp fill = batch.start;
@@ -163,7 +166,7 @@ public:
 private:
   bool isBatch(AffineExpr index) const { return index.isFunctionOfDim(batch.loop); }
 
-  /// What an input is laid together from, with one dim for each of the loops.
+  /// Returns the tensor that an input was collapsed from, with one dim for each of the loops.
   Value inputApart(Value input, AffineMap map) {
     if (Value finer = inputFiner(input, map))
       return finer;
@@ -180,22 +183,22 @@ private:
         }
         groups.push_back(part);
       }
-      groups.back().append(dims.begin(), dims.end()); // of one point
+      groups.back().append(dims.begin(), dims.end()); // unit dims
     }
     if (int64_t(groups.size()) == from.getRank())
       return collapse.getSrc();
     return tensor::CollapseShapeOp::create(builder, collapse.getLoc(), collapse.getSrc(), groups);
   }
 
-  /// The same where there are more loops than dims that the input is laid together from. Null: there are not.
+  /// Like inputApart, if there are more loops than dims that the input was collapsed from; null if there are not.
   Value inputFiner(Value input, AffineMap map) {
     auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>();
     Value source = collapse ? collapse.getSrc() : input;
     auto from = cast<RankedTensorType>(source.getType());
     SmallVector<int64_t> shape;
     SmallVector<ReassociationIndices> groups;
-    for (auto [place, index] : llvm::enumerate(map.getResults())) {
-      auto dims = collapse ? collapse.getReassociationIndices()[place] : ReassociationIndices{int64_t(place)};
+    for (auto [position, index] : llvm::enumerate(map.getResults())) {
+      auto dims = collapse ? collapse.getReassociationIndices()[position] : ReassociationIndices{int64_t(position)};
       auto own = llvm::map_to_vector(dims, [&](int64_t dim) { return from.getDimSize(dim); });
       ArrayRef<int64_t> sizes = isBatch(index) ? batch.sizes : own;
       auto finer = refinement(own, sizes);
@@ -248,10 +251,11 @@ private:
 
   const FoldedBatch &batch;
   OpBuilder builder;
-  unsigned more; ///< loops than the one
+  unsigned more; ///< number of loops that are added
 };
 
-/// Whether an op computes each element of its result from the same one of the tensor, and from scalars.
+/// Returns true if an op computes each element of its result from the tensor's element at the same index and from
+/// scalars.
 bool isElementwiseOf(linalg::GenericOp op, Value tensor) {
   if (!op)
     return false;
@@ -265,7 +269,7 @@ bool isElementwiseOf(linalg::GenericOp op, Value tensor) {
          llvm::all_of(op.getDpsInputOperands(), reads);
 }
 
-/// Has what is elementwise behind a reshape computed in front of it. Returns the reshapes of the results.
+/// Moves elementwise ops from behind a reshape to in front of it. Returns the reshapes of their results.
 SmallVector<tensor::CollapseShapeOp> computeApart(tensor::CollapseShapeOp collapse) {
   SmallVector<tensor::CollapseShapeOp> moved;
   for (Operation *user : llvm::make_early_inc_range(collapse->getUsers())) {
@@ -299,7 +303,7 @@ SmallVector<tensor::CollapseShapeOp> computeApart(tensor::CollapseShapeOp collap
   return moved;
 }
 
-/// Those who lay the dims apart again read them as they were.
+/// Lets reshapes that undo the given one read its source instead.
 void skipWhereUndone(tensor::CollapseShapeOp collapse) {
   for (Operation *user : llvm::make_early_inc_range(collapse->getUsers())) {
     auto expand = dyn_cast<tensor::ExpandShapeOp>(user);
@@ -319,7 +323,7 @@ void tilewright::keepBatchDimsApart(func::FuncOp function) {
       ops.push_back(op);
   });
   llvm::SetVector<Operation *> reshapes;
-  // In order: the operand of a contraction may be what the one before it was laid together from.
+  // In program order, because the operand of a contraction may be the collapsed result of an earlier one.
   for (linalg::LinalgOp op : ops)
     if (std::optional<FoldedBatch> batch = foldedBatch(op)) {
       for (Value input : op.getDpsInputs())

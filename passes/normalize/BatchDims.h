@@ -1,5 +1,6 @@
-// Batch dims of contractions as the graph has them. Front ends lay them together for a batched matmul, and apart again
-// for what follows it, as the heads of an attention; tiles of both are the same only where the dims are.
+// Undoes the merging of batch dims around contractions. Front ends collapse several batch dims, such as the heads of an
+// attention, into one for a batched matmul, and expand them again behind it. Tiles of the matmul and of its neighbours
+// agree only if the dims do.
 #ifndef TILEWRIGHT_NORMALIZE_BATCHDIMS_H
 #define TILEWRIGHT_NORMALIZE_BATCHDIMS_H
 
@@ -7,9 +8,9 @@
 
 namespace tilewright {
 
-/// Has contractions that kernels can take read past the reshapes that lay batch dims of both operands together, or of
-/// one where a reader lays those of the result apart, and removes reshapes that lay those of their results, or of what
-/// is elementwise behind them, apart.
+/// Rewrites contractions that kernels can take so that they read their operands in front of the reshapes that collapse
+/// the batch dims of both operands, or of one if a reader expands those of the result. Removes the reshapes that expand
+/// the dims of their results, and of elementwise ops behind them.
 void keepBatchDimsApart(mlir::func::FuncOp function);
 
 } // namespace tilewright

@@ -1,10 +1,10 @@
-// Carries out what collapsibleDims() found: every op gets fewer and longer loops, and tensors that come from elsewhere
-// or go there are seen through reshapes.
+// Collapses the dims that collapsibleDims() finds. Every op gets fewer and longer loops, and tensors that other ops
+// compute or read are reshaped.
 #include "passes/Passes.h"
 #include "passes/normalize/CollapsibleDims.h"
+#include "passes/support/EraseUnused.h"
 #include "passes/target/LaneBytes.h"
 #include "passes/target/TargetOrError.h"
-#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The dims of a tensor that become one, for each that it will have.
+/// Returns, for each dim that a tensor will have, the dims that are collapsed into it.
 SmallVector<ReassociationIndices> groupsOf(const llvm::BitVector &joined) {
   SmallVector<ReassociationIndices> groups = {{0}};
   for (unsigned dim = 0; dim < joined.size(); ++dim) {
@@ -53,7 +53,7 @@ public:
       replace(op);
     if (!ops.empty())
       for (Block &block : function.getBody())
-        eraseUnused(block); // what replaced results began with
+        eraseUnused(block); // the inits of replaced results
   }
 
 private:
@@ -74,7 +74,7 @@ private:
                : ::groupsOf(known->second);
   }
 
-  /// The tensor with its new dims, before what uses it.
+  /// Returns the tensor with its new dims, reshaped right behind its definition.
   Value collapsed(Value tensor) {
     if (!isJoined(tensor))
       return tensor;
@@ -86,7 +86,7 @@ private:
     return made[tensor] = view.getResult();
   }
 
-  /// What a result with these dims begins with.
+  /// Returns an init like `from` for a result of the given type.
   Value start(OpBuilder &builder, Value from, RankedTensorType type) {
     if (from.getType() == type)
       return from;
@@ -136,7 +136,7 @@ private:
       made[before] = after;
   }
 
-  /// By loop, the loop that it is or has part in; in the order of the first ones.
+  /// Returns, for each loop, its new loop. New loops are in the order of their first old loops.
   SmallVector<int64_t> newLoops(linalg::GenericOp op) const {
     SmallVector<int64_t> next(op.getNumLoops(), -1), found(op.getNumLoops(), -1);
     if (auto known = dims.loops.find(op); known != dims.loops.end())
@@ -151,7 +151,7 @@ private:
     return found;
   }
 
-  /// Whether the access changes along all of the loops that are one, or along none.
+  /// Returns true if, of the loops that are collapsed into one, the access varies along all or none.
   static bool coversLoops(AffineMap map, ArrayRef<int64_t> loops) {
     return llvm::all_of(llvm::enumerate(loops), [&](auto entry) {
       return llvm::all_of(llvm::enumerate(loops), [&](auto other) {
@@ -161,7 +161,7 @@ private:
     });
   }
 
-  /// The new loops along which an access changes, in order.
+  /// Returns the new loops along which an access varies, in order.
   static llvm::SmallSetVector<int64_t, 4> newLoopsOf(AffineMap map, ArrayRef<int64_t> loops) {
     SmallVector<int64_t> found;
     for (auto [loop, now] : llvm::enumerate(loops))
@@ -177,7 +177,7 @@ private:
     return AffineMap::get(count, 0, dims, map.getContext());
   }
 
-  /// The input with an element for each point of the new loops along which it changes.
+  /// Returns the input with an element for each point of the new loops along which it varies.
   Value repeated(OpBuilder &builder, linalg::GenericOp op, Value input, AffineMap map, ArrayRef<int64_t> loops) {
     SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;
     SmallVector<AffineExpr> places(loops.size(), getAffineConstantExpr(0, map.getContext()));
@@ -211,7 +211,7 @@ private:
     return tensor::CollapseShapeOp::create(builder, loc, laidOut.getResult(0), groups);
   }
 
-  /// The loops that are one, from the outermost.
+  /// Returns the loops that are collapsed into a new one, outermost first.
   SmallVector<int64_t> membersOf(linalg::GenericOp op, int64_t now, ArrayRef<int64_t> loops) const {
     ArrayRef<int64_t> next = dims.loops.find(op)->second;
     SmallVector<int64_t> members;
@@ -227,7 +227,7 @@ private:
     SmallVector<AffineExpr> places =
         llvm::map_to_vector(loops, [&](int64_t loop) { return getAffineDimExpr(loop, context); });
     SmallVector<AffineExpr> results;
-    // All members of a group are the same loop now, or the only element of their dims.
+    // All members of a group now have the same index: a loop, or the only element of their dims.
     for (const ReassociationIndices &group : groupsOf(tensor))
       if (map.getNumResults() > 0)
         results.push_back(map.getResult(group.front()).replaceDims(places));
@@ -257,7 +257,7 @@ private:
     made[to] = tensor::ExpandShapeOp::create(builder, op.getLoc(), collapsedType(to), collapsed(from), groups);
   }
 
-  /// Whoever is not changed sees results as they were.
+  /// Gives readers that were not collapsed the result in its old shape.
   void replace(Operation *op) {
     OpBuilder builder(op);
     for (Value result : op->getResults()) {

@@ -10,10 +10,11 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kWasted = 9.0 / 8; ///< lanes for each element that there is, from which rows are short
-constexpr int64_t kRepeated = 8;    ///< points of an op for each element of an input that is repeated for it
+constexpr double kWasted = 9.0 / 8; ///< a row is short if its vectors have this many lanes per element or more
+constexpr int64_t kRepeated = 8;    ///< least number of points of an op per element of an input that is repeated for it
 
-/// A dim of a tensor and the next, or two loops of an op that follow one another in some tensor; whose, and which.
+/// Two neighbouring dims of a tensor, or two loops of an op that are neighbours in some tensor: the owner (a value or an
+/// op) and both indices.
 using Pair = std::tuple<void *, int64_t, int64_t>;
 
 RankedTensorType staticTensor(Value value) {
@@ -21,7 +22,7 @@ RankedTensorType staticTensor(Value value) {
   return type && type.hasStaticShape() ? type : RankedTensorType();
 }
 
-/// An op whose loops can be laid together.
+/// Returns the op as a generic whose loops can be collapsed, or null.
 linalg::GenericOp collapsible(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !generic.hasPureTensorSemantics() ||
@@ -31,7 +32,7 @@ linalg::GenericOp collapsible(Operation *op) {
   return succeeded(expr) && expr->kind != ExprKind::contraction ? generic : linalg::GenericOp();
 }
 
-/// An op that has the same elements in memory whatever the dims are called, or takes them as they come.
+/// Returns true if the op does not depend on how its elements are divided into dims.
 bool isIndifferent(Operation *op) {
   StringRef name = op->getName().getStringRef();
   return isa<tensor::EmptyOp, linalg::FillOp, func::ReturnOp>(op) || name == "hal.tensor.import" ||
@@ -39,7 +40,8 @@ bool isIndifferent(Operation *op) {
          name.starts_with("iree_tensor_ext.compute_barrier.");
 }
 
-/// Points of the loops that are counted, each with all that are one with it; `next` is the loop that follows, or -1.
+/// Returns the number of points of the collapsed loops that contain a loop for which `isCounted` holds. `next` holds the
+/// next loop of the same collapsed loop, or -1.
 int64_t pointsOf(linalg::GenericOp op, ArrayRef<int64_t> next, llvm::function_ref<bool(int64_t)> isCounted) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t points = 1;
@@ -57,7 +59,7 @@ int64_t pointsOf(linalg::GenericOp op, ArrayRef<int64_t> next, llvm::function_re
   return points;
 }
 
-/// An access that changes along one of two loops: where these are one, the input has to be repeated.
+/// An access that varies along only one of two loops. If these are collapsed, the input has to be repeated.
 struct Repeat {
   linalg::GenericOp op;
   AffineMap map;
@@ -109,7 +111,7 @@ private:
     });
   }
 
-  /// Whether an input may be laid out anew along loops that it does not change along: none of these ops makes it.
+  /// Returns true if an input may be repeated along loops that it does not vary along: no collapsible op computes it.
   static bool mayBeRepeated(linalg::GenericOp op, OpOperand &operand) {
     Value tensor = operand.get();
     if (auto expand = tensor.getDefiningOp<tensor::ExpandShapeOp>(); expand && addsUnitDims(expand))
@@ -120,7 +122,7 @@ private:
                         [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
   }
 
-  /// What one access says of the loops of its op, and of the dims of its tensor.
+  /// Adds the constraints that one access puts on the loops of its op and the dims of its tensor.
   void add(linalg::GenericOp op, Value tensor, AffineMap map, bool repeatable) {
     tensors.insert(tensor);
     pieces.unionSets(op.getOperation(), tensor.getAsOpaquePointer());
@@ -160,7 +162,7 @@ private:
       }
   }
 
-  /// Dims that stay neighbours are one on both sides or on none.
+  /// Dims that stay neighbours are collapsed on both sides or on neither.
   void add(tensor::ExpandShapeOp op) {
     void *from = op.getSrc().getAsOpaquePointer(), *to = op.getResult().getAsOpaquePointer();
     tensors.insert(op.getSrc());
@@ -194,7 +196,7 @@ private:
     repeats.push_back({op, map, pair});
   }
 
-  /// Repeating comes last: all that it does is to hold a pair back for now.
+  /// Refuses the classes of refused pairs, and, until admitRepeats(), those that would need a repeated input.
   void findRefused() {
     for (const Pair &pair : refused)
       leaders.insert(classes.getLeaderValue(pair));
@@ -207,7 +209,7 @@ private:
     return classes.contains(pair) && !leaders.contains(classes.getLeaderValue(pair));
   }
 
-  /// An input that is the same from row to row is laid out along a longer row where rows are short and it stays small.
+  /// Allows inputs to be repeated if that lengthens short rows and the repeated inputs stay small.
   void admitRepeats() {
     for (const Repeat &each : llvm::reverse(repeats)) {
       Pair leader = classes.getLeaderValue(each.pair);
@@ -233,7 +235,7 @@ private:
     return kRepeated * laidOut <= pointsOf(repeat.op, next, [](int64_t) { return true; });
   }
 
-  /// Whether rows of some tensor are short, and such a pair of dims is at the beginning of those.
+  /// Returns true if some tensor has short rows and a pair of the class would extend them to the left.
   bool lengthensShortRows(const Pair &leader) const {
     for (auto member = classes.findLeader(leader); member != classes.member_end(); ++member) {
       auto [whose, dim, second] = *member;
@@ -247,7 +249,7 @@ private:
     return false;
   }
 
-  /// The first of the dims that are one with the last that has elements, and how many elements these have.
+  /// Returns the outermost dim that is collapsed with the last non-unit dim, and the length of the collapsed row.
   std::pair<int64_t, int64_t> lastRow(Value tensor) const {
     ArrayRef<int64_t> shape = staticTensor(tensor).getShape();
     int64_t dim = shape.size() - 1;
@@ -259,7 +261,7 @@ private:
     return {dim, length};
   }
 
-  /// Whether the rows of some op of the piece are short.
+  /// Returns true if some op in the member's connected group has short rows.
   bool isWorthwhile(void *member) {
     if (worthwhile.empty())
       for (linalg::GenericOp op : generics)
@@ -305,15 +307,15 @@ private:
 
   int64_t lanes;
   SmallVector<linalg::GenericOp> generics;
-  llvm::SetVector<Value> tensors; ///< of those ops
+  llvm::SetVector<Value> tensors; ///< operands and results of collapsible ops
   llvm::EquivalenceClasses<Pair> classes;
   SmallVector<Pair> refused;
   SmallVector<Repeat> repeats;
-  llvm::DenseMap<void *, SmallVector<unsigned>> repeatsOf; ///< by op
-  llvm::DenseSet<Pair> leaders;                            ///< of classes in which a pair is refused
-  llvm::DenseSet<Pair> open;               ///< of those that are refused because an input would be repeated
-  llvm::EquivalenceClasses<void *> pieces; ///< ops and tensors that hang together
-  llvm::DenseMap<void *, bool> worthwhile; ///< by leader
+  llvm::DenseMap<void *, SmallVector<unsigned>> repeatsOf; ///< by op: indices into `repeats`
+  llvm::DenseSet<Pair> leaders;                            ///< leaders of refused classes
+  llvm::DenseSet<Pair> open; ///< leaders of classes that are refused only because an input would be repeated
+  llvm::EquivalenceClasses<void *> pieces; ///< connected groups of ops and tensors
+  llvm::DenseMap<void *, bool> worthwhile; ///< by leader of a group: true if it has short rows
 };
 } // namespace
 

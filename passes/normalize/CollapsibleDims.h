@@ -1,6 +1,7 @@
-// Which neighbouring dims could be one dim, wherever they occur. Front ends keep the dims of the model: a reduction
-// over a plane of 7x7, or an elementwise op on rows of 3, is then many short rows to a vector unit instead of a few
-// long ones.
+// Finds neighbouring dims that can be collapsed into one wherever they occur. Front ends keep the dims of the model, so
+// a reduction over a plane of 7x7, or an elementwise op on rows of 3, gives a vector unit many short rows instead of a
+// few long ones. Two neighbouring dims of a tensor, or loops of an op, form a pair; pairs that must be collapsed
+// together form a class, and one member that cannot be collapsed keeps its whole class apart.
 #ifndef TILEWRIGHT_NORMALIZE_COLLAPSIBLEDIMS_H
 #define TILEWRIGHT_NORMALIZE_COLLAPSIBLEDIMS_H
 
@@ -12,26 +13,26 @@
 
 namespace tilewright {
 
-/// Of tensors and of loops, which dims are one with the next.
+/// The dims of tensors and the loops of ops that are collapsed with the next one.
 struct CollapsibleDims {
-  /// By tensor, a bit for each dim but the last.
+  /// By tensor: a bit for each dim but the last, set if the dim is collapsed with the next.
   llvm::MapVector<mlir::Value, llvm::BitVector> tensors;
-  /// By op, the loop that follows each loop in the same dim, or -1.
+  /// By op: for each loop, the loop that follows it in the same collapsed loop, or -1.
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<int64_t>> loops;
 };
 
-/// The dims of a function that can be one in all its linalg.generic ops but contractions, and in what these share with
-/// whatever is around the function. Only of pieces that have short rows: where vectors of `lanes` elements along the
-/// last dim of some tensor would be filled to less than 8/9. An input that is not made by these ops may change along
-/// some of the loops that are one and not along others, if the op has eight points for each element that it then has.
-/// Pure.
+/// Returns the dims that can be collapsed in all linalg.generic ops of a function except contractions, and in the
+/// tensors that these share with the rest of the program. Only connected groups of ops with short rows are considered:
+/// some tensor's last dim fills vectors of `lanes` elements to less than 8/9. An input that none of these ops computes
+/// may vary along only some of the collapsed loops; it is then repeated along the others, if the op has at least eight
+/// points for each element of the repeated input. A pure function.
 CollapsibleDims collapsibleDims(mlir::func::FuncOp function, int64_t lanes);
 
-/// Whether results may begin with the tensor in whatever shape: it is empty, or of one number.
+/// Returns true if a result of any shape may start from such a tensor: it is empty or filled with one number.
 bool isStart(mlir::Value tensor);
-/// Whether all that the op does is to add dims of one element.
+/// Returns true if the op only adds unit dims.
 bool addsUnitDims(mlir::tensor::ExpandShapeOp op);
-/// Then, for each dim of the source, the dim of the result that it is.
+/// Returns, for each source dim of an op that only adds unit dims, the corresponding dim of the result.
 llvm::SmallVector<int64_t> placesOf(mlir::tensor::ExpandShapeOp op);
 
 } // namespace tilewright

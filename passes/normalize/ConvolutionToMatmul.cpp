@@ -1,14 +1,14 @@
-// Convolutions as contractions of matrices. The windows of the image become the rows of one matrix (im2col), which is
-// movement alone: the planner lets the contraction read the image through it, or keeps it in a workgroup's memory. The
-// weights are the other matrix as they lie. So a convolution has everything that a matmul has: packed weights, a micro
-// kernel, epilogues in the same kernel. Where windows are only summed up or compared (one filter for each channel,
-// pooling), or where nothing or too little lies along the lanes of a contraction (a row by a column, a matrix by a
-// vector or two), what is done to each element stands apart from the reduction, as in a softmax or a norm.
+// Turns convolutions into matmuls. The windows of the image become the rows of lhs (im2col). That is only movement: the
+// planner lets the contraction read the image through it, or keeps the matrix in a workgroup's memory. The weights
+// already are the other matrix. A convolution thereby gets everything that a matmul has: packed weights, a micro kernel
+// and epilogues in the same kernel. Two kinds of ops become an elementwise op and a reduction instead, as in a softmax
+// or a norm: those that only add up or compare windows (depthwise convolutions, pools), and contractions that have
+// nothing or too little along the vector lanes (a row by a column, a matrix by a vector or two).
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/normalize/FillLanes.h"
 #include "passes/normalize/AccumulatorInit.h"
+#include "passes/normalize/FillLanes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,27 +23,28 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr int64_t kLongLine = 24; ///< points of a line of an image that lose few rows of register blocks at its end
+/// Points of a line of an image that leave few rows of the last register block empty; longer lines stay apart.
+constexpr int64_t kLongLine = 24;
 
-/// A convolution's loops by what they are.
+/// A convolution and the roles of its loops.
 struct Convolution {
   linalg::LinalgOp op;
-  SmallVector<unsigned> points; ///< batch and image dims of the result: rows
-  SmallVector<unsigned> window; ///< input channel and window dims, in the order of the weights: summed
-  unsigned channel;             ///< of the result
-  bool channelFirst;            ///< in the weights; otherwise it is last
+  SmallVector<unsigned> points; ///< M: batch and image dims of the result
+  SmallVector<unsigned> window; ///< K: input channel and window dims, in the order of the weights
+  unsigned channel;             ///< N: channel of the result
+  bool channelFirst;            ///< true if `channel` is the first dim of the weights, false if it is the last
 };
 
 /// A reduction that no register block computes.
 struct PlainReduction {
   linalg::LinalgOp op;
-  Operation *combiner; ///< of the accumulator and one value, in the body
+  Operation *combiner; ///< the body's op on the accumulator and `value`
   Value value;
 };
 
 AffineMap mapOf(linalg::LinalgOp op, unsigned operand) { return op.getIndexingMapsArray()[operand]; }
 
-/// Dims of a map that is a permutation of some of them.
+/// Returns the dims of a map whose results are distinct dims, or nothing for other maps.
 std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
   if (!map.isProjectedPermutation())
     return std::nullopt;
@@ -54,16 +55,16 @@ std::optional<SmallVector<unsigned>> dimsOf(AffineMap map) {
 bool isStatic(linalg::LinalgOp op) {
   return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
          !op.hasDynamicShape() && !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
-         op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which come in another order
+         op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which are reordered
 }
 
 std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
   if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || !dims->depth.empty())
-    return std::nullopt; // one filter for each channel has nothing to contract
+    return std::nullopt; // a depthwise convolution has nothing to contract
   Block &body = *op.getBlock();
-  // What was quantised is in i32 until tile-lower-quantized-matmul finds the bytes behind it.
+  // Quantized values are in i32 until tile-lower-quantized-matmul finds their bytes.
   bool isWide = getElementTypeOrSelf(op->getResult(0)).isInteger(32);
   if (!isWide && !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
     return std::nullopt;
@@ -96,7 +97,7 @@ Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Typ
   return tensor::EmptyOp::create(builder, loc, shape, element);
 }
 
-/// What `op` reads of an input, over its loops in another order.
+/// Returns the map with which `op` reads an input, over its loops in the given order.
 AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, ArrayRef<unsigned> order) {
   SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
   for (auto [place, dim] : llvm::enumerate(order))
@@ -110,20 +111,20 @@ public:
       : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
 
   Value unfold() {
-    int64_t terms = count(convolution.window), columns = sizes[convolution.channel];
-    SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{columns, terms};
-    image.push_back(terms);
+    int64_t k = count(convolution.window), n = sizes[convolution.channel];
+    SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{n, k};
+    image.push_back(k);
     if (!convolution.channelFirst)
       std::swap(matrix[0], matrix[1]);
-    Value sums = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, columns);
+    Value result = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, n);
     SmallVector<int64_t> shape = sizesOf(convolution.points);
-    shape.push_back(columns);
-    return arranged(reshaped(sums, shape));
+    shape.push_back(n);
+    return arranged(reshaped(result, shape));
   }
 
 private:
-  /// Lines of an image that fill register blocks stay apart, so that tiles of lines are handed on; shorter ones are one
-  /// dim with all others.
+  /// Returns the M dims. Lines of the image that fill register blocks stay a dim of their own, so that tiles of lines can
+  /// be handed over to readers; shorter lines are collapsed with all other dims.
   SmallVector<int64_t> rowsOfMatrix() const {
     if (sizes[convolution.points.back()] >= kLongLine)
       return sizesOf(convolution.points);
@@ -150,7 +151,7 @@ private:
     return tensor::CollapseShapeOp::create(builder, loc, target, value, *groups);
   }
 
-  /// What the windows hold: the points' dims, then the windows'.
+  /// Returns the elements of all windows (im2col), over the dims of the points and then those of the window.
   Value windows() {
     Value image = op->getOperand(0);
     Type element = cast<RankedTensorType>(image.getType()).getElementType();
@@ -165,29 +166,29 @@ private:
     return generic.getResult(0);
   }
 
-  Value product(Value image, Value weights, ArrayRef<int64_t> points, int64_t columns) {
+  Value product(Value image, Value weights, ArrayRef<int64_t> points, int64_t n) {
     Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
     unsigned rank = points.size();
-    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // points, column, term
+    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // M dims, N, K
     SmallVector<AffineExpr> inImage(all.getResults().take_front(rank));
-    AffineExpr column = all.getResult(rank), term = all.getResult(rank + 1);
-    inImage.push_back(term);
+    AffineExpr dimN = all.getResult(rank), dimK = all.getResult(rank + 1);
+    inImage.push_back(dimK);
     auto of = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(rank + 2, 0, index, builder.getContext()); };
-    AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({column, term}) : of({term, column}),
+    AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({dimN, dimK}) : of({dimK, dimN}),
                         all.getMajorSubMap(rank + 1)};
     SmallVector<int64_t> shape(points);
-    shape.push_back(columns);
-    Value sums = zeros(builder, loc, shape, element);
+    shape.push_back(n);
+    Value start = zeros(builder, loc, shape, element);
     SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
     loops.push_back(utils::IteratorType::reduction);
-    auto generic = linalg::GenericOp::create(builder, loc, TypeRange(sums.getType()), ValueRange{image, weights}, sums,
-                                             maps, loops);
+    auto generic = linalg::GenericOp::create(builder, loc, TypeRange(start.getType()), ValueRange{image, weights},
+                                             start, maps, loops);
     IRMapping none;
     op->getRegion(0).cloneInto(&generic.getRegion(), none);
     return generic.getResult(0);
   }
 
-  /// The result as the convolution lays it out, with what it starts from.
+  /// Returns the result in the layout of the convolution's, with the convolution's start added.
   Value arranged(Value value) {
     SmallVector<int64_t> order(convolution.points.begin(), convolution.points.end());
     order.push_back(convolution.channel);
@@ -203,10 +204,10 @@ private:
   linalg::LinalgOp op;
   OpBuilder builder;
   Location loc;
-  SmallVector<int64_t> sizes; ///< of the convolution's loops
+  SmallVector<int64_t> sizes; ///< extents of the convolution's loops
 };
 
-/// What is done to each element of a window, as a tensor of its own: the result's dims, then the windows'.
+/// Computes the values that are reduced as a tensor of their own, over the result's dims and then the reduced ones.
 Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<unsigned> order) {
   linalg::LinalgOp op = reduction.op;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -216,7 +217,7 @@ Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<u
   SmallVector<AffineMap> maps;
   SmallVector<BlockArgument> arguments;
   for (unsigned input : {0, 1})
-    if (!body.getArgument(input).use_empty()) { // a pool's window is a shape alone
+    if (!body.getArgument(input).use_empty()) { // a pool uses only the shape of its window operand
       inputs.push_back(op->getOperand(input));
       maps.push_back(readInOrder(builder, op, input, order));
       arguments.push_back(body.getArgument(input));
@@ -249,13 +250,13 @@ Value unfoldReduction(const PlainReduction &reduction) {
       order.push_back(dim);
   Value elements = elementsOf(builder, reduction, order);
   AffineMap all = builder.getMultiDimIdentityMap(order.size());
-  // Not a major submap, of which MLIR has none without results: a row by a column may give a number.
+  // getMajorSubMap() cannot return a map without results, which a row by a column needs.
   AffineMap result = AffineMap::get(order.size(), 0, all.getResults().take_front(rank), builder.getContext());
   SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::reduction);
   std::fill_n(loops.begin(), rank, utils::IteratorType::parallel);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Value start = op.getDpsInits()[0];
-  // Where windows are summed up, a bias is added to the sums. Extrema start from a constant.
+  // Sums start from zero, and the start is added to them. Extrema start from a constant.
   bool sums = isa<arith::AddFOp, arith::AddIOp>(reduction.combiner);
   if (sums)
     start = zeros(builder, loc, type.getShape(), type.getElementType());
@@ -273,13 +274,13 @@ Value unfoldReduction(const PlainReduction &reduction) {
   return addStart(builder, op, reduced, builder.getMultiDimIdentityMap(rank)).getResult(0);
 }
 
-/// A convolution of bytes that takes zero points off them as operands of its own.
+/// Returns true for convolutions of bytes that have zero points as operands.
 bool isQuantized(Operation *op) {
   return isa<linalg::Conv2DNchwFchwQOp, linalg::Conv2DNhwcHwcfQOp, linalg::Conv2DNhwcFhwcQOp,
              linalg::Conv2DNgchwGfchwQOp, linalg::DepthwiseConv2DNhwcHwcQOp, linalg::DepthwiseConv2DNhwcHwcmQOp>(op);
 }
 
-/// Bytes in i32, less their zero point.
+/// Returns bytes widened to i32, minus their zero point.
 Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoint) {
   auto type = cast<RankedTensorType>(bytes.getType());
   Type wide = builder.getI32Type();
@@ -296,7 +297,7 @@ Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoi
       .getResult(0);
 }
 
-/// Makes it a convolution of what is left without the zero points.
+/// Replaces a convolution with zero points by one of the differences to them.
 void takeOffZeroPoints(linalg::LinalgOp op) {
   OpBuilder builder(op);
   SmallVector<Value> factors;
