@@ -16,10 +16,10 @@ constexpr double kWorthTheBytes = 0.9;
 /// A part of a kernel in pieces, and the kernel with them.
 struct PartCut {
   std::vector<PlannedGroup> pieces; ///< the one behind the barrier last
-  SmallVector<unsigned> places;    ///< of the pieces among all parts: new ones, and last that of the part
-  SmallVector<unsigned> kernel;    ///< its parts
-  double bound = 0;                ///< below which the kernel was looked for
-  double seconds = 0;              ///< of the kernel
+  SmallVector<unsigned> places;     ///< of the pieces among all parts: new ones, and last that of the part
+  SmallVector<unsigned> kernel;     ///< its parts
+  double bound = 0;                 ///< below which the kernel was looked for
+  double seconds = 0;               ///< of the kernel
 };
 } // namespace
 

@@ -1,5 +1,5 @@
-// What decisions about barriers of the grid are made from: CutAtGrid, JoinAtGrid, ResidentAtGrid and StreamK. They change
-// what the planner has decided, one after another; each sees what those before it have left.
+// What decisions about barriers of the grid are made from: CutAtGrid, JoinAtGrid, ResidentAtGrid and StreamK. They
+// change what the planner has decided, one after another; each sees what those before it have left.
 #ifndef TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 #define TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 
@@ -14,7 +14,7 @@ struct GridContext {
   const TensorGraph &graph;
   const Target &target;
   const Decisions &decisions;
-  bool allowed;          ///< barriers of the grid
+  bool allowed;           ///< barriers of the grid
   ResizedGroups &resized; ///< remembered from one decision to the next
 
   /// Parts by their index among those of the decisions, which is what kernels name.

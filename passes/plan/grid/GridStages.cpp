@@ -1,7 +1,7 @@
 #include "passes/plan/grid/GridStages.h"
 
-#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

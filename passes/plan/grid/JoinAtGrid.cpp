@@ -2,8 +2,8 @@
 
 #include "passes/plan/grid/CutAtGrid.h"
 #include "passes/plan/grid/GridReasons.h"
-#include "passes/plan/grid/ResidentAtGrid.h"
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/grid/ResidentAtGrid.h"
 #include "passes/plan/grid/StreamK.h"
 #include "passes/plan/grid/TrialGroups.h"
 #include "passes/plan/grid/ViewsBetween.h"

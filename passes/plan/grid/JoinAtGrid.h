@@ -1,11 +1,11 @@
 // Barriers of the grid in place of launches, and in place of blocks that are too few: the kernels that the planner has
-// packed are cut (CutAtGrid), joined, have their blocks keep tiles (ResidentAtGrid) or share them (StreamK), wherever the
-// evaluator predicts that it pays.
+// packed are cut (CutAtGrid), joined, have their blocks keep tiles (ResidentAtGrid) or share them (StreamK), wherever
+// the evaluator predicts that it pays.
 #ifndef TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 #define TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 
-#include "passes/plan/ir/Partition.h"
 #include "passes/plan/grid/WritePlan.h"
+#include "passes/plan/ir/Partition.h"
 
 namespace tilewright {
 

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 #define TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 
-#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/ir/Plan.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace tilewright {

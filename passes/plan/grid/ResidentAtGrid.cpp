@@ -24,7 +24,7 @@ struct AlikeGroups {
 
 /// With this block for the writer; nothing if some blocks could not keep their tile.
 static std::optional<AlikeGroups> inTilesAlike(const GridContext &context, unsigned writer, unsigned reader,
-                                              CommonInput input, const BlockCandidate &block) {
+                                               CommonInput input, const BlockCandidate &block) {
   if (!block.discarded.empty() || block.cluster > 1)
     return std::nullopt;
   const PlannedGroup &second = context.part(reader);
@@ -54,8 +54,8 @@ static void readFromBlock(IterationSpace &space, Value input, double bytes) {
 }
 
 /// Those of the inputs by whose tiles the two do agree.
-static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts, const ReusingPair &pair,
-                                         const AlikeGroups &alike) {
+static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
+                                                 const ReusingPair &pair, const AlikeGroups &alike) {
   std::vector<ResidentInput> kept;
   for (CommonInput input : pair.inputs) {
     if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
@@ -103,8 +103,8 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
   for (auto [place, own] : llvm::enumerate(parts)) {
     bool writes = place == pair.writer, reads = place == pair.reader;
     std::optional<PlannedGroup> planned = writes  ? alike->writer
-                                         : reads ? alike->reader
-                                                 : context.resized.find(context, own, block.threads, /*resident=*/0);
+                                          : reads ? alike->reader
+                                                  : context.resized.find(context, own, block.threads, /*resident=*/0);
     if (!planned)
       return std::nullopt;
     GridStage &stage = kernel.stages.emplace_back(*stageOf(context, own, parts, planned->space, block.threads));

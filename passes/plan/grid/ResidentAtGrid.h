@@ -1,6 +1,6 @@
 // Whether blocks keep tiles in shared memory across barriers of the grid: phases of a kernel that read the same tensor,
-// by tiles that can agree (ResidentTiles.h), read it once, if that is predicted to take less time than any blocks that read
-// it again.
+// by tiles that can agree (ResidentTiles.h), read it once, if that is predicted to take less time than any blocks that
+// read it again.
 #ifndef TILEWRIGHT_PLAN_GRID_RESIDENTATGRID_H
 #define TILEWRIGHT_PLAN_GRID_RESIDENTATGRID_H
 

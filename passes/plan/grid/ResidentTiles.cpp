@@ -84,8 +84,8 @@ static std::optional<SmallVector<int64_t>> placesOf(const IterationSpace &space,
   return places;
 }
 
-std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &graph, const IterationSpace &space, Value input,
-                                                         std::string &why) {
+std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &graph, const IterationSpace &space,
+                                                         Value input, std::string &why) {
   auto contracts = [&](const GroupRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; };
   if (llvm::any_of(space.roots, contracts)) {
     why = "a contraction reads it in steps";
@@ -147,8 +147,8 @@ std::optional<std::vector<int64_t>> tilewright::tilesAlike(const TensorGraph &gr
   return whyNotAlike(graph, writer, alike, input).empty() ? std::optional(alike.tiles) : std::nullopt;
 }
 
-std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpace &writer, const IterationSpace &reader,
-                                    CommonInput input) {
+std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpace &writer,
+                                    const IterationSpace &reader, CommonInput input) {
   std::string why;
   Value written = writer.inputs[input.writerInput], read = reader.inputs[input.readerInput];
   if (viewedTensor(written) != viewedTensor(read))

@@ -18,8 +18,8 @@ std::optional<llvm::SmallVector<int64_t>> reshapedTiles(llvm::ArrayRef<int64_t> 
 
 /// Per dim of an input, the tile of it that a block reads, if every block reads one of its own, in the order of the
 /// blocks; else nothing, with `why`.
-std::optional<llvm::SmallVector<int64_t>> ownTiles(const TensorGraph &graph, const IterationSpace &space, mlir::Value input,
-                                                   std::string &why);
+std::optional<llvm::SmallVector<int64_t>> ownTiles(const TensorGraph &graph, const IterationSpace &space,
+                                                   mlir::Value input, std::string &why);
 
 /// Inputs of two parts that are views of one tensor.
 struct CommonInput {

@@ -1,13 +1,13 @@
 #include "passes/plan/grid/ResizedGroups.h"
 
-#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/tiling/TileSizes.h"
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, unsigned part,
-                                                const BlockCandidate &block) {
+                                                 const BlockCandidate &block) {
   PlannedGroup shaped = context.part(part);
   if (!takeBlock(context.graph, shaped.choice, context.target, shaped.space, block).empty())
     return std::nullopt;
@@ -17,8 +17,8 @@ std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, uns
 }
 
 /// A contraction's time in no more than `most` blocks, which then take several tiles one after another.
-static double secondsInBlocks(const GridContext &context, IterationSpace space, const BlockCandidate &block, int64_t most,
-                              int64_t resident) {
+static double secondsInBlocks(const GridContext &context, IterationSpace space, const BlockCandidate &block,
+                              int64_t most, int64_t resident) {
   block.applyTo(space);
   double blocks = static_cast<double>(std::min(block.work.blocks, most));
   return contractionSeconds(context.graph, context.target, std::move(space), block.threads, blocks,
@@ -50,7 +50,7 @@ static std::optional<BlockCandidate> quickestBlock(const GridContext &context, u
 }
 
 const std::optional<PlannedGroup> &ResizedGroups::find(const GridContext &context, unsigned part, int64_t threads,
-                                                     int64_t resident, int64_t most) {
+                                                       int64_t resident, int64_t most) {
   auto [entry, isNew] = known.try_emplace({part, threads, resident, most});
   if (!isNew)
     return entry->second;

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PLAN_GRID_RESIZEDGROUPS_H
 #define TILEWRIGHT_PLAN_GRID_RESIZEDGROUPS_H
 
-#include "passes/plan/tiling/gpu/BlockShapes.h"
 #include "passes/plan/grid/GridContext.h"
+#include "passes/plan/tiling/gpu/BlockShapes.h"
 #include <map>
 #include <tuple>
 
@@ -20,7 +20,7 @@ public:
   /// In blocks of so many threads of which so many are resident on an SM (0: as many as fit); nothing if there are
   /// none. Contractions may be asked about that have no more than `most` blocks (0: as many as they have tiles).
   const std::optional<PlannedGroup> &find(const GridContext &context, unsigned part, int64_t threads, int64_t resident,
-                                         int64_t most = 0);
+                                          int64_t most = 0);
 
   /// The part has other ops now.
   void forget(unsigned part);

@@ -1,7 +1,7 @@
 #include "passes/plan/grid/StreamK.h"
 
-#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/grid/PlannedKernel.h"
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
 using namespace mlir;
 using namespace tilewright;

@@ -1,16 +1,16 @@
 // The decisions of a planner, written down as a Plan.
-#include "passes/graph/Form.h"
 #include "passes/plan/grid/WritePlan.h"
+#include "passes/graph/Form.h"
 
-#include "passes/graph/ReducedWalk.h"
 #include "passes/cost/GemmTiling.h"
+#include "passes/graph/ReducedWalk.h"
 #include "passes/plan/grid/Bindings.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
-#include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
-#include "passes/plan/grid/KernelPhases.h"
-#include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/Warpgroups.h"
@@ -189,7 +189,7 @@ private:
       plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
       plan.microKernel = withKBlocking(labelWithKSlices(kernel->label(target), part.space.kSlices),
-                                          kPerBlock(graph, *root, part.space, target));
+                                       kPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(tilingOf(part, root->dims));
     if (kernel)
       plan.tilings.push_back(registerTiling(part, *root));

@@ -22,7 +22,7 @@ struct ResidentInput {
 inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
 
 struct Decisions {
-  std::vector<std::optional<PlannedGroup>> parts;    ///< empty: merged into another, or dropped
+  std::vector<std::optional<PlannedGroup>> parts;   ///< empty: merged into another, or dropped
   std::vector<int64_t> partOf;                      ///< by expression; -1: left
   std::vector<std::string> reasons;                 ///< why an expression is left, by expression
   std::vector<llvm::SmallVector<unsigned>> kernels; ///< the parts of each, in launch order

@@ -7,12 +7,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot &root,
-                                          const ContractionRoles &roles) {
+static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   const RootAccess &lanes = root.accesses[roles.laneInput];
   return packedK(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
-                     [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
+                 [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
 }
 
 /// Tiles of the row operand are rows of memory with terms side by side; those of the other one are packed, at load or,

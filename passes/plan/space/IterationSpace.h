@@ -7,9 +7,9 @@
 #define TILEWRIGHT_PLAN_SPACE_ITERATIONSPACE_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/cost/BlockLatency.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/TensorGraph.h"
-#include "passes/cost/BlockLatency.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 #include "llvm/ADT/BitVector.h"
@@ -59,8 +59,8 @@ struct GroupRoot {
   unsigned expr;
   llvm::SmallVector<RootAccess> accesses;
   llvm::SmallVector<Evaluation> evaluated; ///< itself first; an expression once per distinct index
-  llvm::SmallVector<int64_t> dims;       ///< place of each domain dim in the space, -1 where it has none
-  unsigned nest = 0;                     ///< the loop nest that computes it; nests run in order
+  llvm::SmallVector<int64_t> dims;         ///< place of each domain dim in the space, -1 where it has none
+  unsigned nest = 0;                       ///< the loop nest that computes it; nests run in order
   int64_t reference = -1; ///< the root whose running maximum it is computed relative to, in the same nest
 };
 
@@ -73,7 +73,7 @@ struct IterationSpace {
   int64_t workgroups = 1;
   int64_t steps = 0;              ///< of a tile, where workgroups share tiles (see GroupPlan)
   int64_t threads = 0, group = 0; ///< on a GPU: of a block, and how many of them share a row (see GroupPlan)
-  int64_t kSlices = 1;          ///< on a GPU: threads or warps that share the terms of a contraction's sums
+  int64_t kSlices = 1;            ///< on a GPU: threads or warps that share the terms of a contraction's sums
   bool inOrder = false;           ///< strict numerics add up narrow floats as the graph does
   double latencySeconds = 0;      ///< on a GPU: what waves of such blocks take at least
   BlockWork blockWork;            ///< and what those blocks do

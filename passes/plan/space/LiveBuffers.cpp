@@ -1,10 +1,10 @@
 #include "passes/plan/space/LiveBuffers.h"
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/support/BestFit.h"
-#include "passes/graph/Rounding.h"
 #include "passes/cost/BufferLines.h"
+#include "passes/graph/Rounding.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/support/BestFit.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -55,7 +55,7 @@ static bool readsAtTheirPoints(const TensorGraph &graph, const IterationSpace &s
 
 /// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
 static bool takesAccumulators(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
-                      const GroupRoot &reader) {
+                              const GroupRoot &reader) {
   const TensorExpr &expr = graph.exprs()[reader.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
   auto isTaken = [&](size_t dim) {
@@ -91,7 +91,8 @@ static bool isOneTile(const TensorGraph &graph, const IterationSpace &space, con
 }
 
 /// Whether all that the contraction reads of buffers has been read when the nest takes the first of its sums.
-static bool hasReadAll(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction, unsigned nest) {
+static bool hasReadAll(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
+                       unsigned nest) {
   return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
 }
 

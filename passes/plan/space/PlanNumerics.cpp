@@ -1,5 +1,5 @@
-#include "passes/graph/Form.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/graph/Form.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

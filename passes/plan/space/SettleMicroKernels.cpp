@@ -1,8 +1,8 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 
-#include "passes/graph/Contraction.h"
-#include "passes/cost/GridPartition.h"
 #include "passes/cost/GemmTiling.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/graph/Contraction.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -101,7 +101,7 @@ static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &ex
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };
   GemmTile sums{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
-               bytes(roles->laneInput)};
+                bytes(roles->laneInput)};
   for (int64_t dim : expr.reductions)
     sums.terms = std::max(sums.terms, expr.domain[dim]);
   std::optional<GemmTiling> tiling;

@@ -4,8 +4,8 @@
 #ifndef TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 #define TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 
-#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/ir/Plan.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {

@@ -11,7 +11,7 @@ using namespace tilewright;
 static constexpr double kClearly = 0.95; ///< of the time with elements side by side
 
 std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &part,
-                                                     const Target &target, std::string *reason) {
+                                                             const Target &target, std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<IterationSpace> {
     if (reason)
       *reason = std::move(why);

@@ -14,7 +14,7 @@ using namespace tilewright;
 namespace {
 /// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
 constexpr double kShareOfCache = 0.75;
-constexpr int64_t kLeastK = 32;   ///< of a block: sums that come and go take a tenth of its multiplications
+constexpr int64_t kLeastK = 32;       ///< of a block: sums that come and go take a tenth of its multiplications
 constexpr int64_t kTermsTogether = 4; ///< blocks are whole steps of every micro kernel
 /// Rows of a matrix that are read side by side. Of 4096 x 4096 in f32 a Zen 4 core reads so many GB/s with a vector of
 /// terms 1, 4, 8, 16 and 32 at a time: 15, 21, 25, 20, 11; column by column of blocks, each line a page behind the
@@ -40,7 +40,8 @@ bool liesInPanels(const RootAccess &access, int64_t lanes) {
   return isCut || access.producer >= 0 || shape.back() <= lanes;
 }
 
-int64_t rowsIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, const ContractionRoles &roles) {
+int64_t rowsIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr,
+               const ContractionRoles &roles) {
   return roles.row < 0 ? 1 : sizeIn(space, root, expr, roles.row);
 }
 
@@ -64,7 +65,7 @@ bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const Contra
 
 /// Whether what a tile reads of such a matrix comes from memory.
 bool streamsK(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
-                  const IterationSpace &space, const Target &target) {
+              const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   int64_t terms = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
   return readsRowsOnce(graph, root, roles, space, target) && terms > kStreams && lanes > lanesOfBlock(space, target) &&
@@ -91,7 +92,7 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace 
 }
 
 int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, const IterationSpace &space,
-                                  const Target &target) {
+                              const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   // Sums that stop between blocks are kept where the result is: in its type.
@@ -331,7 +332,7 @@ const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
 }
 
 std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &part,
-                                                      const Target &target, LeastMovement &least) {
+                                                       const Target &target, LeastMovement &least) {
   std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
   std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);
   for (const OperatorChain &chain : chains)

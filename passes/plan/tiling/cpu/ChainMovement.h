@@ -3,8 +3,9 @@
 #ifndef TILEWRIGHT_PLAN_TILING_CPU_CHAINMOVEMENT_H
 #define TILEWRIGHT_PLAN_TILING_CPU_CHAINMOVEMENT_H
 
-#include "passes/plan/tiling/cpu/BlockSearch.h"
+#include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
+#include "passes/plan/tiling/cpu/BlockSearch.h"
 #include <map>
 
 namespace tilewright {
@@ -39,7 +40,8 @@ std::vector<NestLoop> contractionLoops(const TensorGraph &graph, const GroupRoot
                                        const Target &target);
 
 /// The contractions among a part's expressions: one chain of all of them, or each by itself.
-std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const IterationSpace &space);
+std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
+                                    const IterationSpace &space);
 
 /// What they move together in the tiles and orders of the space, by cache, innermost first; `leastBytes` is not asked.
 std::vector<LevelMovement> movementIn(const TensorGraph &graph, const IterationSpace &space,
@@ -60,7 +62,7 @@ private:
 
 /// What a part moves, with the least of any order; empty where nothing is contracted.
 std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &part, const Target &target,
-                                          LeastMovement &least);
+                                           LeastMovement &least);
 
 } // namespace tilewright
 

@@ -20,7 +20,7 @@ llvm::StringRef stringify(Composition composition);
 struct BlockCandidate {
   Composition composition = Composition::points;
   int64_t threads = 0, group = 0;     ///< as in GroupPlan
-  int64_t kSlices = 1;              ///< of contractions: threads or warps that share the terms
+  int64_t kSlices = 1;                ///< of contractions: threads or warps that share the terms
   std::optional<RegisterBlock> block; ///< of the micro kernel of contractions
   std::vector<int64_t> tiles;
   int64_t cluster = 1; ///< blocks that read together what all blocks read

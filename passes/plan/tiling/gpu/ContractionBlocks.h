@@ -17,8 +17,8 @@ std::vector<BlockCandidate> contractionBlocks(const TensorGraph &graph, const Ta
 /// Sets tiles, threads and what is predicted of the blocks. `walked` is a reduced dim that tiles may have in blocks, or
 /// -1. `footprint` gives the bytes of the buffers that the tiles
 /// take. Returns why no block computes the part, or nothing.
-std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IterationSpace &space, int64_t walked,
-                                   llvm::function_ref<int64_t()> footprint);
+std::string chooseContractionBlock(const TensorGraph &graph, const Target &target, IterationSpace &space,
+                                   int64_t walked, llvm::function_ref<int64_t()> footprint);
 
 /// Of a space whose tiles were chosen, what its block is with so many threads and the same tiles; nothing if so many
 /// cannot compute it.
@@ -38,8 +38,8 @@ SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, Iteratio
 
 /// The seconds in which so many workgroups, `together` of them on an SM, share all tiles evenly, without the barrier at
 /// which they wait for each other.
-double sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads, double blocks,
-                     double together);
+double sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
+                     double blocks, double together);
 
 } // namespace tilewright
 

@@ -2,10 +2,10 @@
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/Clusters.h"
 #include "passes/cost/WarpPasses.h"
-#include "passes/plan/tiling/gpu/BlockReads.h"
-#include "passes/plan/tiling/gpu/BlockShapes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/Work.h"
+#include "passes/plan/tiling/gpu/BlockReads.h"
+#include "passes/plan/tiling/gpu/BlockShapes.h"
 
 #include "llvm/ADT/SmallSet.h"
 #include <numeric>
@@ -373,6 +373,7 @@ std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph,
 }
 
 std::vector<BlockCandidate> tilewright::enumerateBlocks(const TensorGraph &graph, const Target &target,
-                                                        IterationSpace &space, llvm::function_ref<int64_t()> footprint) {
+                                                        IterationSpace &space,
+                                                        llvm::function_ref<int64_t()> footprint) {
   return BlockEnumerator(graph, target, space, footprint).enumerate();
 }

@@ -1,8 +1,8 @@
 #include "passes/plan/tiling/gpu/L2Traffic.h"
 
+#include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/BlockReads.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
-#include "passes/plan/space/WalkedDim.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <numeric>
@@ -126,8 +126,8 @@ private:
 };
 } // namespace
 
-double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
-                                  unsigned operand, const GemmTiling &tiling) {
+double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space,
+                                      const GroupRoot &contraction, unsigned operand, const GemmTiling &tiling) {
   const RootAccess &access = contraction.accesses[operand];
   if (access.producer >= 0)
     return 0;

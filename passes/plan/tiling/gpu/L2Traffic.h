@@ -9,8 +9,8 @@
 namespace tilewright {
 
 /// Of an operand of a contraction, copied in the steps of the tiling.
-double l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction, unsigned operand,
-                      const GemmTiling &tiling);
+double l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
+                          unsigned operand, const GemmTiling &tiling);
 
 /// Of everything else that the part reads and writes in global memory; `onTensorCores`: results lie with threads as
 /// warps' instructions leave them.

@@ -1,9 +1,9 @@
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 
 #include "passes/graph/ConstantOperand.h"
-#include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -64,7 +64,7 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
     return tile::elementBytes(cast<RankedTensorType>(root->accesses[input].tensor.getType()).getElementType());
   };
   GemmTile tile{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], longest,
-               bytes(roles->rowInput), bytes(roles->laneInput)};
+                bytes(roles->rowInput), bytes(roles->laneInput)};
   std::optional<GemmTiling> tiling = chooseGemmTiling(tile, part.threads, *kernel, nullptr, kSlicesOf(op.microKernel));
   if (!tiling)
     return std::nullopt;
@@ -118,8 +118,9 @@ static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choic
   return "";
 }
 
-std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel,
-                                                   const OpPlan &contraction, const Target &target, std::string &why) {
+std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGraph &graph, const Plan &plan,
+                                                                 const KernelPlan &kernel, const OpPlan &contraction,
+                                                                 const Target &target, std::string &why) {
   const GroupPlan &part = kernel.parts.front();
   auto contractions = llvm::count_if(part.ops, [](const OpPlan &op) { return !op.microKernel.empty(); });
   if (kernel.parts.size() > 1 || contractions > 1) {
@@ -180,8 +181,9 @@ static std::string copiesWith(const TensorGraph &graph, const SwizzledLayout &im
 static bool namesWarpgroup(const OpPlan &op) { return StringRef(op.microKernel).starts_with(kWarpgroupKernel); }
 
 /// The image of a weight that it pays to store.
-static std::optional<SwizzledLayout> bestSwizzledLayout(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel,
-                                          const OpPlan &op, const Target &target, std::string &why) {
+static std::optional<SwizzledLayout> bestSwizzledLayout(const TensorGraph &graph, const Plan &plan,
+                                                        const KernelPlan &kernel, const OpPlan &op,
+                                                        const Target &target, std::string &why) {
   std::optional<SwizzledLayout> image = possibleSwizzledLayout(graph, plan, kernel, op, target, why);
   if (!image)
     return std::nullopt;

@@ -4,10 +4,10 @@
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_SWIZZLEDOPERANDS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_SWIZZLEDOPERANDS_H
 
-#include "passes/graph/SwizzledLayout.h"
 #include "passes/cost/BulkCopies.h"
-#include "passes/plan/space/IterationSpace.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/plan/ir/Plan.h"
+#include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
@@ -16,10 +16,10 @@ inline constexpr llvm::StringLiteral kSplitStep = "split";
 
 /// The operand of a contraction as images of its tiles.
 struct SwizzledLayout {
-  unsigned op = 0, operand = 0;     ///< the contraction, and which of its operands it is
-  GroupRoot root;                    ///< the contraction's reads
-  std::string input;                ///< what the plan calls the tensor
-  std::vector<int64_t> padded;      ///< sizes of the tensor, filled up
+  unsigned op = 0, operand = 0;  ///< the contraction, and which of its operands it is
+  GroupRoot root;                ///< the contraction's reads
+  std::string input;             ///< what the plan calls the tensor
+  std::vector<int64_t> padded;   ///< sizes of the tensor, filled up
   int64_t laneDim = 0, kDim = 0; ///< of the tensor; its other dims have one point
   SwizzledShape shape;
   int64_t atom = 1;      ///< elements of 16 bytes
@@ -32,8 +32,9 @@ struct SwizzledLayout {
 };
 
 /// The image of what a contraction with a micro kernel of warpgroups reads along its lanes, or `why` there can be none.
-std::optional<SwizzledLayout> possibleSwizzledLayout(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel,
-                                       const OpPlan &contraction, const Target &target, std::string &why);
+std::optional<SwizzledLayout> possibleSwizzledLayout(const TensorGraph &graph, const Plan &plan,
+                                                     const KernelPlan &kernel, const OpPlan &contraction,
+                                                     const Target &target, std::string &why);
 
 /// Gives weights that a plan's kernels read the layout of images, where that is possible and pays.
 void chooseSwizzledOperands(Plan &plan, const TensorGraph &graph, const Target &target);

@@ -1,0 +1,252 @@
+#include "passes/plan/tiling/CpuTiles.h"
+
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/Work.h"
+#include "passes/plan/tiling/TileSizes.h"
+#include "passes/target/LaneBytes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+constexpr int64_t kLanes = 64;             ///< tiles of a vector dim are multiples of this many elements
+constexpr int64_t kElementwiseTile = 4096; ///< elements along the vector dim when nothing is reduced
+constexpr int64_t kReducedTile = 256;      ///< ... when something else is: the accumulators stay in L1
+constexpr int64_t kRowsTile = 64;          ///< rows that lie side by side in lanes: each buffer stays in L1
+constexpr int64_t kSmallTile = 512;        ///< points below which a tile does not pay for its loop overhead
+constexpr int64_t kRunningTile = 2048;     ///< the same where rows end in a chain of a maximum, an exp and a sum
+constexpr double kWorkgroupSeconds = 1e-6; ///< below which a workgroup does not pay for its dispatch
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
+constexpr double kClearly = 0.95;                             ///< of the time without that
+constexpr size_t kWeighed = 12;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted
+constexpr double kNotHidden = 0.2; ///< of the time that filling L1 takes behind multiplications, measured on Zen 5
+/// Until memory is read as fast again behind a jump to another row: 8 rows side by side in pieces of 384 to 25000
+/// elements took 40 to 180 ns a piece longer than in one on Zen 4.
+constexpr double kRunSeconds = 50e-9;
+
+/// A tile of at most `limit` elements that splits the extent evenly, in units of so many.
+static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kLanes) {
+  if (extent <= limit)
+    return extent;
+  int64_t pieces = llvm::divideCeil(extent, limit);
+  return std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, pieces), unit));
+}
+
+void CpuTiles::choose() {
+  if (contracts()) {
+    chooseContractionTiles();
+  } else {
+    if (space.vector >= 0 && isGrid(space.vector))
+      chooseVectorTile();
+    fillCacheLines();
+    growSmallTiles();
+  }
+}
+
+int64_t CpuTiles::wantedWorkgroups() {
+  if (wanted == 0) {
+    GroupWork work = workOf(graph, space);
+    work.workgroups = 1;
+    double seconds = predictKernel(work, target).seconds - target.launchSeconds;
+    wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, mostWorkgroups());
+  }
+  return wanted;
+}
+
+bool CpuTiles::fits() const {
+  return footprint.bytes() <= std::min(target.blockBytes, target.level(tile::Space::block).capacityBytes / 2);
+}
+
+void CpuTiles::chooseContractionTiles() {
+  chooseBlock();
+  space.leastRows = rowsPerPanel();
+  space.cacheBytes = target.level(tile::Space::block).capacityBytes;
+  std::vector<Tiling> tilings = contractionTilings();
+  llvm::stable_sort(tilings, [](const Tiling &a, const Tiling &b) { return a.seconds < b.seconds; });
+  std::vector<OperatorChain> chains = chainsOf(graph, part.exprs, space);
+  Tiling best{{}, std::numeric_limits<double>::infinity()};
+  for (Tiling &tiling : llvm::MutableArrayRef(tilings).take_front(kWeighed)) {
+    if (tiling.seconds >= best.seconds)
+      break; // movement makes none quicker
+    space.tiles = tiling.tiles;
+    tiling.seconds = withMovement(chains, tiling.seconds);
+    if (tiling.seconds < best.seconds)
+      best = tiling;
+  }
+  space.tiles = best.tiles;
+}
+
+std::vector<CpuTiles::Tiling> CpuTiles::contractionTilings() {
+  std::vector<Tiling> found;
+  int64_t row = rowDim(), walked = walkableDim(graph, part, space);
+  space.counted = countedAlong(graph, part, space.roots, walked);
+  for (int64_t blocks : walkedTiles(walked))
+    for (int64_t rows : rowTiles(row))
+      for (int64_t lanes : laneTiles()) {
+        if (row >= 0)
+          space.tiles[row] = rows;
+        if (space.vector >= 0)
+          space.tiles[space.vector] = lanes;
+        if (walked >= 0)
+          space.tiles[walked] = blocks;
+        bool whole = walked < 0 || blocks == space.extents[walked];
+        found.push_back({space.tiles, contractionSeconds() / (whole ? 1 : kClearly)});
+      }
+  return found;
+}
+
+double CpuTiles::withMovement(ArrayRef<OperatorChain> chains, double seconds) {
+  space.footprintBytes = footprint.bytes();
+  space.workgroups = std::min(mostWorkgroups(), space.numTiles());
+  std::vector<LevelMovement> levels = movementIn(graph, space, chains, target);
+  for (const LevelMovement &level : levels)
+    seconds = std::max(seconds, level.seconds);
+  return levels.empty() ? seconds : seconds + kNotHidden * levels.front().seconds;
+}
+
+SmallVector<int64_t> CpuTiles::walkedTiles(int64_t dim) const {
+  SmallVector<int64_t> sizes = {dim < 0 ? 1 : space.extents[dim]};
+  for (int64_t limit = kLongestBlock; dim >= 0 && limit >= kShortestBlock; limit /= 2)
+    if (limit < space.extents[dim])
+      sizes.push_back(evenTile(space.extents[dim], limit));
+  return sizes;
+}
+
+void CpuTiles::chooseBlock() {
+  for (const GroupRoot &root : space.roots)
+    if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target)) {
+      space.block = kernel->blockFor(target);
+      space.speed = kernel->speed;
+      return;
+    }
+}
+
+double CpuTiles::rowsPerPanel() const {
+  double multiplications = target.flopsPerSecond / 2, lanes = target.level(tile::Space::block).bandwidth / kLaneBytes;
+  return std::min<double>(space.block.rows, multiplications / lanes);
+}
+
+double CpuTiles::contractionSeconds() {
+  space.footprintBytes = footprint.bytes();
+  space.workgroups = std::min(mostWorkgroups(), space.numTiles());
+  // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
+  double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
+  return predictKernel(workOf(graph, space), target).seconds * penalty +
+         kTileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores +
+         kRunSeconds * runsOfStreams(graph, space, target) / target.cores;
+}
+
+int64_t CpuTiles::rowDim() const {
+  for (const GroupRoot &root : space.roots)
+    if (isContraction(root))
+      if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->row >= 0)
+        if (int64_t place = root.dims[roles->row]; place >= 0 && isGrid(place))
+          return place;
+  return -1;
+}
+
+SmallVector<int64_t> CpuTiles::rowTiles(int64_t row) const {
+  if (row < 0)
+    return {1};
+  SmallVector<int64_t> sizes;
+  int64_t extent = space.extents[row], block = space.block.rows;
+  for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most;
+       pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
+    int64_t size = llvm::divideCeil(extent, pieces);
+    sizes.push_back(pieces == 1 ? extent : std::min<int64_t>(extent, llvm::alignTo(size, block)));
+    if (extent % pieces == 0 && sizes.back() != size)
+      sizes.push_back(size);
+  }
+  return sizes;
+}
+
+SmallVector<int64_t> CpuTiles::laneTiles() const {
+  if (space.vector < 0 || !isGrid(space.vector))
+    return {space.vector < 0 ? 1 : space.extents[space.vector]};
+  // Even pieces: a shorter last one would leave a core waiting.
+  SmallVector<int64_t> sizes = {space.extents[space.vector]};
+  int64_t lanes = space.block.vectors * target.vectorBytes / kLaneBytes;
+  int64_t blocks = llvm::divideCeil(sizes[0], lanes);
+  for (int64_t pieces = 2; pieces <= blocks; pieces = pieces < 8 ? pieces + 1 : pieces + pieces / 2)
+    sizes.push_back(llvm::divideCeil(blocks, pieces) * lanes);
+  return sizes;
+}
+
+void CpuTiles::chooseVectorTile() {
+  bool reduces =
+      llvm::any_of(space.roots, [&](const GroupRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
+  int64_t limit = space.rowsInLanes ? kRowsTile : reduces ? kReducedTile : kElementwiseTile;
+  int64_t unit = space.rowsInLanes ? space.lanes : kLanes, extent = space.extents[space.vector];
+  int64_t &tile = space.tiles[space.vector];
+  tile = evenTile(extent, limit, unit);
+  while (tile > unit && (!fits() || space.numTiles() < wantedWorkgroups())) {
+    limit = std::max(unit, tile / 2);
+    int64_t smaller = evenTile(extent, limit, unit);
+    if (smaller == tile)
+      break;
+    tile = smaller;
+  }
+}
+
+void CpuTiles::fillCacheLines() {
+  std::vector<int64_t> before = space.tiles;
+  for (const GroupRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    for (const RootAccess &access : root.accesses)
+      if (access.producer < 0)
+        fillCacheLine(root, access.map, access.tensor);
+    for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
+      if (llvm::is_contained(space.outputs, result))
+        fillCacheLine(root, map, result);
+  }
+  if (space.tiles == before)
+    return;
+  if (isGrid(space.vector))
+    space.tiles[space.vector] =
+        evenTile(space.extents[space.vector], std::min(kReducedTile, space.tiles[space.vector]));
+  if (!fits() || space.numTiles() < wantedWorkgroups())
+    space.tiles = before;
+}
+
+void CpuTiles::fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  for (int64_t position = type.getRank() - 1; position >= 0; --position) {
+    if (type.getDimSize(position) == 1)
+      continue;
+    int64_t dim = unitStrideDim(map.getResult(position)), place = dim < 0 ? -1 : root.dims[dim];
+    if (place >= 0 && isGrid(place) && place != space.vector)
+      space.tiles[place] = std::min(
+          space.extents[place], std::max(space.tiles[place], kLineBytes / tile::elementBytes(type.getElementType())));
+    return;
+  }
+}
+
+int64_t CpuTiles::pointsPerTile() const {
+  int64_t most = 1;
+  for (const GroupRoot &root : space.roots) {
+    int64_t points = 1;
+    for (int64_t dim : root.dims)
+      points *= dim < 0 ? 1 : space.tiles[dim];
+    most = std::max(most, points);
+  }
+  return most;
+}
+
+void CpuTiles::growSmallTiles() {
+  bool runs = llvm::any_of(space.roots, [](const GroupRoot &root) { return root.reference >= 0; });
+  int64_t least = runs && footprint.streamed().empty() ? kRunningTile : kSmallTile;
+  for (int64_t dim : llvm::reverse(space.grid)) {
+    int64_t points = pointsPerTile();
+    if (points >= least)
+      return;
+    int64_t before = space.tiles[dim], extent = space.extents[dim];
+    int64_t wanted = std::min(extent, before * static_cast<int64_t>(llvm::divideCeil(least, points)));
+    space.tiles[dim] = llvm::divideCeil(extent, llvm::divideCeil(extent, wanted));
+    if (!fits() || space.numTiles() < wantedWorkgroups()) {
+      space.tiles[dim] = before;
+      return;
+    }
+    if (space.tiles[dim] < extent)
+      return;
+  }
+}
