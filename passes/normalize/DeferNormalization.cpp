@@ -1,16 +1,18 @@
-// Divide after a contraction instead of before it (Chimera section 4: the division of a softmax, swapped past the
-// second matmul): where every row of a contraction's operand was divided by one number, so can be the row of its
-// result, which most often is the smaller. Only where the divisor is the sum of what it divides, all of it exponentials
-// of differences to a maximum: then the terms are one at the most and the divisor at least one, so products neither
-// overflow nor vanish that would not have, and a row whose sum is NaN gives NaN either way. Rows that are chosen to be
-// zero after the division, as ONNX's Attention does with those of which all is masked, are chosen behind it, too.
+// Divides after a contraction instead of before it (Chimera section 4 swaps the division of a softmax past the second
+// matmul). If every row of a contraction's operand is divided by one number, the row of its result, which is usually
+// smaller, can be divided instead. The divisor must be the sum of the dividends, all of which are exponentials of
+// differences to a maximum. Then every dividend is at most one and the divisor at least one, so that no product
+// overflows or vanishes that would not have done so before, and a row whose sum is NaN gives NaN either way. A select
+// that makes whole rows zero after the division, as ONNX's Attention does with fully masked rows, moves behind the
+// contraction, too.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/TensorExpr.h"
-#include "passes/graph/Form.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,19 +29,19 @@ namespace tilewright {
 
 namespace {
 constexpr llvm::StringLiteral kDelayedForm = "division after its contraction";
-/// The bound is vecmath::expForBf16's.
+/// The error bound is that of vecmath::expForBf16.
 constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
 
-/// Rows of which `choice` makes zeros, where `condition` is `zeroWhere`, and leaves `chosen` elsewhere.
+/// A select that makes whole rows zero: `choice` gives zero where `condition` equals `zeroWhere`, and `chosen` elsewhere.
 struct ZeroRows {
   linalg::GenericOp choice;
   Value chosen, condition;
   bool zeroWhere;
-  AffineMap map;          ///< from the contraction, its domain or its result, to the condition
-  linalg::GenericOp test; ///< where `condition` is whether `chosen` is NaN, which whole rows are: what finds that out
+  AffineMap map;          ///< from the contraction's domain, later from its result, to the condition
+  linalg::GenericOp test; ///< the op that tests `chosen` for NaN, if that is the condition; only whole rows are NaN
 };
 
-/// `contraction` multiplies with what `division` divided, at most rounded after it, and could be divided itself.
+/// A division that can be moved behind the contraction that reads its quotients.
 struct Delay {
   linalg::LinalgOp contraction;
   linalg::GenericOp division;
@@ -48,7 +50,7 @@ struct Delay {
   std::optional<ZeroRows> zeros;
 };
 
-/// A generic that computes each element of its result from inputs of the same place, or broadcast to it.
+/// Returns the generic that computes each element of `value` from inputs at the same index or broadcast to it, or null.
 linalg::GenericOp elementwiseOp(Value value) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   bool plain = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
@@ -58,7 +60,8 @@ linalg::GenericOp elementwiseOp(Value value) {
 
 Value yielded(linalg::GenericOp generic) { return generic.getBody()->getTerminator()->getOperand(0); }
 
-/// The generic that computes `value`, an element of its own or of one of its inputs, and how it does.
+/// Returns the generic that computes `value`, an element of `generic` or of one of its inputs, and the body op that
+/// yields it.
 std::pair<linalg::GenericOp, Operation *> madeBy(linalg::GenericOp generic, Value value) {
   if (OpOperand *input = inputOf(generic, value)) {
     generic = elementwiseOp(input->get());
@@ -67,7 +70,7 @@ std::pair<linalg::GenericOp, Operation *> madeBy(linalg::GenericOp generic, Valu
   return {generic, value ? value.getDefiningOp() : nullptr};
 }
 
-/// Whether a tensor holds exponentials of differences to a maximum: one at the most.
+/// Returns true if a tensor holds exponentials of differences to their own maximum, which are at most one.
 bool isExponential(Value tensor) {
   linalg::GenericOp generic = elementwiseOp(tensor);
   Operation *exponential = generic ? yielded(generic).getDefiningOp() : nullptr;
@@ -78,7 +81,7 @@ bool isExponential(Value tensor) {
   return difference && isBelowOwnMaximum(of, difference);
 }
 
-/// Whether `sum` adds up elements of `terms` alone, each once.
+/// Returns true if `sum` adds up the elements of `terms` only, each once.
 bool isSumOf(Value sum, Value terms) {
   auto generic = behindViews(sum).getDefiningOp<linalg::GenericOp>();
   if (!generic || generic.getNumReductionLoops() == 0 || generic.getNumDpsInputs() != 1 || generic.getNumResults() != 1)
@@ -88,25 +91,26 @@ bool isSumOf(Value sum, Value terms) {
   return adds && generic.getDpsInputs()[0] == terms && generic.getIndexingMapsArray()[0].isPermutation();
 }
 
-/// The operation that a generic's result comes from. What it takes are elements or constants wherever that is asked
-/// with `inputOf`, so nothing else of the body counts.
+/// Returns the body op that computes a generic's result, or null. Callers check with `inputOf` that its operands are
+/// elements of inputs or constants, so the rest of the body does not matter.
 template <typename Op> Op lastOp(linalg::GenericOp generic) {
   return generic ? yielded(generic).getDefiningOp<Op>() : Op();
 }
 
-/// The value of an element that is the same everywhere, or null.
+/// Returns the value of an element that is the same everywhere, or null.
 FloatAttr constantOf(linalg::GenericOp generic, Value element) {
   OpOperand *input = inputOf(generic, element);
   return dyn_cast_or_null<FloatAttr>(constantElement(input ? input->get() : element));
 }
 
-/// What one tensor is divided by, and where in the generic that does it.
+/// A division in a generic: the dividend, and the operand by which it is divided or with whose reciprocal it is
+/// multiplied.
 struct Quotient {
   OpOperand *divided, *by;
-  Value divisor; ///< `by`, or what that is the reciprocal of
+  Value divisor; ///< the tensor of `by`, or the tensor that it holds reciprocals of
 };
 
-/// What a tensor holds reciprocals of, element by element, or null.
+/// Returns the tensor that `tensor` holds reciprocals of, element by element, or null.
 Value reciprocalOf(Value tensor) {
   linalg::GenericOp generic = elementwiseOp(tensor);
   auto division = lastOp<arith::DivFOp>(generic);
@@ -116,7 +120,7 @@ Value reciprocalOf(Value tensor) {
   return inverts && generic.getMatchingIndexingMap(divisor).isIdentity() ? divisor->get() : Value();
 }
 
-/// A generic that is a division, or a multiplication by a reciprocal.
+/// Returns the quotient that a generic computes as a division or as a multiplication by a reciprocal.
 std::optional<Quotient> quotientOf(linalg::GenericOp generic) {
   if (auto division = lastOp<arith::DivFOp>(generic)) {
     OpOperand *divided = inputOf(generic, division.getLhs()), *by = inputOf(generic, division.getRhs());
@@ -131,7 +135,8 @@ std::optional<Quotient> quotientOf(linalg::GenericOp generic) {
   return std::nullopt;
 }
 
-/// The generic that finds out which elements of a tensor are NaN and that nothing else reads, or null.
+/// Returns the generic that computes `condition` by testing the elements of `tensor` for NaN, if the condition has no
+/// other reader, or null.
 linalg::GenericOp nanTest(Value condition, Value tensor) {
   linalg::GenericOp generic = elementwiseOp(condition);
   auto compare = lastOp<arith::CmpFOp>(generic);
@@ -145,7 +150,8 @@ linalg::GenericOp nanTest(Value condition, Value tensor) {
   return unordered && isElement(compare.getLhs()) && isElement(compare.getRhs()) ? generic : linalg::GenericOp();
 }
 
-/// A generic that chooses between zero and an element of one tensor; `map` goes to its domain.
+/// Returns the rows that a generic makes zero by selecting between zero and the element of one tensor. `map` leads from
+/// the contraction's domain to that of the generic.
 std::optional<ZeroRows> zeroRows(linalg::GenericOp generic, AffineMap map, ArrayRef<int64_t> domain) {
   auto select = lastOp<arith::SelectOp>(generic);
   OpOperand *condition = select ? inputOf(generic, select.getCondition()) : nullptr;
@@ -165,14 +171,14 @@ std::optional<ZeroRows> zeroRows(linalg::GenericOp generic, AffineMap map, Array
   return std::nullopt;
 }
 
-/// Whether a generic does nothing but round its elements to a narrower type. Rounded before a division instead of after
-/// it, a quotient errs by as much.
+/// Returns true if a generic only rounds its elements to a narrower type. A quotient whose dividend is rounded has the
+/// same relative error as one that is rounded itself.
 bool roundsOnly(linalg::GenericOp generic) {
   auto rounded = lastOp<arith::TruncFOp>(generic);
   return rounded && inputOf(generic, rounded.getIn());
 }
 
-/// Whether one operation alone reads a tensor, a choice and its test together.
+/// Returns true if a tensor has one reader, where a select and its NaN test count as one.
 bool isReadOnce(Value tensor, const std::optional<ZeroRows> &zeros) {
   bool tested = zeros && zeros->test && zeros->chosen == tensor;
   return tensor.hasOneUse() || (tested && llvm::all_of(tensor.getUsers(), [&](Operation *reader) {
@@ -180,8 +186,8 @@ bool isReadOnce(Value tensor, const std::optional<ZeroRows> &zeros) {
                                 }));
 }
 
-/// The division whose result a contraction reads, at most rounded, moved about and zero in some rows, and where: `map`
-/// goes from the domain of the contraction to that of the division.
+/// Returns the division whose quotients a contraction reads, after at most roundings, movement and a select of zero
+/// rows, or null. Updates `map`, which leads from the contraction's domain, so that it leads to that of the division.
 linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t> domain,
                                  std::optional<ZeroRows> &zeros) {
   while (isReadOnce(tensor, zeros)) {
@@ -229,11 +235,11 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   if (!holdsSum)
     return std::nullopt;
   map = composeInDomain(division.getMatchingIndexingMap(by), map, contraction.domain);
-  bool ofTerms = llvm::any_of(contraction.reductions, [&](int64_t dim) {
+  bool variesAlongK = llvm::any_of(contraction.reductions, [&](int64_t dim) {
     return map.isFunctionOfDim(dim) || (zeros && !zeros->test && zeros->map.isFunctionOfDim(dim));
   });
   bool fewer = type.getNumElements() < cast<RankedTensorType>(divided->get().getType()).getNumElements();
-  if (ofTerms || !fewer)
+  if (variesAlongK || !fewer)
     return std::nullopt;
   auto ofResult = [&](AffineMap ofDomain) {
     return composeInDomain(ofDomain, contraction.pointOf(0), type.getShape());
@@ -243,7 +249,7 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   return Delay{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
 }
 
-/// What reads a tensor, or a reshape of it.
+/// Returns the readers of a tensor and of its reshapes.
 SmallVector<Operation *> readersOf(Value tensor) {
   SmallVector<Operation *> readers;
   for (Operation *user : tensor.getUsers())
@@ -254,7 +260,7 @@ SmallVector<Operation *> readersOf(Value tensor) {
   return readers;
 }
 
-/// Whether exponentials of f32 are rounded to bf16 wherever they are not added up, and `quotient` alone divides by the
+/// Returns true if exponentials in f32 are rounded to bf16 by all readers but their sum, and only `quotient` reads the
 /// sum.
 bool areForBf16(Value exponentials, Value divisor, Operation *quotient) {
   Operation *sum = behindViews(divisor).getDefiningOp();
@@ -277,12 +283,12 @@ void markForBf16(Value exponentials) {
   generic->setAttr(kFormAttr, builder.getStringAttr(kForBf16Form));
 }
 
-/// What is left of an operand is read as it was before `op`.
+/// Lets the readers of `op` read `before` instead, and erases `op` and a reciprocal that only it used.
 void bypass(linalg::GenericOp op, Value before) {
   op.getResult(0).replaceAllUsesWith(before);
   SmallVector<Value> inputs(op.getDpsInputs());
   op.erase();
-  for (Value input : inputs) // a reciprocal
+  for (Value input : inputs)
     if (linalg::GenericOp unread = elementwiseOp(input); unread && unread->use_empty())
       unread.erase();
 }
@@ -314,7 +320,8 @@ void delay(const Delay &what) {
         if (what.zeros) {
           Value zero = arith::ConstantOp::create(body, at, body.getFloatAttr(type.getElementType(), 0));
           auto [whereTrue, whereFalse] = what.zeros->zeroWhere ? std::pair(zero, result) : std::pair(result, zero);
-          // A sum of exponentials is above zero if no term is NaN, and if any is counted where a tile walks.
+          // A sum of exponentials is positive unless it is NaN. If a tile walks counted blocks, none of which counts in
+          // this row, the sum is zero.
           Value condition =
               what.zeros->test ? arith::CmpFOp::create(body, at, arith::CmpFPredicate::ULE, by, zero) : values[2];
           result = arith::SelectOp::create(body, at, condition, whereTrue, whereFalse);

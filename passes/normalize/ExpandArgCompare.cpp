@@ -1,6 +1,7 @@
-// IREE's arg_compare (argmax, argmin) as two reductions and a choice, all of which fuse: the extremum of a row, then
-// the least index at which it stands. One reduction that carries both would keep the order of the elements, one at a
-// time. The op is IREE's, so it arrives unregistered: it is recognised by its name, its operands and its comparison.
+// Expands IREE's arg_compare (argmax, argmin) into two reductions and a select, all of which fuse: the extremum of a
+// row, then the least index that attains it. A single reduction that carries both would have to visit the elements in
+// order, one at a time. The op belongs to IREE and is unregistered here, so it is recognised by its name, operands and
+// comparison.
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,12 +19,13 @@ namespace tilewright {
 namespace {
 constexpr llvm::StringLiteral kArgCompare = "iree_linalg_ext.arg_compare";
 
-/// What an arg_compare says: which elements of `input` win along `dimension`, from which value and index on.
+/// The meaning of an arg_compare: along `dimension` of `input`, find the element that wins over all others, starting from
+/// `initValue` at `initIndex`.
 struct ArgCompare {
   Value input;
   int64_t dimension;
   TypedAttr initValue, initIndex;
-  Operation *comparison; ///< of the block arguments: does the first win over the second?
+  Operation *comparison; ///< op on the block arguments that is true if the first wins over the second
 };
 
 TypedAttr filledWith(Value tensor) {
@@ -32,7 +34,7 @@ TypedAttr filledWith(Value tensor) {
   return fill && matchPattern(fill.getInputs()[0], m_Constant(&value)) ? value : TypedAttr();
 }
 
-/// A strict comparison of the region's arguments: of equal elements the first wins.
+/// Returns the region's comparison if it is strict, so that the first of equal elements wins, or null.
 Operation *strictComparison(Region &region) {
   if (!region.hasOneBlock() || !llvm::hasNItems(region.front(), 2) || region.getNumArguments() != 2)
     return nullptr;
@@ -68,7 +70,7 @@ std::optional<ArgCompare> match(Operation *op) {
   if (!matched.initValue || !matched.initIndex || !matched.comparison)
     return std::nullopt;
   if (auto value = dyn_cast<FloatAttr>(matched.initValue); value && value.getValue().isNaN())
-    return std::nullopt; // it loses to nothing
+    return std::nullopt; // no element wins over NaN
   return matched;
 }
 
@@ -107,7 +109,7 @@ private:
     return at.clone(*what.comparison, operands)->getResult(0);
   }
 
-  /// The extremum; a NaN never wins.
+  /// Returns the extremum of both; NaN never wins.
   Value extremum(OpBuilder &at, Value a, Value b) {
     if (auto floats = dyn_cast<arith::CmpFOp>(what.comparison))
       return floats.getPredicate() == arith::CmpFPredicate::OGT ? arith::MaxNumFOp::create(at, loc, a, b).getResult()
@@ -133,7 +135,7 @@ private:
     return generic.getResult(0);
   }
 
-  /// Past every index: no element has won.
+  /// The index for "no element has won", which is greater than every index.
   TypedAttr none() {
     unsigned width = indexType.getElementType().getIntOrFloatBitWidth();
     return builder.getIntegerAttr(indexType.getElementType(), APInt::getSignedMaxValue(width));

@@ -1,7 +1,7 @@
-// IREE's quantisations as arithmetic on each element, which fuses with whatever stands around it, and which
-// tile-lower-quantized-matmul reads zero points and scales off. The ops are IREE's, so they arrive unregistered: they are
-// recognised by their names, their maps and their bounds. ONNX says nothing of a NaN; here the lower bound wins, as in
-// its runtime, since a conversion to an integer has no number for it.
+// Expands IREE's quantize and dequantize ops into elementwise arithmetic, which fuses with the ops around it and in which
+// tile-lower-quantized-matmul finds zero points and scales. The ops belong to IREE and are unregistered here, so they
+// are recognised by their names, maps and bounds. ONNX does not define the result for NaN, which no integer represents;
+// here it is the lower bound, as in ONNX Runtime.
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 
@@ -21,13 +21,13 @@ namespace {
 constexpr llvm::StringLiteral kQuantize = "iree_linalg_ext.quantize_affine";
 constexpr llvm::StringLiteral kDequantize = "iree_linalg_ext.dequantize_affine";
 
-/// What one of the ops says. Operands are the input, the scale, a zero point or none, and what the result is written
-/// into; there is a map for each.
+/// A quantize or dequantize op. Its operands are the input, the scale, an optional zero point and the tensor that the
+/// result is written into; each has a map.
 struct Quantization {
   Operation *op;
   SmallVector<AffineMap> maps;
-  int64_t low, high; ///< bounds of the quantised numbers
-  bool isUnsigned;   ///< the quantised numbers
+  int64_t low, high; ///< bounds of the quantized numbers
+  bool isUnsigned;   ///< true if the quantized numbers are unsigned
   bool hasZeroPoint, unsignedZeroPoint;
 
   bool quantizes() const { return op->getName().getStringRef() == kQuantize; }
@@ -38,10 +38,10 @@ struct Quantization {
   }
 };
 
-/// Differences of integers up to this width, and sums of them, are exact in f32.
+/// Width in bits up to which differences and sums of integers are exact in f32.
 constexpr unsigned kMostExactBits = 16;
 
-/// Whether arithmetic in f32, and i32 for what lies between, gives what the op says.
+/// Returns true if arithmetic in f32, with intermediate integers in i32, gives the op's exact result.
 bool isExact(const Quantization &what) {
   Type wide = getElementTypeOrSelf((what.quantizes() ? what.op->getOperand(0) : what.op->getResult(0)).getType());
   auto narrow = dyn_cast<IntegerType>(what.quantizedType());
@@ -74,13 +74,13 @@ std::optional<Quantization> match(Operation *op) {
   return isExact(what) ? std::optional(what) : std::nullopt;
 }
 
-/// An integer of any width as one of i32.
+/// Converts an integer of any width to i32.
 Value widen(ImplicitLocOpBuilder &builder, Value value, bool isUnsigned) {
   Type wide = builder.getI32Type();
   unsigned width = value.getType().getIntOrFloatBitWidth();
   if (width == 32)
     return value;
-  if (width > 32) // holds a number that was narrow
+  if (width > 32) // the value is in the range of a narrow type
     return arith::TruncIOp::create(builder, wide, value);
   return isUnsigned ? arith::ExtUIOp::create(builder, wide, value).getResult()
                     : arith::ExtSIOp::create(builder, wide, value).getResult();
@@ -90,7 +90,7 @@ Value constant(ImplicitLocOpBuilder &builder, double value) {
   return arith::ConstantOp::create(builder, builder.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// The zero point in a body, in i32: a number where it is known.
+/// Returns the zero point in a body, in i32, as a constant if it is known.
 Value zeroPointIn(ImplicitLocOpBuilder &builder, const Quantization &what, Value element) {
   auto known = dyn_cast_or_null<IntegerAttr>(constantElement(what.zeroPoint()));
   if (!known)

@@ -1,7 +1,9 @@
-// A body that reads a number from outside cannot be described: all that a kernel reads are tensors. An element at a
-// fixed place of one is such a number as an operand, and arithmetic on it moves into the body. A pad has no operand for
-// its number v; integers x are padded with it as (x - v), padded with zeros, plus v, which is exact however it wraps.
+// A kernel reads tensors only, so a body that uses a scalar from outside is not a tensor expression. If the scalar is a
+// tensor's element at a fixed index, the tensor becomes an operand, and arithmetic on the scalar moves into the body. A
+// pad has no such operand for its value v. Integers x are padded with v by padding x - v with zeros and adding v, which
+// is exact even if it wraps around.
 #include "passes/normalize/ExtractedScalars.h"
+
 #include "passes/graph/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,14 +19,14 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The element at a place that is known of a tensor, or null.
+/// Returns the op that extracts an element at a constant index, or null.
 tensor::ExtractOp elementAtFixedPlace(Value value) {
   auto extract = value.getDefiningOp<tensor::ExtractOp>();
   bool isFixed = extract && llvm::all_of(extract.getIndices(), [](Value index) { return getConstantIntValue(index); });
   return isFixed ? extract : tensor::ExtractOp();
 }
 
-/// Whether the value is arithmetic on constants and elements at fixed places, of which there is one at least.
+/// Returns true if the value is arithmetic on constants and on one or more elements at fixed indices.
 bool isTaken(Value value) {
   if (constantElement(value))
     return false;
@@ -37,7 +39,7 @@ bool isTaken(Value value) {
          llvm::all_of(op->getOperands(), [](Value operand) { return constantElement(operand) || isTaken(operand); });
 }
 
-/// A generic with further inputs, which are elements at fixed places.
+/// Gives a generic further inputs: the tensors whose elements at fixed indices its body uses.
 class Taker {
 public:
   explicit Taker(linalg::GenericOp op) : op(op), body(op.getBody()) {}
@@ -90,7 +92,7 @@ private:
     return own.lookup(value);
   }
 
-  /// The first op that was there before: what is cloned stands in front of it, one after another.
+  /// Returns the body's original first op, in front of which ops are cloned one after another.
   Block::iterator firstOwn() {
     if (!before)
       before = &body->front();
@@ -111,10 +113,10 @@ private:
   Operation *before = nullptr;
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
-  IRMapping own; ///< what stands for values from outside in the body
+  IRMapping own; ///< from values outside to those that replace them in the body
 };
 
-/// `value` plus or minus a number, element by element.
+/// Combines each element of `value` with a number, by an addition or a subtraction.
 template <typename Op> Value combine(OpBuilder &builder, Location loc, Value value, Value number) {
   auto type = cast<RankedTensorType>(value.getType());
   AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
@@ -156,7 +158,7 @@ void tilewright::takeScalarsInside(Operation *root) {
   });
   for (linalg::GenericOp op : generics)
     Taker(op).run();
-  // Who is left unread would still count as a reader of the tensor.
+  // An unused extract would still count as a reader of its tensor.
   root->walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
     if (op->getNumResults() == 1 && isOpTriviallyDead(op) && isTaken(op->getResult(0)))
       op->erase();

@@ -1,4 +1,4 @@
-// Numbers that bodies and pads take from tensors, as zero points that a program computes.
+// Handles scalars that bodies and pads extract from tensors, such as zero points that the program computes.
 #ifndef TILEWRIGHT_NORMALIZE_EXTRACTEDSCALARS_H
 #define TILEWRIGHT_NORMALIZE_EXTRACTEDSCALARS_H
 
@@ -6,8 +6,8 @@
 
 namespace tilewright {
 
-/// Makes operands of the elements at fixed places of tensors that bodies of linalg.generic inside of `root` take from
-/// outside, at most computed on from there, and has integers padded with such a number padded with a constant.
+/// Inside `root`, turns tensor elements at fixed indices that bodies of linalg.generic use, possibly with arithmetic on
+/// them, into operands, and turns pads of integers with such a scalar into pads with a constant.
 void takeScalarsInside(mlir::Operation *root);
 
 } // namespace tilewright

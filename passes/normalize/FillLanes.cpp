@@ -1,7 +1,7 @@
 #include "passes/normalize/FillLanes.h"
 
-#include "passes/graph/Contraction.h"
 #include "passes/graph/ConstantOperand.h"
+#include "passes/graph/Contraction.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -10,22 +10,22 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Columns of a matrix that leave most lanes of a register block empty, and terms that fill them instead. 512 rows of
-/// 768 terms, one core of a Zen 4, in a register block and as a reduction: by 2 columns 115 and 52 us, by 3 116 and 66,
-/// by 4 126 and 105, by 8 115 and 144.
+/// Greatest N that leaves most lanes of a register block empty, and least K that fills them instead. Measured with M =
+/// 512 and K = 768 on one core of a Zen 4, in us, in a register block and as a reduction: N = 2: 115 and 52; N = 3: 116
+/// and 66; N = 4: 126 and 105; N = 8: 115 and 144.
 constexpr int64_t kFewColumns = 3, kManyK = 64;
 
-/// Points of a dim that are worth to turn the result for.
+/// Least size of a dim for which the result is transposed.
 constexpr int64_t kFullLanes = 8;
 
-/// Whether few lanes are multiplied with rows that lie along many terms, in f32, of which a step takes one.
+/// Returns true if N is small and K is long and contiguous in lhs, in f32, for which a micro kernel's step covers one K.
 bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum) {
   if (roles.row < 0 || expr.domain[roles.lane] > kFewColumns || expr.reductions.size() != 1 ||
       !llvm::all_of(sum.types, [](const std::string &type) { return type == "f32"; }))
     return false;
-  int64_t terms = expr.reductions[0];
-  AffineMap rows = expr.inputs[roles.rowInput].map;
-  return expr.domain[terms] >= kManyK && rows.getResults().back() == getAffineDimExpr(terms, rows.getContext());
+  int64_t k = expr.reductions[0];
+  AffineMap lhs = expr.inputs[roles.rowInput].map;
+  return expr.domain[k] >= kManyK && lhs.getResults().back() == getAffineDimExpr(k, lhs.getContext());
 }
 } // namespace
 
@@ -43,9 +43,9 @@ AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::v
     return AlongLanes::few;
   if (!roles || roles->row >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
     return roles ? AlongLanes::much : AlongLanes::nothing;
-  const TensorAccess &lanes = expr.inputs[roles->laneInput];
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(lanes.tensor.getType()).getShape();
-  for (auto [index, size] : llvm::reverse(llvm::zip_equal(lanes.map.getResults(), shape)))
+  const TensorAccess &rhs = expr.inputs[roles->laneInput];
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(rhs.tensor.getType()).getShape();
+  for (auto [index, size] : llvm::reverse(llvm::zip_equal(rhs.map.getResults(), shape)))
     if (size > 1)
       return index.isFunctionOfDim(roles->lane) ? AlongLanes::much : AlongLanes::nothing;
   return AlongLanes::much;
@@ -76,22 +76,22 @@ static Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> sha
 linalg::LinalgOp tilewright::alongK(linalg::LinalgOp op) {
   OpBuilder builder(op);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  SmallVector<Value> factors = op.getDpsInputs();
-  SmallVector<unsigned> terms;
-  op.getReductionDims(terms);
+  SmallVector<Value> operands = op.getDpsInputs();
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
   for (unsigned input : {0, 1}) {
     SmallVector<int64_t> order, last;
-    for (auto [place, index] : llvm::enumerate(maps[input].getResults()))
-      (index.isFunctionOfDim(terms.front()) ? last : order).push_back(place);
+    for (auto [position, index] : llvm::enumerate(maps[input].getResults()))
+      (index.isFunctionOfDim(reduced.front()) ? last : order).push_back(position);
     llvm::append_range(order, last);
     if (llvm::is_sorted(order))
       continue;
-    auto type = cast<RankedTensorType>(factors[input].getType());
-    Value turned = emptyTensor(builder, op.getLoc(), applyPermutation(type.getShape(), order), type.getElementType());
-    factors[input] = linalg::TransposeOp::create(builder, op.getLoc(), factors[input], turned, order)->getResult(0);
+    auto type = cast<RankedTensorType>(operands[input].getType());
+    Value init = emptyTensor(builder, op.getLoc(), applyPermutation(type.getShape(), order), type.getElementType());
+    operands[input] = linalg::TransposeOp::create(builder, op.getLoc(), operands[input], init, order)->getResult(0);
     maps[input] = maps[input].getSubMap(SmallVector<unsigned>(order.begin(), order.end()));
   }
-  auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), factors, op.getDpsInits(), maps,
+  auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), operands, op.getDpsInits(), maps,
                                            op.getIteratorTypesArray());
   generic.getRegion().takeBody(op->getRegion(0));
   op->replaceAllUsesWith(generic.getResults());
@@ -104,20 +104,20 @@ void tilewright::turnResult(linalg::LinalgOp op, unsigned lane) {
   Location loc = op.getLoc();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<int64_t> order, last;
-  for (auto [place, index] : llvm::enumerate(maps[2].getResults()))
-    (index.isFunctionOfDim(lane) ? last : order).push_back(place);
+  for (auto [position, index] : llvm::enumerate(maps[2].getResults()))
+    (index.isFunctionOfDim(lane) ? last : order).push_back(position);
   llvm::append_range(order, last);
   maps[2] = maps[2].getSubMap(SmallVector<unsigned>(order.begin(), order.end()));
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto fill = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
   Value empty = emptyTensor(builder, loc, applyPermutation(type.getShape(), order), type.getElementType());
   Value start = linalg::FillOp::create(builder, fill.getLoc(), fill.getInputs(), ValueRange(empty)).getResult(0);
-  auto sums = linalg::GenericOp::create(builder, loc, TypeRange(start.getType()), op.getDpsInputs(), start, maps,
-                                        op.getIteratorTypesArray());
-  sums.getRegion().takeBody(op->getRegion(0));
-  Value place = emptyTensor(builder, loc, type.getShape(), type.getElementType());
-  Operation *turned =
-      linalg::TransposeOp::create(builder, loc, sums.getResult(0), place, invertPermutationVector(order));
-  op->replaceAllUsesWith(turned->getResults());
+  auto contraction = linalg::GenericOp::create(builder, loc, TypeRange(start.getType()), op.getDpsInputs(), start, maps,
+                                               op.getIteratorTypesArray());
+  contraction.getRegion().takeBody(op->getRegion(0));
+  Value init = emptyTensor(builder, loc, type.getShape(), type.getElementType());
+  Operation *transposed =
+      linalg::TransposeOp::create(builder, loc, contraction.getResult(0), init, invertPermutationVector(order));
+  op->replaceAllUsesWith(transposed->getResults());
   op->erase();
 }

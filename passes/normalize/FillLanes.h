@@ -1,4 +1,4 @@
-// What fills the lanes of a contraction, and the same contraction where something else would fill them better.
+// Finds contractions that leave vector lanes empty, and rewrites them so that another dim fills the lanes.
 #ifndef TILEWRIGHT_NORMALIZE_FILLLANES_H
 #define TILEWRIGHT_NORMALIZE_FILLLANES_H
 
@@ -8,21 +8,24 @@
 
 namespace tilewright {
 
+/// How well a contraction fills the lanes of its register block.
 enum class AlongLanes { much, few, nothing };
 
-/// Nothing, where the contraction has both factors, or none, along the innermost dim of its result; or multiplies a
-/// vector with a matrix that lies the other way, and that nobody lays out at compile time. Few, where that dim has two
-/// or three elements and a row many terms.
+/// Returns `nothing` if both operands or neither vary along the innermost dim of the result, or if the contraction
+/// multiplies a vector with a matrix that is contiguous along K and cannot be packed at compile time. Returns `few` if N
+/// has at most three elements and K is long.
 AlongLanes whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id);
 
-/// The dim of the result that would fill lanes if it were the innermost: one factor has it, and where several are such,
-/// has it innermost. Nothing: there are no rows beside it, or what the sums start from lies as they do.
+/// Returns the dim of the result that would fill the lanes best if it were the innermost, preferring dims that are the
+/// innermost of an operand. Returns nothing if the contraction lacks M or N, or does not start from a constant: the
+/// start would have to be transposed, too.
 std::optional<unsigned> lanesElsewhere(mlir::linalg::LinalgOp op);
 
-/// The same contraction, whose operands lie along the terms: vectors of them are read as they are.
+/// Transposes the contraction's operands so that K is innermost and vectors along K are contiguous. Returns the new
+/// contraction.
 mlir::linalg::LinalgOp alongK(mlir::linalg::LinalgOp op);
 
-/// The same contraction with the dim innermost in its result, which is turned back behind it.
+/// Makes `lane` the innermost dim of the contraction's result, which is transposed back behind it.
 void turnResult(mlir::linalg::LinalgOp op, unsigned lane);
 
 } // namespace tilewright

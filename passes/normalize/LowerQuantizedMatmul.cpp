@@ -5,6 +5,7 @@
 // i64 and f32 are taken only where i32 holds them. A sum in f32 is then rounded once and multiplied by the scales one
 // after another, whose product alone might be too small or too large for f32; the graph rounds each factor and each
 // partial sum.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/graph/Form.h"

@@ -1,6 +1,7 @@
 // Names the maxima that one pass over a row finds together with the sum of exp(x - maximum). The algebra is
 // OnlineSoftmax's; here it is only said to be wanted, because strict numerics do without it. Whether a kernel
 // uses it is seen from its loop nests.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/CausalBound.h"
 #include "passes/graph/OwnMaximum.h"

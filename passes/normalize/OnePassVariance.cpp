@@ -4,6 +4,7 @@
 // are, and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). S1 is zero but
 // for what c was rounded by, so no term cancels another, whatever x is; one shift for all of x would not do, as it may
 // lie far from the mean. Where x fits the workgroup's memory, two passes read it once as well.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/Form.h"

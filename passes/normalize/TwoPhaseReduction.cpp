@@ -1,5 +1,6 @@
 #include "passes/normalize/TwoPhaseReduction.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Rounding.h"

@@ -1,5 +1,6 @@
 #include "passes/normalize/WidenAccumulators.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/Form.h"
 #include "passes/normalize/AccumulatorInit.h"
