@@ -1,18 +1,19 @@
-// Quantised matmuls come widened: i8 less a zero point, in i32, multiplied and summed in i64 or i32; or dequantised,
-// which is that times a scale, in f32. The sum of (a - za)(b - zb) is sum(ab) - za sum(b) - zb sum(a) + K za zb, whose
-// first term is a matmul of bytes, for which processors have instructions; sums of weights are known at load, and the
-// rest is arithmetic on its results. All of it is exact: what wraps does so modulo 2^32 as in the graph, and sums in
-// i64 and f32 are taken only where i32 holds them. A sum in f32 is then rounded once and multiplied by the scales one
-// after another, whose product alone might be too small or too large for f32; the graph rounds each factor and each
-// partial sum.
+// Front ends widen the operands of quantized matmuls: to i32 minus a zero point, multiplied and summed in i32 or i64, or
+// dequantized, which is the same times a scale, in f32. The sum of (a - za)(b - zb) is
+//   sum(ab) - za sum(b) - zb sum(a) + K za zb.
+// Its first term is a matmul of bytes, for which CPUs have instructions; sums of weights are known when the program is
+// loaded, and the rest is arithmetic on the result. All of it is exact: i32 wraps modulo 2^32 as in the graph, and sums
+// in i64 and f32 are rewritten only if i32 holds every possible value. A sum in f32 is then rounded once, where the
+// graph rounds each operand and each partial sum. It is multiplied by one scale after the other, because the product of
+// the scales alone may be too small or too large for f32.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/graph/TensorExpr.h"
 #include "passes/graph/Form.h"
-#include "passes/support/EraseUnused.h"
-#include "passes/normalize/QuantizedOperand.h"
+#include "passes/graph/TensorExpr.h"
 #include "passes/normalize/AccumulatorInit.h"
+#include "passes/normalize/QuantizedOperand.h"
 #include "passes/normalize/WidenAccumulators.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,10 +31,10 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Terms of which no sum of two bytes' products, each at most 255 from zero, leaves i32.
+/// Greatest K for which no sum of products of two bytes, each of absolute value 255 or less, overflows i32.
 constexpr int64_t kMostK = 33025;
 
-/// sum + first * second of two inputs, integers at most widened.
+/// Returns true if the body adds the product of its two inputs, possibly widened integers, to the accumulator.
 bool multipliesInputs(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return false;
@@ -55,27 +56,28 @@ bool multipliesInputs(linalg::LinalgOp op) {
   return (isInput(first, 0) && isInput(second, 1)) || (isInput(first, 1) && isInput(second, 0));
 }
 
+/// A matmul of quantized bytes.
 struct Product {
   linalg::LinalgOp op;
-  QuantizedOperand left, right;
-  int64_t terms;
+  QuantizedOperand lhs, rhs;
+  int64_t k; ///< extent of K, over all reduced dims
 };
 
 bool isQuantized(Operation *op) { return isa<linalg::QuantizedMatmulOp, linalg::QuantizedBatchMatmulOp>(op); }
 
-/// A factor of an op that has zero points as operands of its own.
-std::optional<QuantizedOperand> operandFactor(linalg::LinalgOp op, unsigned input) {
+/// Returns an operand of an op that also has the zero points as operands.
+std::optional<QuantizedOperand> operandWithZeroPoint(linalg::LinalgOp op, unsigned input) {
   Value bytes = op.getDpsInputs()[input], zeroPoint = op.getDpsInputs()[2 + input];
   if (!getElementTypeOrSelf(bytes).isInteger(8) || !zeroPoint.getType().isInteger(32))
     return std::nullopt;
-  QuantizedOperand factor;
-  factor.bytes = bytes;
-  factor.map = op.getIndexingMapsArray()[input];
-  factor.zeroPoint = QuantizationNumber{zeroPoint, /*isSigned=*/true, {}, constantElement(zeroPoint)};
-  return factor;
+  QuantizedOperand operand;
+  operand.bytes = bytes;
+  operand.map = op.getIndexingMapsArray()[input];
+  operand.zeroPoint = QuantizationNumber{zeroPoint, /*isSigned=*/true, {}, constantElement(zeroPoint)};
+  return operand;
 }
 
-/// Whether the places are dims that are not summed, or single points.
+/// Returns true if the number varies along parallel dims only, so that it can be applied to the result.
 bool variesAlongResult(linalg::LinalgOp op, const std::optional<QuantizationNumber> &number) {
   if (!number || number->known || !number->isTensor())
     return true;
@@ -86,15 +88,15 @@ bool variesAlongResult(linalg::LinalgOp op, const std::optional<QuantizationNumb
   });
 }
 
-/// Whether every summed dim is one of the factor's, which has dims alone.
-bool isWholeFactor(linalg::LinalgOp op, const QuantizedOperand &factor) {
+/// Returns true if the operand is indexed by dims only, and by every reduced dim.
+bool isWholeOperand(linalg::LinalgOp op, const QuantizedOperand &operand) {
   SmallVector<unsigned> reduced;
   op.getReductionDims(reduced);
-  return factor.map.isProjectedPermutation() &&
-         llvm::all_of(reduced, [&](unsigned dim) { return factor.map.isFunctionOfDim(dim); });
+  return operand.map.isProjectedPermutation() &&
+         llvm::all_of(reduced, [&](unsigned dim) { return operand.map.isFunctionOfDim(dim); });
 }
 
-/// A matmul of quantised bytes, if that is what the op is.
+/// Matches a matmul of quantized bytes.
 std::optional<Product> matchProduct(linalg::LinalgOp op, bool isStrict) {
   if (op.hasDynamicShape() || op.getNumReductionLoops() == 0 || op->getNumResults() != 1 ||
       !op.hasPureTensorSemantics() || !startsFromZero(op))
@@ -107,26 +109,26 @@ std::optional<Product> matchProduct(linalg::LinalgOp op, bool isStrict) {
   if (!quantized && !multipliesInputs(op))
     return std::nullopt;
   SmallVector<int64_t> loops = op.getStaticLoopRanges();
-  auto factor = [&](unsigned input) {
-    return quantized ? operandFactor(op, input)
+  auto operand = [&](unsigned input) {
+    return quantized ? operandWithZeroPoint(op, input)
                      : quantizedFactor(op.getDpsInputs()[input], op.getIndexingMapsArray()[input], loops);
   };
-  auto left = factor(0);
-  auto right = left ? factor(1) : std::nullopt;
-  if (!right)
+  auto lhs = operand(0);
+  auto rhs = lhs ? operand(1) : std::nullopt;
+  if (!rhs)
     return std::nullopt;
-  for (const QuantizedOperand *each : {&*left, &*right})
-    if (each->scale.has_value() != isFloat || !isWholeFactor(op, *each) || !variesAlongResult(op, each->zeroPoint) ||
+  for (const QuantizedOperand *each : {&*lhs, &*rhs})
+    if (each->scale.has_value() != isFloat || !isWholeOperand(op, *each) || !variesAlongResult(op, each->zeroPoint) ||
         !variesAlongResult(op, each->scale))
       return std::nullopt;
-  int64_t terms = 1;
+  int64_t k = 1;
   for (auto [size, kind] : llvm::zip(loops, op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction && llvm::MulOverflow(terms, size, terms))
+    if (kind == utils::IteratorType::reduction && llvm::MulOverflow(k, size, k))
       return std::nullopt;
-  bool isBounded = terms <= kMostK && left->hasByteZeroPoint() && right->hasByteZeroPoint();
+  bool isBounded = k <= kMostK && lhs->hasByteZeroPoint() && rhs->hasByteZeroPoint();
   if (!sum.isInteger(32) && !isBounded)
     return std::nullopt;
-  return Product{op, *left, *right, terms};
+  return Product{op, *lhs, *rhs, k};
 }
 
 class Narrower {
@@ -136,32 +138,32 @@ public:
         result(cast<RankedTensorType>(op->getResult(0).getType())) {}
 
   Value narrow() {
-    product.left.moveBytes(builder);
-    product.right.moveBytes(builder);
+    product.lhs.moveBytes(builder);
+    product.rhs.moveBytes(builder);
     sums = addOperand(multiplyBytes(), builder.getMultiDimIdentityMap(result.getRank()));
-    if (!isZero(product.left))
-      addCorrection(product.right, product.left);
-    if (!isZero(product.right))
-      addCorrection(product.left, product.right);
+    if (!isZero(product.lhs))
+      addCorrection(product.rhs, product.lhs);
+    if (!isZero(product.rhs))
+      addCorrection(product.lhs, product.rhs);
     addScales();
     bool isDone = corrections.empty() && result.getElementType().isInteger(32);
     return isDone ? inputs[sums] : finish();
   }
 
 private:
-  /// What is taken off the sums of products: sums of one factor, times the zero point of the other.
+  /// A term that is subtracted from the sums of products: the sums of one operand times the zero point of the other.
   struct Correction {
-    unsigned sums; ///< which input of the last op
-    const QuantizationNumber *by;
-    int number; ///< which input has it; -1: none
+    unsigned sums;                ///< index of the sums among the inputs of the last op
+    const QuantizationNumber *by; ///< the zero point
+    int number;                   ///< index of the zero point among the inputs of the last op; -1: it is not an input
   };
   struct Scale {
     const QuantizationNumber *by;
-    int number;
+    int number; ///< index of the scale among the inputs of the last op; -1: it is not an input
   };
 
-  static bool isZero(const QuantizedOperand &factor) {
-    return !factor.zeroPoint || factor.zeroPoint->integer() == std::optional<int64_t>(0);
+  static bool isZero(const QuantizedOperand &operand) {
+    return !operand.zeroPoint || operand.zeroPoint->integer() == std::optional<int64_t>(0);
   }
 
   unsigned addOperand(Value tensor, AffineMap map) {
@@ -170,14 +172,14 @@ private:
     return inputs.size() - 1;
   }
 
-  /// The tensor of a number that is not known, read from the result's dims.
+  /// Makes the tensor of an unknown number an input of the last op. Returns its index, or -1 if there is no tensor.
   int addNumber(const QuantizationNumber &number) {
     if (number.known || !number.isTensor())
       return -1;
     return static_cast<int>(addOperand(number.value, fromResult(number.map)));
   }
 
-  /// A map from dims of the loops that are not summed, from the result's instead.
+  /// Converts a map over the parallel loops into one over the result's dims.
   AffineMap fromResult(AffineMap map) {
     SmallVector<AffineExpr> places(map.getNumDims(), builder.getAffineConstantExpr(0));
     for (auto [position, index] : llvm::enumerate(op.getIndexingMapsArray().back().getResults()))
@@ -199,25 +201,25 @@ private:
 
   Value multiplyBytes() {
     Value init = filled(result.getShape());
-    SmallVector<AffineMap> accesses = {product.left.map, product.right.map, op.getIndexingMapsArray().back()};
+    SmallVector<AffineMap> accesses = {product.lhs.map, product.rhs.map, op.getIndexingMapsArray().back()};
     auto generic = linalg::GenericOp::create(
-        builder, loc, init.getType(), ValueRange{product.left.bytes, product.right.bytes}, init, accesses,
+        builder, loc, init.getType(), ValueRange{product.lhs.bytes, product.rhs.bytes}, init, accesses,
         op.getIteratorTypesArray(), [&](OpBuilder &body, Location at, ValueRange elements) {
-          Value left = extend(body, at, elements[0], product.left.isSigned);
-          Value right = extend(body, at, elements[1], product.right.isSigned);
-          Value term = arith::MulIOp::create(body, at, left, right);
+          Value lhs = extend(body, at, elements[0], product.lhs.isSigned);
+          Value rhs = extend(body, at, elements[1], product.rhs.isSigned);
+          Value term = arith::MulIOp::create(body, at, lhs, rhs);
           linalg::YieldOp::create(body, at, arith::AddIOp::create(body, at, elements[2], term).getResult());
         });
     return generic.getResult(0);
   }
 
-  /// The sums of a factor over the reduced dims.
+  /// Adds the correction for the zero point of `by`: the sums of the operand `summed` over the reduced dims.
   void addCorrection(const QuantizedOperand &summed, const QuantizedOperand &by) {
     SmallVector<utils::IteratorType> all = op.getIteratorTypesArray(), kinds;
     SmallVector<AffineExpr> from, into, kept;
     SmallVector<int64_t> shape;
     unsigned dims = 0;
-    // The dims that the factor has, in the order in which it has them.
+    // The loops are the operand's dims, in its order.
     for (AffineExpr index : summed.map.getResults()) {
       unsigned dim = cast<AffineDimExpr>(index).getPosition();
       AffineExpr own = builder.getAffineDimExpr(dims++);
@@ -244,12 +246,12 @@ private:
   }
 
   void addScales() {
-    for (const QuantizedOperand *factor : {&product.left, &product.right})
-      if (factor->scale)
-        scales.push_back({&*factor->scale, addNumber(*factor->scale)});
+    for (const QuantizedOperand *operand : {&product.lhs, &product.rhs})
+      if (operand->scale)
+        scales.push_back({&*operand->scale, addNumber(*operand->scale)});
   }
 
-  /// sum(ab) - za sum(b) - zb sum(a) + K za zb, of the elements of the last op's inputs.
+  /// Computes sum(ab) - za sum(b) - zb sum(a) + K za zb from the elements of the last op's inputs.
   Value correct(OpBuilder &body, Location at, ValueRange elements) {
     auto element = [&](int input) { return input < 0 ? Value() : elements[input]; };
     Value sum = elements[sums];
@@ -261,12 +263,12 @@ private:
     }
     if (numbers.size() < 2)
       return sum;
-    Value count = arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.terms)));
+    Value count = arith::ConstantOp::create(body, at, body.getI32IntegerAttr(static_cast<int32_t>(product.k)));
     Value both = arith::MulIOp::create(body, at, numbers[0], numbers[1]);
     return arith::AddIOp::create(body, at, sum, arith::MulIOp::create(body, at, both, count));
   }
 
-  /// The product of both scales, where they are known and nothing of it is lost.
+  /// Returns the product of both scales, if they are known and f32 represents it as a normal number.
   std::optional<float> knownScale() const {
     double scale = 1;
     for (const Scale &each : scales) {
@@ -315,9 +317,9 @@ private:
   linalg::LinalgOp op;
   Location loc;
   RankedTensorType result;
-  SmallVector<Value> inputs; ///< of the last op
+  SmallVector<Value> inputs; ///< inputs of the last op, the one that applies corrections and scales
   SmallVector<AffineMap> maps;
-  unsigned sums = 0; ///< which of them are the sums of products
+  unsigned sums = 0; ///< index of the sums of products among `inputs`
   SmallVector<Correction> corrections;
   SmallVector<Scale> scales;
 };

@@ -1,13 +1,13 @@
-// Names the maxima that one pass over a row finds together with the sum of exp(x - maximum). The algebra is
-// OnlineSoftmax's; here it is only said to be wanted, because strict numerics do without it. Whether a kernel
-// uses it is seen from its loop nests.
+// Marks maxima that one pass over a row can compute together with the sum of exp(x - maximum). OnlineSoftmax.h has the
+// algebra. This pass only permits it, because strict numerics do without it; whether a kernel uses it shows in its loop
+// nests.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/CausalBound.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/ReducedWalk.h"
 #include "passes/graph/TensorGraph.h"
-#include "passes/graph/Form.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +19,7 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Whether neighbours in memory are neighbours along the reduced dim.
+/// Returns true if the reduced dim is contiguous in every input.
 bool reducesInnermost(const TensorExpr &expr) {
   return llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
     return access.map.getNumResults() > 0 &&
@@ -27,7 +27,7 @@ bool reducesInnermost(const TensorExpr &expr) {
   });
 }
 
-/// Whether everything that the maximum is subtracted from is what it is the maximum of.
+/// Returns true if the op subtracts the maximum only from the values that it is the maximum of.
 bool isSubtractedFromOwn(const TensorExpr &expr) {
   auto op = dyn_cast<linalg::LinalgOp>(expr.op);
   return op && llvm::all_of(op.getBlock()->getOps<arith::SubFOp>(),
@@ -40,9 +40,9 @@ bool startsAtZero(const TensorExpr &sum) {
   return init && init.getValue().isZero();
 }
 
-/// Whether a contraction multiplies with what follows from the exponentials point by point. Register blocks read that
-/// from memory as it is, where no factor is applied any more; and the pass saved is short beside a contraction's. What
-/// they may save is memory, by walking blocks of the row.
+/// Returns true if a contraction multiplies with values that depend on the exponentials point by point. A register block
+/// reads them from memory unchanged and cannot apply a factor to them, and one pass less saves little time next to a
+/// contraction. Walking the row in blocks may still save memory.
 bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
   SmallVector<bool> follows(relations.size());
   for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
@@ -56,8 +56,8 @@ bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
   return false;
 }
 
-/// The form of a maximum where some sum over the same points is proportional to exp(-maximum), and no exponent is above
-/// zero; empty: it is none.
+/// Returns the form of a maximum, if some sum over the same points is proportional to exp(-maximum) and no exponent is
+/// above zero, or an empty string.
 StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t least) {
   ArrayRef<TensorExpr> exprs = graph.exprs();
   auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
@@ -102,7 +102,7 @@ struct MarkOnlineSoftmax : impl::RunMaximaBase<MarkOnlineSoftmax> {
       TensorGraph graph = TensorGraph::build(block);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
-        // Threads that share a row would wait for each other wherever its reference moves.
+        // Threads that share a row would have to synchronise whenever the reference of the row changes.
         bool isLeft = machine->backend == Backend::cuda && form == kRunningMaximum;
         if (form.empty() || isLeft)
           continue;

@@ -1,8 +1,8 @@
 #include "passes/normalize/MergeReductions.h"
 
-#include "passes/normalize/CollapsibleDims.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/TensorExpr.h"
+#include "passes/normalize/CollapsibleDims.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// How a generic combines the elements of its only input, if that is all it does, and idempotent.
+/// Returns how a generic combines the elements of its only input, if it does nothing else and the combination is
+/// idempotent.
 std::optional<vector::CombiningKind> plainKind(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 1 || op.getNumResults() != 1 || op.getNumReductionLoops() == 0 ||
       !op.hasPureTensorSemantics() || !llvm::hasNItems(*op.getBody(), 2))
@@ -36,8 +37,7 @@ std::optional<vector::CombiningKind> plainKind(linalg::GenericOp op) {
   }
 }
 
-/// What a reduction reads, past views that add dims of one element; and the dims of the tensor behind them by those of
-/// the one that is read, -1 for the added.
+/// The tensor behind views that add unit dims, and, for each dim of the view, the tensor's dim or -1 for an added dim.
 struct Viewed {
   Value tensor;
   SmallVector<int64_t> dims;
@@ -58,7 +58,7 @@ Viewed throughUnitDims(Value value) {
   return viewed;
 }
 
-/// The reduction that `later` alone reduces the results of, if one can do the work of both.
+/// Returns the reduction whose results only `later` reads, if one reduction can do the work of both, or null.
 linalg::GenericOp mergeable(linalg::GenericOp later, const Viewed &viewed) {
   auto earlier = viewed.tensor.getDefiningOp<linalg::GenericOp>();
   bool isAlone = viewed.tensor.hasOneUse();
@@ -74,7 +74,7 @@ linalg::GenericOp mergeable(linalg::GenericOp later, const Viewed &viewed) {
   return isSame && isPlain ? earlier : linalg::GenericOp();
 }
 
-/// The later one over the input of the earlier, whose reduced loops come last.
+/// Lets the later reduction read the input of the earlier one, whose reduced loops become the last ones.
 void merge(linalg::GenericOp later, linalg::GenericOp earlier, const Viewed &viewed) {
   OpBuilder builder(later);
   AffineMap read = later.getIndexingMapsArray()[0], result = later.getIndexingMapsArray()[1];
@@ -90,7 +90,7 @@ void merge(linalg::GenericOp later, linalg::GenericOp earlier, const Viewed &vie
     }
   AffineMap whole = earlier.getIndexingMapsArray()[0].replaceDimsAndSymbols(places, {}, loops.size(), 0);
   AffineMap kept = AffineMap::get(loops.size(), 0, result.getResults(), builder.getContext());
-  // Loops over added dims that were reduced are of one point, and of no tensor any more.
+  // Reduced loops over added unit dims no longer index any tensor.
   llvm::SmallBitVector unused = getUnusedDimsBitVector({whole, kept});
   for (int64_t loop = loops.size() - 1; loop >= 0; --loop)
     if (unused[loop])
@@ -113,7 +113,7 @@ void merge(linalg::GenericOp later, linalg::GenericOp earlier, const Viewed &vie
 void tilewright::mergeReductions(func::FuncOp function) {
   SmallVector<linalg::GenericOp> generics;
   function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
-  // In order: three follow one another where the source reduces three dims.
+  // In program order, because a source that reduces three dims gives a chain of three reductions.
   for (linalg::GenericOp later : generics) {
     if (!plainKind(later))
       continue;

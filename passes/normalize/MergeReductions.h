@@ -1,4 +1,5 @@
-// One reduction for two that follow one another. Front ends reduce dim by dim where their source reduces several.
+// Merges a reduction with one that reads its result. Front ends reduce one dim after another where their source reduces
+// several at once.
 #ifndef TILEWRIGHT_NORMALIZE_MERGEREDUCTIONS_H
 #define TILEWRIGHT_NORMALIZE_MERGEREDUCTIONS_H
 
@@ -6,8 +7,8 @@
 
 namespace tilewright {
 
-/// Has a maximum of maxima read what these were of, and so with minima, `and` and `or`, whose results are the same in
-/// whatever order, and however often an element takes part.
+/// Replaces a maximum of maxima by one maximum over both dims, and likewise minima, `and` and `or`. These are exact in
+/// any order, and however often an element is counted.
 void mergeReductions(mlir::func::FuncOp function);
 
 } // namespace tilewright

@@ -1,15 +1,14 @@
-// What upstream's folding knows and a fused kernel would otherwise carry along: results nobody reads (the index half of
-// an argmax-style reduction) and operands no body reads. Assertions inside bodies go too: a kernel has no way to report
-// them, and IREE drops them in its dispatches as well. An operation without points, such as a product along a dim of
-// length zero, gives what its results begin with: IREE's compiler divides by the length.
-// Batch dims that a front end laid together for a matmul are kept apart (BatchDims.h), and reductions that it takes dim
-// by dim are one (MergeReductions.h). Slices of a reshaped tensor are reshaped slices of the tensor. Copies that add
-// dims of length one are reshapes.
+// Simplifies expressions where the simpler form is always right. Upstream patterns erase results that nobody reads (the
+// index half of an argmax-style reduction) and operands that no body reads, which a fused kernel would otherwise carry
+// along. Assertions inside bodies are erased, because a kernel cannot report them; IREE drops them in its dispatches as
+// well. An op without points, such as a matmul with K = 0, is replaced by its init, because IREE's compiler divides by
+// the length. Collapsed batch dims of matmuls are restored (BatchDims.h), and reductions of one dim after another are
+// merged (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"
-#include "passes/normalize/MergeReductions.h"
 #include "passes/normalize/ExtractedScalars.h"
+#include "passes/normalize/MergeReductions.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -45,8 +44,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     }
   }
 
-  /// Constants that are rounded outside of any body, such as the double that pads a pool of floats: IREE, which keeps
-  /// them, cannot compute the rounding.
+  /// Folds roundings of constants outside of any body, such as the double that pads a pool of floats. They stay with
+  /// IREE, which cannot compute the rounding.
   void foldScalars() {
     getOperation().walk([](arith::TruncFOp op) {
       FloatAttr constant;
@@ -62,8 +61,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     });
   }
 
-  /// Copies that only add dims of length one, such as those of a weight for a product of one matrix, are reshapes: then
-  /// a parameter stays one.
+  /// Replaces copies that only add unit dims, such as that of a weight for a batched matmul of one matrix, by reshapes,
+  /// so that a parameter stays a parameter.
   void expandInsteadOfCopying() {
     SmallVector<linalg::GenericOp> copies;
     getOperation()->walk([&](linalg::GenericOp op) { copies.push_back(op); });
@@ -80,7 +79,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     }
   }
 
-  /// The dims of the copy that each dim of what it copies becomes, with the ones beside it. Nothing if it does more.
+  /// Returns, for each source dim of a copy, the dims of the result that it becomes: itself and neighbouring unit dims.
+  /// Returns nothing if the op does more than add unit dims.
   static std::optional<SmallVector<ReassociationIndices>> addedOnes(linalg::GenericOp op) {
     if (op.getInputs().size() != 1 || op.getOutputs().size() != 1 || op.getNumReductionLoops() > 0 ||
         !op.hasPureTensorSemantics())
@@ -108,8 +108,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     return groups;
   }
 
-  /// In front of a reshape, a slice reads what was computed: a kernel that computes it can write the slices, too. Where
-  /// movement is reshaped, readers compose indices in either order.
+  /// Moves slices in front of reshapes of computed tensors, so that the kernel that computes the tensor can write the
+  /// slices, too. If the reshaped tensor is movement, readers compose the indices in either order.
   void sliceBeforeReshapes() {
     SmallVector<tensor::ExtractSliceOp> slices;
     getOperation()->walk([&](tensor::ExtractSliceOp op) { slices.push_back(op); });
@@ -132,8 +132,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     }
   }
 
-  /// What the slice takes of the tensor before it is expanded. Nothing unless it takes all of every dim that is cut
-  /// into several, dims of length one aside.
+  /// Returns the slice of the tensor before it is expanded, or nothing. A dim that is expanded into several non-unit dims
+  /// must be taken as a whole.
   static std::optional<SmallVector<Range>> rangesBefore(tensor::ExpandShapeOp expand, tensor::ExtractSliceOp slice) {
     ArrayRef<int64_t> offsets = slice.getStaticOffsets(), sizes = slice.getStaticSizes();
     ArrayRef<int64_t> shape = expand.getType().getShape();
@@ -169,7 +169,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;
-    // Only what the patterns match: ops we do not know are not ours to simplify or to order anew.
+    // Change only what the patterns match, and neither simplify nor reorder ops that we do not know.
     config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(
         GreedySimplifyRegionLevel::Disabled);
     SmallVector<Operation *> generics;
