@@ -1,12 +1,15 @@
-// What x86-64 before AVX2 has no instruction for, in instructions that it has. LLVM would call a library for these,
-// which IREE's loader cannot resolve.
+// Emulates instructions that x86-64 has only since AVX2 or later. LLVM would call library functions for these ops, and
+// IREE's loader cannot resolve such calls.
 //
-// A fused multiply-add in f32 is a product and a sum in f64: the product is exact, and rounding the sum twice differs
-// from rounding it once in the last bit, in cases that are about as rare as 2^-29. In f64 it is a product and a sum:
-// our functions use it where they have bits to spare. f16 is widened and narrowed on its bits, in whole numbers where
-// it is subnormal, and never through a subnormal f32, which a runtime may flush to zero. bf16 is widened and
-// narrowed by upstream's arithmetic on bits, but where there are instructions. What is left of it is only moved, as
-// i16: LLVM has calls for bf16 where there are no registers for it, and where there are, still no store of one element.
+// - An f32 fma becomes a product and a sum in f64. The product is exact. The sum is rounded twice instead of once,
+//   which changes the last bit in about one of 2^29 cases. An f64 fma becomes a product and a sum, because our
+//   functions use it only where they have bits to spare.
+// - Conversions of f16 work on the bits. They handle subnormal numbers as integers and never go through a subnormal
+//   f32, because a runtime may flush those to zero.
+// - Conversions of bf16 use upstream's expansion, unless the target has instructions for them. All other bf16 values
+//   are only moved, and become i16: LLVM emits library calls for bf16 on targets without bf16 registers, and even with
+//   them cannot store a single element.
+#include "dialects/tile/TargetOf.h"
 #include "passes/Passes.h"
 #include "passes/target/TargetOrError.h"
 
@@ -30,13 +33,13 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// A type with the shape of another: itself or a vector of it.
+/// Returns `element`, or a vector of it if `like` is a vector.
 Type shaped(Type element, Type like) {
   auto vector = dyn_cast<VectorType>(like);
   return vector ? Type(vector.clone(element)) : element;
 }
 
-/// Integer arithmetic on scalars or vectors of one width, with constants.
+/// Builds integer arithmetic on values of one type, a scalar or a vector. Constants are given as numbers.
 class Bits {
 public:
   Bits(ImplicitLocOpBuilder &builder, Type type) : builder(builder), type(type) {}
@@ -91,11 +94,11 @@ struct WidenHalf : OpRewritePattern<arith::ExtFOp> {
     Value half = arith::ExtUIOp::create(builder, wide, Value(arith::BitcastOp::create(builder, narrow, op.getIn())));
     Value sign = bits.shiftLeft(bits.band(half, 0x8000), 16), magnitude = bits.band(half, 0x7fff);
     Value shifted = bits.shiftLeft(magnitude, 13);
-    Value normal = bits.add(shifted, bits.constant(int64_t(112) << 23)); // the exponents' biases differ by 112
+    Value normal = bits.add(shifted, bits.constant(int64_t(112) << 23)); // the biases of the exponents differ by 112
     Value count = arith::SIToFPOp::create(builder, op.getType(), magnitude);
     Value smallest = bits.toFloat(bits.constant(int64_t(127 - 24) << 23));
     Value subnormal = bits.fromFloat(arith::MulFOp::create(builder, count, smallest));
-    Value special = bits.bor(shifted, bits.constant(0x7f800000)); // infinities and NaNs have all exponent bits
+    Value special = bits.bor(shifted, bits.constant(0x7f800000)); // infinities and NaNs have all exponent bits set
     Value finite = bits.select(bits.less(magnitude, 0x0400), subnormal, normal);
     Value result = bits.select(bits.less(magnitude, 0x7c00), finite, special);
     rewriter.replaceOp(op, bits.toFloat(bits.bor(result, sign)));
@@ -113,16 +116,17 @@ struct NarrowToHalf : OpRewritePattern<arith::TruncFOp> {
     Bits bits(builder, wide);
     Value input = bits.fromFloat(op.getIn());
     Value sign = bits.shiftRight(bits.band(input, 0x80000000), 16), magnitude = bits.band(input, 0x7fffffff);
-    // Half a unit in the last place less one, and one more where the place is odd; the carry may go into the exponent.
+    // Round to nearest even: add half a unit in the last place minus one, plus one if the last bit kept is odd. A carry
+    // into the exponent is correct.
     Value odd = bits.band(bits.shiftRight(magnitude, 13), 1);
     Value rounded = bits.add(bits.add(magnitude, odd), bits.constant(0xfff - (int64_t(112) << 23)));
     Value normal = bits.shiftRight(rounded, 13);
-    // Added to 0.5, whose unit in the last place is f16's smallest number, the adder rounds it to that place.
+    // The unit in the last place of 0.5 is the smallest f16 number, so adding 0.5 rounds subnormal results correctly.
     Value half = bits.constant(126 << 23);
     Value moved = arith::AddFOp::create(builder, bits.toFloat(magnitude), bits.toFloat(half));
     Value subnormal = arith::SubIOp::create(builder, bits.fromFloat(moved), half);
     Value finite = bits.select(bits.less(magnitude, (127 - 14) << 23), subnormal, normal);
-    Value number = bits.select(bits.less(magnitude, 0x477ff000), finite, bits.constant(0x7c00)); // 65520 and more
+    Value number = bits.select(bits.less(magnitude, 0x477ff000), finite, bits.constant(0x7c00)); // 65520: inf
     Value quiet = bits.bor(bits.band(bits.shiftRight(magnitude, 13), 0x3ff), bits.constant(0x7e00));
     Value result = bits.bor(bits.select(bits.less(magnitude, 0x7f800001), number, quiet), sign);
     Value stored = arith::TruncIOp::create(builder, narrow, result);
@@ -131,7 +135,8 @@ struct NarrowToHalf : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// A constant in f64, as a model's attribute may be, rounded to bf16 at once.
+/// Rounds an f64 constant to bf16 in one step. Attributes of models may be f64, and rounding them to f32 first would
+/// round twice.
 struct NarrowConstant : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
@@ -148,7 +153,8 @@ struct NarrowConstant : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// An op that takes or gives bf16 as such: a conversion or an instruction.
+/// An op that needs operands or results of type bf16: a conversion or a target instruction. It keeps its types when all
+/// other bf16 values become i16.
 struct Instruction {
   Operation *op;
   SmallVector<Type> operands, results;
@@ -165,7 +171,7 @@ SmallVector<Instruction> collectInstructions(Operation *function) {
   return instructions;
 }
 
-/// Around an instruction, whose values are bits by now, bf16 again.
+/// Restores the types of an instruction's operands and results, which have become i16, with bitcasts around it.
 void restore(const Instruction &instruction) {
   OpBuilder builder(instruction.op);
   for (auto [operand, type] : llvm::zip(instruction.op->getOpOperands(), instruction.operands))
@@ -216,13 +222,13 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<NarrowConstant>(&getContext());
-    bool isGpu = known->backend == Backend::cuda; // which have both
+    bool isGpu = known->backend == Backend::cuda; // GPUs have fma and conversions of f16
     if (!isGpu && !known->has("fma"))
       patterns.add<EmulateFma>(&getContext());
     if (!isGpu && !known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
-    if (isGpu) // not all of upstream's expansions: the larger of two floats, with either treatment of NaN, is an
-               // instruction
+    if (isGpu) // Apply only some of upstream's expansions: GPUs have instructions for the larger and the smaller of two
+               // floats, with either treatment of NaN.
       arith::populateCeilFloorDivExpandOpsPatterns(patterns);
     if (!known->has("avx512bf16"))
       arith::populateExpandBFloat16Patterns(patterns);

@@ -1,4 +1,5 @@
-// Scalars, vectors of a nest's lanes, and indices of both.
+// Builds scalar and vector values for a loop nest, and the indices at which the nest accesses memory. Vectors have one
+// element for each lane of the nest's vector dim.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_LANEBUILDER_H
 #define TILEWRIGHT_CODEGEN_COMMON_LANEBUILDER_H
 
@@ -10,16 +11,17 @@ namespace tilewright {
 
 class LaneBuilder {
 protected:
-  /// Without a vector dim (-1), everything is a scalar.
+  /// If the nest has no vector dim (-1), all values are scalars.
   LaneBuilder(mlir::OpBuilder &builder, mlir::Location loc, int64_t rank, int64_t vectorDim, int64_t lanes)
       : builder(builder), loc(loc), vectorDim(vectorDim), lanes(lanes), indices(rank), offsets(rank) {}
 
   // --- indices -----------------------------------------------------------------------------------------------------
 
   mlir::Value scalarIndex(mlir::AffineExpr expr);
-  /// Element offsets of the lanes from the slice's start.
+  /// Returns a vector with the offset of each lane's element from the start of the slice, in elements.
   mlir::Value linearIndex(tile::SliceType type, mlir::AffineMap map);
-  /// A quasi-affine expression on lanes of an integer type; parts that do not depend on the lane stay scalar.
+  /// Evaluates a quasi-affine expression in lanes of an integer type. Subexpressions that are the same in all lanes
+  /// stay scalar.
   mlir::Value vectorIndex(mlir::AffineExpr expr, mlir::Type type);
   mlir::Value castIndex(mlir::Value value, mlir::Type type);
   mlir::Value laneNumbers(mlir::Type type);
@@ -28,7 +30,7 @@ protected:
   // --- small values ------------------------------------------------------------------------------------------------
 
   mlir::Value toVector(mlir::Value value);
-  /// A vector where `other` is one.
+  /// Broadcasts the scalar if `other` is a vector.
   mlir::Value toVectorLike(mlir::Value scalar, mlir::Value other);
   mlir::Value firstLanes(mlir::Value vector, int64_t count);
   static mlir::Type withShape(mlir::Value value, mlir::Type element);

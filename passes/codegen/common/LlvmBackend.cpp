@@ -1,5 +1,6 @@
 #include "passes/codegen/common/LlvmBackend.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
@@ -12,14 +13,15 @@
 
 using namespace tilewright;
 
-/// The only code generators that the table's targets need, and that a statically linked build contains.
+/// Registers X86 and NVPTX. The known targets need no other code generators, and a statically linked build contains no
+/// others.
 static void initialiseTargets() {
   static bool initialised = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser(); // of inline assembly
+    LLVMInitializeX86AsmParser(); // parses inline assembly
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();

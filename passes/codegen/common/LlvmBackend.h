@@ -1,4 +1,4 @@
-// LLVM as a code generator in process: what object files and PTX have in common.
+// Runs LLVM in process as a code generator. Object files and PTX share these steps.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_LLVMBACKEND_H
 #define TILEWRIGHT_CODEGEN_COMMON_LLVMBACKEND_H
 
@@ -11,24 +11,26 @@
 
 namespace tilewright {
 
-/// The code generator for a target; null with `error` set if this LLVM has none.
+/// Returns the code generator for a target. Returns null and sets `error` if this LLVM has none.
 std::unique_ptr<llvm::TargetMachine> makeMachine(const Target &target, std::string &error);
 
-/// The functions of `kernels` in LLVM IR, laid out for the machine; null if some op has no translation.
+/// Translates the functions of `kernels` to LLVM IR with the machine's data layout. Returns null if an op has no
+/// translation.
 std::unique_ptr<llvm::Module> translateKernels(mlir::Operation *kernels, llvm::LLVMContext &context,
                                                llvm::TargetMachine &machine);
 
-/// The O2 pipeline as `tuning` says, with no library functions to call.
+/// Runs LLVM's O2 pipeline with the given tuning. The optimiser may not introduce calls of library functions.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, llvm::PipelineTuningOptions tuning);
 
-/// Code of one kind; false if the machine cannot emit it.
+/// Emits code as assembly or as an object file. Returns false if the machine cannot emit that kind.
 bool emitCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
               llvm::SmallVectorImpl<char> &bytes);
 
-/// What launches kernels has to know of them, as JSON: names, sizes of their bindings, and the numbers that they have.
+/// Returns the properties of kernels that a launcher needs, as JSON: names, workgroups, threads, outputs, and the sizes
+/// of workgroup memory and bindings.
 std::string describeKernels(llvm::ArrayRef<mlir::LLVM::LLVMFuncOp> kernels);
 
-/// Writes a file under a temporary name first; the error says what went wrong.
+/// Writes a file under a temporary name and then renames it, so that no reader sees a partial file.
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes);
 
 } // namespace tilewright

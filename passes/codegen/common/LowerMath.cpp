@@ -1,6 +1,8 @@
-// Transcendental functions without libm: our own on f32 (VectorMath.h), upstream's algebraic simplifications and
-// expansions for the rest. A function that stays would become a libm call in the object, which IREE's loader cannot
-// resolve, so it is an error here, where the op is known.
+// Expands transcendental functions without libm. f32 functions are our own (VectorMath.h); all others use upstream's
+// algebraic simplifications and expansions. A function that remained would become a call of libm in the object file,
+// which IREE's loader cannot resolve. It is therefore an error here, where the op and its location are known.
+#include "dialects/tile/TargetOf.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/codegen/common/NestEmitter.h"
@@ -31,7 +33,7 @@ using namespace tilewright;
 using vecmath::Num;
 
 namespace {
-/// What the target has beside arithmetic.
+/// The target's instructions for exponentials, beyond plain arithmetic.
 struct Instructions {
   bool scalef, ex2;
 
@@ -39,11 +41,11 @@ struct Instructions {
       : scalef(StringRef(target.features).contains("+avx512vl")), ex2(target.backend == Backend::cuda) {}
 
   vecmath::Emitter emitter(OpBuilder &builder, Location loc) const { return {builder, loc, scalef, ex2}; }
-  /// For an op that may not be approximated.
+  /// Returns an emitter for an op that may not be approximated.
   vecmath::Emitter exactEmitter(OpBuilder &builder, Location loc) const { return {builder, loc, scalef}; }
 };
 
-/// An f32 op becomes what `Function` emits for its operands.
+/// Replaces an f32 op by the code that `Function` emits for its operands.
 template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
   Expand(MLIRContext *context, const Instructions &instructions)
       : OpRewritePattern<Op>(context, /*benefit=*/2), instructions(instructions) {}
@@ -64,7 +66,7 @@ template <typename Op, auto Function> struct Expand : OpRewritePattern<Op> {
   Instructions instructions;
 };
 
-/// The op of a kind that is all that reads a value, or null.
+/// Returns the only user of a value if it is an op of the given kind, or null.
 template <typename Op> Op onlyReader(Value value) {
   return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
 }
@@ -75,18 +77,18 @@ arith::AddFOp onlySumWithOne(Value value) {
   return addsOne ? sum : nullptr;
 }
 
-/// The other factor of the product that alone reads a value, or null.
+/// Returns the other factor if the only user of the value is a product, or null.
 Value onlyCofactor(Value value) {
   auto product = onlyReader<arith::MulFOp>(value);
   return product ? (product.getLhs() == value ? product.getRhs() : product.getLhs()) : Value();
 }
 
-/// Whether an f32 function may be fused with what its result goes to.
+/// Returns true if the op is an f32 function that may be approximated, so that it can be fused with its user.
 template <typename Op> bool mayBeFused(Op op) {
   return bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) && getElementTypeOrSelf(op.getType()).isF32();
 }
 
-/// x and c where a value is the product of x and a constant c; else the value and one.
+/// Splits a product x * c with a constant c into x and c. Returns the value itself and 1 if it is no such product.
 std::pair<Num, double> splitConstantFactor(Num value) {
   APFloat factor(0.0f);
   auto product = value.get().getDefiningOp<arith::MulFOp>();
@@ -95,13 +97,13 @@ std::pair<Num, double> splitConstantFactor(Num value) {
   return {Num(value.where(), product.getLhs()), factor.convertToFloat()};
 }
 
-/// -2 x, where a constant factor of x takes the -2 if that does not overflow.
+/// Returns -2 x. A constant factor of x absorbs the -2, unless that overflows.
 Num timesMinusTwo(Num x) {
   auto [rest, factor] = splitConstantFactor(x);
   return std::abs(factor) < std::numeric_limits<float>::max() / 2 ? rest * (-2 * factor) : x * -2.0;
 }
 
-/// 2 y / (1 + exp negated), which overflows only where y (1 + tanh x) does.
+/// Returns 2 y / (1 + exp(negated)), which overflows only where y (1 + tanh x) overflows.
 Num twiceTimesSigmoid(Num y, Num negated) {
   auto [rest, factor] = splitConstantFactor(y);
   if (factor == 0.5)
@@ -111,8 +113,8 @@ Num twiceTimesSigmoid(Num y, Num negated) {
   return vecmath::timesTwiceSigmoid(y, negated);
 }
 
-/// 1 + tanh x, as gelu has it, needs no tanh: 2 / (1 + exp -2x) is cheaper, and exact where the sum would cancel. What
-/// it is multiplied by is divided instead.
+/// Replaces 1 + tanh x, which gelu contains, by 2 / (1 + exp(-2x)). That is cheaper, and exact where the sum would
+/// cancel. If the sum is a factor of a product, the other factor becomes the dividend.
 struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
   FuseOnePlusTanh(MLIRContext *context, const Instructions &instructions)
       : OpRewritePattern(context, /*benefit=*/3), instructions(instructions) {}
@@ -135,7 +137,7 @@ struct FuseOnePlusTanh : OpRewritePattern<math::TanhOp> {
   Instructions instructions;
 };
 
-/// A product with a sigmoid, x (1 / (1 + exp -y)), as silu has it, is a quotient.
+/// Replaces a product with a sigmoid, x * (1 / (1 + exp(-y))), which silu contains, by the quotient x / (1 + exp(-y)).
 struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
   FuseTimesSigmoid(MLIRContext *context, const Instructions &instructions)
       : OpRewritePattern(context, /*benefit=*/4), instructions(instructions) {}
@@ -159,7 +161,7 @@ struct FuseTimesSigmoid : OpRewritePattern<math::ExpOp> {
   Instructions instructions;
 };
 
-/// An exponential that may be a cheaper one, as an attribute says.
+/// Replaces an exponential by a cheaper variant that the attribute `mark` permits.
 struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
   using Function = vecmath::Num(vecmath::Num);
 
@@ -180,8 +182,8 @@ struct ExpandMarkedExp : OpRewritePattern<math::ExpOp> {
   Instructions instructions;
 };
 
-/// Front ends convert to unsigned bytes by the signed conversion, to which 128 and more are poison. By way of words
-/// they are the bytes that are meant, on every processor.
+/// Converts to narrow integers by way of 32 bits. Front ends use the signed conversion for unsigned bytes too, for
+/// which 128 and above are poison. A conversion to 32 bits and a truncation give the intended byte on every processor.
 struct WidenConversion : OpRewritePattern<arith::FPToSIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -199,7 +201,7 @@ struct WidenConversion : OpRewritePattern<arith::FPToSIOp> {
   }
 };
 
-/// To the nearest whole number, halves away from zero, in any type: upstream's expansion is of f32 alone.
+/// Rounds to the nearest integer, with ties away from zero, in any float type. Upstream expands only f32.
 struct ExpandRound : OpRewritePattern<math::RoundOp> {
   using OpRewritePattern::OpRewritePattern;
 

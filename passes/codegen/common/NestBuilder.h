@@ -1,4 +1,4 @@
-// Builds one loop nest for NestEmitter.h: its loops, what they carry around, and the ops at each of their points.
+// Builds one loop nest for NestEmitter.h: its loops, the accumulators that they carry, and the ops at each point.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTBUILDER_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTBUILDER_H
 
@@ -13,16 +13,17 @@ public:
       : NestOps(builder, compute, nest, values, shape, threads) {}
 
   void emit();
-  /// Emits both; what the other one does to memory goes on all the time.
+  /// Emits this nest and, in the same loops, the ops of `other`. The accesses of `other` then use the memory bandwidth
+  /// that this nest leaves idle.
   void emitWith(NestBuilder &other);
 
 private:
   void findOffsets();
-  /// What is inside the first `level` loops.
+  /// Emits everything inside the first `level` loops.
   void emitLevel(unsigned level, mlir::IRMapping &values, mlir::Value mask);
-  /// The ops that belong there, with those of the nest beside.
+  /// Emits the ops that belong directly inside the first `level` loops, including those of the nest beside this one.
   void emitOps(unsigned level, mlir::IRMapping &values, mlir::Value mask);
-  /// The ops of the nest that shares these loops, at the same point of its own tile.
+  /// Emits the ops of the nest that shares these loops, at the same point of its own tile.
   void emitBeside(unsigned level, mlir::IRMapping &values, mlir::Value mask);
 
   // --- loops (NestLoops.cpp) -----------------------------------------------------------------------------------------
@@ -31,18 +32,20 @@ private:
   using LoopBody = llvm::function_ref<Values(mlir::IRMapping &, mlir::Value mask, mlir::ValueRange carried)>;
   using IndexBody = llvm::function_ref<Values(mlir::Value index, mlir::ValueRange carried)>;
 
-  /// The loop over nest.order[level], with values carried around it; the vector dim's becomes a loop over whole vectors
-  /// and a masked tail.
+  /// Emits the loop over nest.order[level] with its carried values. The loop over the vector dim becomes a loop over
+  /// whole vectors and a masked tail.
   Values emitLoop(unsigned level, const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried,
                   LoopBody body);
   Values emitWholeTile(const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried, LoopBody body);
-  /// Tiles begin at multiples of their size, so that all have it but the last of the grid, which has what remains.
+  /// Emits the loop for a tile that may be the last of the grid. Tiles begin at multiples of their size, so only the
+  /// last one can be smaller.
   Values emitWholeOrLastTile(const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried, LoopBody body);
-  /// The last points of a row, in no more registers than they take: of what is accumulated, in the first lanes.
+  /// Emits the last points of a row with no more registers than they need. Their accumulators are the first lanes of
+  /// the carried vectors.
   Values emitTail(mlir::Value first, int64_t points, const mlir::IRMapping &values, mlir::ValueRange carried,
                   LoopBody body);
-  /// The part of a loop that falls to this thread: every so many vectors from its own first one. Lanes divide the
-  /// extents, so no vector is partial.
+  /// Emits this thread's share of a loop: every n-th vector from its first one on, for n threads along the dim. The
+  /// lanes divide the extents, so no vector is partial.
   Values emitShare(unsigned level, const mlir::IRMapping &values, mlir::ValueRange carried, LoopBody body);
   Values emitCounted(int64_t count, mlir::ValueRange carried, IndexBody body);
   Values emitPoint(int64_t dim, mlir::Value index, const mlir::IRMapping &values, mlir::Value mask,
@@ -53,24 +56,27 @@ private:
 
   // --- accumulators and the loops that reduce into them (NestReductions.cpp) -----------------------------------------
   //
-  // What is carried around a reduced loop: the accumulators, then which lanes of extrema that a NaN wins have seen one.
+  // A reduced loop carries the accumulators, followed by one flag vector per extremum in which NaN wins. The flags mark
+  // the lanes that have seen a NaN.
 
   void emitReductions(mlir::IRMapping &values, mlir::Value mask);
-  /// A thread that stores nothing reads nothing: it meets the others with what it started from.
+  /// Emits the reduction of one thread. A thread that stores nothing also reads nothing, and combines its start values
+  /// with those of the others.
   Values emitOwnReduction(mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried);
   Values emitReductionLoop(unsigned level, mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried);
   Values emitReducedLoop(unsigned level, mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried);
   void mapAccumulators(mlir::IRMapping &values, mlir::ValueRange carried);
-  /// The yielded accumulators; lanes past the end of a reduced vector dim keep what they had.
+  /// Returns the yielded accumulators. Lanes past the end of a reduced vector dim keep their previous values.
   Values nextValues(mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried);
 
   mlir::vector::CombiningKind kindOf(unsigned i);
   mlir::Type elementOf(unsigned i);
   llvm::SmallVector<unsigned> floatAccumulators();
   bool reducesLanes();
-  /// Whether several threads accumulate: each starts from the neutral element, and the initial value joins at the end.
+  /// Returns true if several threads accumulate. Each then starts from the neutral element, and the initial value is
+  /// combined at the end.
   bool isShared() const { return threads && threads->combines(); }
-  /// What changes nothing when accumulator `i` takes it.
+  /// Returns the neutral element of accumulator `i`.
   mlir::Value neutral(unsigned i);
   mlir::Value neutralLanes(const Extremum &extremum);
   mlir::Value startValue(unsigned i);
@@ -78,25 +84,28 @@ private:
   mlir::Value reduceLanes(unsigned i, mlir::Value value);
   void storeAccumulator(unsigned i, mlir::Value value, mlir::Value sawNaN, mlir::Value mask);
 
-  // --- flags of extrema (NestFlags.cpp) ------------------------------------------------------------------------------
+  // --- NaN flags of extrema (NestFlags.cpp) --------------------------------------------------------------------------
 
   mlir::Value noNaN(const Extremum &extremum);
-  /// Which lanes hold a NaN, in one half or the other where those are asked at once.
+  /// Returns a mask of the lanes that hold a NaN. If both halves are tested at once, a lane of the mask stands for one
+  /// lane of each half.
   mlir::Value isNaN(const Extremum &extremum, mlir::Value seen);
-  /// Whether two registers of an extremum are asked at once, of a tail if its lanes are more than those flags.
+  /// Returns true if one comparison tests both halves of an extremum's vector for NaN. A tail does so only if it has
+  /// more lanes than the flags.
   bool asksHalves(const Extremum &extremum);
   mlir::Value half(mlir::Value vector, int64_t which);
-  /// How many lanes of carried value `i` go with the lanes at hand.
+  /// Returns how many lanes of carried value `i` belong to the current number of lanes.
   int64_t carriedLanes(size_t i);
-  /// Which lanes saw a NaN, if it wins in accumulator `i`.
+  /// Returns the flags of the lanes that saw a NaN, or null if NaN does not win in accumulator `i`.
   mlir::Value flagsOf(unsigned i, llvm::ArrayRef<mlir::Value> sawNaN);
   mlir::Value notANumber(mlir::Type type);
 
-  // --- running maxima (NestMaximum.cpp) ------------------------------------------------------------------------------
+  // --- online softmax (NestMaximum.cpp) ------------------------------------------------------------------------------
   //
-  // A block of vectors stays in registers: first its maximum, then what is relative to the reference. The reference is
-  // one number for all lanes. It moves to the maximum when that has left it behind by more than a little, which hardly
-  // ever happens after the first block, so that blocks neither wait for each other nor rescale what they add to.
+  // The nest goes over blocks of vectors that stay in registers. For each block it first computes the maximum, then the
+  // ops that are relative to the reference, such as exp(x - reference). The reference is one number for all lanes. It
+  // moves to the maximum only if the maximum exceeds it by more than kLag. That is rare after the first block, so
+  // blocks do not wait for each other and the sums need no rescaling.
 
   /// One vector of a block.
   struct Vector {
@@ -104,29 +113,32 @@ private:
     mlir::IRMapping values;
   };
 
-  /// The accumulators over all blocks, and what takes relative sums from the last reference to the maximum.
+  /// Returns the accumulators over all blocks, and the factor that rescales relative sums from the last reference to
+  /// the maximum.
   std::pair<Values, mlir::Value> emitRunning(mlir::IRMapping &values, mlir::ValueRange carried);
-  /// `before` holds the accumulators, the flags of extrema and the reference. The block starts at the current index.
+  /// Emits the block that starts at the current index. `before` holds the accumulators, the NaN flags of extrema and
+  /// the reference.
   Values emitBlock(const mlir::IRMapping &values, int64_t points, mlir::ValueRange before);
-  /// What does not depend on the maximum, other accumulators with it.
+  /// Emits the ops that do not depend on the maximum, and updates the accumulators that do not depend on it.
   void emitIndependent(Vector &vector, Values &now);
   void emitRelative(Vector &vector, Values &now);
   void emitRelativeOp(mlir::Operation &op, Vector &vector);
-  /// Two vectors are asked at once.
+  /// Updates the NaN flags. One comparison tests two vectors.
   void flagNaNs(llvm::ArrayRef<Vector> vectors, Values &now);
-  /// In two chains, each half as long.
+  /// Returns the maximum of the vectors and `before`, computed in two chains of half the length.
   mlir::Value largestOf(llvm::ArrayRef<Vector> vectors, mlir::Value before);
-  /// Moves the reference, the last of `now`, and the sums that are relative to it, where it lags too far behind.
+  /// Moves the reference, which is the last of `now`, to the maximum if it lags too far behind, and rescales the sums
+  /// that are relative to it.
   void moveReference(Values &now);
   void storeReference(mlir::Value start, mlir::Value reference);
 
   mlir::Value yielded(unsigned i);
   bool isRelative(unsigned i);
   llvm::SmallVector<unsigned> relativeSums();
-  /// exp(from - to), and one where they are equal, infinities too.
+  /// Returns exp(from - to), or 1 where both are equal, even if both are infinite.
   mlir::Value factorBetween(mlir::Value from, mlir::Value to);
   mlir::Value keepPastEnd(mlir::Value mask, mlir::Value value, mlir::Value before);
-  /// The value of an extremum, or the neutral element in lanes past the end.
+  /// Returns the value that an extremum takes in, or the neutral element in lanes past the end.
   mlir::Value valueOf(const Extremum &extremum, const Vector &vector);
   mlir::Value larger(mlir::Value value, mlir::Value before);
 

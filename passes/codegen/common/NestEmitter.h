@@ -1,5 +1,6 @@
-// Emits one tile.compute as loops over vectors. Values are emitted at the outermost loop whose dims they depend on, so
-// what does not change along a loop is computed once; the vector dim advances by whole vectors, its tail under a mask.
+// Emits one tile.compute as loops over vectors. Each value is computed in the outermost loop that has all dims it
+// depends on, so that loops do not recompute invariant values. The vector dim advances by whole vectors, with a masked
+// tail.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTEMITTER_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTEMITTER_H
 
@@ -10,49 +11,51 @@
 
 namespace tilewright {
 
-/// On an exp whose argument is at most 89, or NaN.
+/// Marks a math.exp whose argument is at most 89, or NaN, so that it cannot overflow.
 inline constexpr llvm::StringLiteral kSmallArgumentAttr = "tile.small_argument";
 
-/// What changes nothing when it is combined with an element.
+/// Returns the neutral element of a combining kind.
 mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type type);
 
-/// What the emitter needs to know of the machine.
+/// The properties of the machine that the emitter needs.
 struct VectorShape {
-  int64_t bytes = 64; ///< of one vector register
-  int64_t registers = 32;
-  int64_t cacheBytes = 32 * 1024; ///< of the innermost cache
+  int64_t bytes = 64;             ///< bytes of one vector register
+  int64_t registers = 32;         ///< number of vector registers
+  int64_t cacheBytes = 32 * 1024; ///< bytes of the innermost cache
 };
 
-/// How the threads of a block share a loop nest. A dim has a power of two of threads, each of which takes every so many
-/// vectors along it.
+/// The mapping of a loop nest to the threads of a block. A dim has a power of two of threads; with n threads, each
+/// takes every n-th vector along the dim.
 class NestThreads {
 public:
   virtual ~NestThreads() = default;
-  /// Elements along the vector dim that a thread takes at once.
+  /// Returns the number of elements along the vector dim that a thread takes at once.
   virtual int64_t lanes() const = 0;
   virtual int64_t threadsAlong(int64_t dim) const = 0;
-  /// Which of them this thread is.
+  /// Returns this thread's index among the threads along the dim.
   virtual mlir::Value indexAlong(mlir::OpBuilder &builder, int64_t dim) = 0;
-  /// Whether threads wait for each other to combine what they accumulated, so that all must come by.
+  /// Returns true if threads wait for each other to combine their accumulators. All threads must then execute the same
+  /// number of iterations.
   virtual bool combines() const = 0;
-  /// Combines accumulator `i` of all threads that share a point; each of them has the result.
+  /// Combines accumulator `i` of all threads that share a point. Each of these threads gets the result.
   virtual mlir::Value combine(mlir::OpBuilder &builder, unsigned i, mlir::vector::CombiningKind kind,
                               mlir::Value value) = 0;
-  /// Whether this thread stores what it shares with others, an i1; null where it shares nothing.
+  /// Returns an i1 that is true if this thread stores the values that several threads share, or null if no values are
+  /// shared.
   virtual mlir::Value leads(mlir::OpBuilder &builder, bool accumulator) = 0;
 };
 
 /// Emits `compute` at the builder's insertion point. `values` maps its offsets to index values and its slices to
-/// memrefs. Without `threads` one thread runs it all.
+/// memrefs. If `threads` is null, one thread runs the whole nest.
 void emitNest(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape,
               NestThreads *threads = nullptr);
 
-/// Whether the loops of `compute` visit the points of `beside`, which accumulates nothing, in the order and by the
-/// vectors that are right for it, too.
+/// Returns true if the loops of `compute` can also run the ops of `beside`: it has the same points, order of loops and
+/// vectors, and no accumulators.
 bool canShareLoops(tile::ComputeOp compute, tile::ComputeOp beside, VectorShape shape);
 
-/// Emits `compute` and, in the same loops, `beside` at the same points of another tile. Neither reads what the other
-/// writes.
+/// Emits `compute` and, in the same loops, `beside` at the same points of another tile. Neither nest may read what the
+/// other writes.
 void emitNestsTogether(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values,
                        tile::ComputeOp beside, const mlir::IRMapping &besideValues, VectorShape shape);
 

@@ -1,4 +1,5 @@
-// The loops of a nest over its points: whole ones, those of a tile that may be the last, and a thread's share.
+// Emits the loops of a nest over its points: loops over a whole tile, over a tile that may be the smaller last one of
+// the grid, and over one thread's share of a tile.
 #include "passes/codegen/common/NestBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -104,8 +105,8 @@ SmallVector<Value> NestBuilder::emitShare(unsigned level, const IRMapping &value
   Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
   if (level >= nest.numParallel || !threads->combines() || count == 1)
     return emitFor(dim, first, high, step, values, Value(), carried, body);
-  // All threads come by as often, because they meet inside; past the end they are at the first point and store
-  // nothing.
+  // All threads execute the same number of iterations, because they synchronise inside the loop. Past the end, a thread
+  // repeats the first point and stores nothing.
   return emitCounted(llvm::divideCeil(size, step), carried, [&](Value turn, ValueRange now) {
     Value index = at(turn), outside = stores;
     Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, index, high);

@@ -1,4 +1,4 @@
-// Nests that use a maximum while they accumulate it.
+// Emits nests that use a maximum while they accumulate it (online softmax). NestBuilder.h has the scheme.
 #include "passes/codegen/common/NestBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,9 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr double kLag = 8; ///< exp of it is no large number, in f16 either
+/// Distance by which the maximum may exceed the reference before the reference moves. exp(8) is about 3000, which
+/// leaves room to accumulate even in f16.
+static constexpr double kLag = 8;
 
 Value NestBuilder::yielded(unsigned i) { return compute.getBodyBlock().getTerminator()->getOperand(i); }
 
@@ -62,13 +64,14 @@ SmallVector<Value> NestBuilder::emitBlock(const IRMapping &values, int64_t point
   now[nest.running] = largestOf(vectors, now[nest.running]);
   moveReference(now);
   storeReference(start, now.back());
-  // In front of this nest's stores, which nothing says are apart from what the other one loads.
+  // Emit the other nest before the stores of this one: LLVM cannot tell that they do not alias the other nest's loads.
   if (beside)
     for (Vector &vector : vectors) {
       indices[vectorDim] = vector.index;
       emitBeside(nest.order.size(), vector.values, vector.mask);
     }
-  // Sums of sums: their errors grow with the number of blocks, and a block does not wait for the one before.
+  // Sum each block separately and then add the block's sum. The rounding error then grows with the number of blocks
+  // instead of the number of elements, and a block does not wait for the one before it.
   SmallVector<Value> sums(now);
   for (unsigned i : relativeSums())
     sums[i] = toVector(neutral(i));
@@ -105,7 +108,7 @@ void NestBuilder::emitRelative(Vector &vector, SmallVector<Value> &now) {
 
 void NestBuilder::emitRelativeOp(Operation &op, Vector &vector) {
   emitOp(op, vector.values, vector.mask);
-  // No value is larger than the reference by more than kLag.
+  // No value exceeds the reference by more than kLag, so the argument of the exponential is small.
   if (auto exp = dyn_cast<math::ExpOp>(op); exp && exp.getOperand().getDefiningOp<arith::SubFOp>())
     vector.values.lookup(exp.getResult()).getDefiningOp()->setAttr(kSmallArgumentAttr, builder.getUnitAttr());
 }

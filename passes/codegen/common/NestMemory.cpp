@@ -12,10 +12,11 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kLineBytes = 64;
-static constexpr int64_t kMostStrided = 4; ///< elements between lanes up to which loads and shuffles beat a gather
+static constexpr int64_t kLineBytes = 64; ///< bytes of a cache line
+/// Largest stride, in elements, at which loads and shuffles are faster than a gather.
+static constexpr int64_t kMostStrided = 4;
 
-/// Whether the index changes along the dim by whole blocks of a multiple of so many points only.
+/// Returns true if the index is constant within blocks along the dim whose size is a multiple of `points`.
 static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
   if (!index.isFunctionOfDim(dim))
     return true;
@@ -29,7 +30,7 @@ static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
 NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   if (vectorDim < 0)
     return Lanes::uniform;
-  // A dim that is whole in every tile is walked from zero in whole vectors, with a tail where the next one would be.
+  // A dim that every tile spans as a whole starts at zero, so its vectors start at multiples of their lanes.
   bool whole = !llvm::is_contained(compute.getOffsetDims(), vectorDim);
   if (whole && !threads &&
       llvm::all_of(map.getResults(), [&](AffineExpr index) { return isBlockwise(index, vectorDim, wholeLanes); }))
@@ -89,7 +90,7 @@ Value NestMemory::loadScalar(Value memory, Type element, AffineMap map, Value gu
     return read();
   if (threads)
     return loadWhere(guard, element, read);
-  // Where the guard fails, read the first element instead: always there, and cheaper than a branch.
+  // If the guard fails, read the first element instead. It always exists, and reading it is cheaper than a branch.
   for (Value &index : at)
     index = arith::SelectOp::create(builder, loc, guard, index, constantIndex(0));
   Value value = memref::LoadOp::create(builder, loc, memory, at);
@@ -185,7 +186,8 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
       return std::nullopt;
     last += *along * (compute.getExtents()[dim] - 1);
   }
-  // Loads begin where a lane of an access at no offset would, and end before the next such lane.
+  // Loads start at a multiple of the stride, so that they never begin before the slice. They must not reach past its
+  // end either.
   int64_t before = start % *stride;
   if (start < 0 || last - before + *stride > type.getNumElements())
     return std::nullopt;
@@ -288,7 +290,7 @@ Value NestMemory::toStorage(Value value, Type element) {
   return arith::ExtUIOp::create(builder, loc, withShape(value, element), value);
 }
 
-/// Vectors of threads begin at multiples of their lanes.
+/// Vectors of threads begin at multiples of their lanes, so a constraint may be the same for all lanes of a vector.
 bool NestMemory::differsByLane(IntegerSet set, AffineExpr constraint) {
   return vectorDim >= 0 && constraint.isFunctionOfDim(vectorDim) && !(threads && holdsByRuns(set, vectorDim, lanes));
 }

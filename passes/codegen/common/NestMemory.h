@@ -1,5 +1,5 @@
-// Loads and stores of a nest: neighbours in lanes, one element for all of them, or elements anywhere; and what is asked
-// of the caches ahead of time.
+// Emits the loads and stores of a nest. The lanes of an access are contiguous, all the same element, or scattered. Also
+// emits prefetches of the data that the next tile reads and the next nest writes.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTMEMORY_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTMEMORY_H
 
@@ -21,8 +21,8 @@ protected:
   mlir::Value emitLoad(tile::LoadOp load, mlir::Value mask);
   void store(mlir::Value value, mlir::Value slice, tile::SliceType type, mlir::AffineMap map, mlir::Value mask,
              bool streamed = false);
-  /// Asks for the lines that the next nest will write. This one computes from what the caches hold and leaves memory
-  /// idle, while a store would wait for its line.
+  /// Prefetches the cache lines that the next nest will write. This nest computes on cached data and leaves memory
+  /// idle, whereas the stores of the next nest would wait for their lines.
   void prefetchNextOutputs();
   mlir::Value emitWithin(mlir::IntegerSet set, bool onLanes);
   bool differsByLane(mlir::IntegerSet set, mlir::AffineExpr constraint);
@@ -31,46 +31,49 @@ protected:
   const mlir::IRMapping &outer;
   NestThreads *threads; ///< null: one thread runs the nest
   VectorShape shape;
-  bool leavesMemoryIdle = true; ///< the tile, in its later nests
+  bool leavesMemoryIdle = true; ///< true if later nests of the tile leave memory idle
 
 private:
-  /// Where the lanes of an access lie.
+  /// The layout of an access's lanes in memory: one element for all, neighbours, or elements anywhere.
   enum class Lanes { uniform, contiguous, scattered };
 
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
-  /// What `read` reads where the guard holds, else zeros. Threads do not read at all elsewhere.
+  /// Returns the value that `read` loads if the guard holds, and zeros otherwise. A thread whose guard fails does not
+  /// load at all.
   mlir::Value loadWhere(mlir::Value guard, mlir::Type type, llvm::function_ref<mlir::Value()> read);
-  /// Asks for what the same load will read at the next tile. Later nests of this tile leave memory idle, and the
-  /// hardware has stopped looking ahead when its stream begins again.
+  /// Prefetches the data that the same load will read in the next tile. Later nests of this tile leave memory idle, and
+  /// the hardware prefetcher stops when this load's stream is interrupted.
   void prefetchNextTile(tile::LoadOp load, mlir::Value memory, mlir::Type element);
   void prefetchLanes(mlir::Value memory, mlir::Type element, llvm::ArrayRef<mlir::Value> first, bool forWrite,
                      unsigned locality);
-  /// The dim that a map depends on whose tile changes first along the walk, if there are more nests in a tile.
+  /// Returns the fastest-varying dim of the walk that the map depends on, or -1 if a tile has only one nest.
   int64_t fastestWalkedDim(mlir::AffineMap map);
   int64_t tileBytes(mlir::AffineMap map, mlir::Type element);
   mlir::Value loadContiguous(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value lanesRead);
   mlir::Value gather(mlir::Value memory, mlir::Type element, tile::SliceType type, mlir::AffineMap map,
                      mlir::Value lanesRead);
-  /// Where lanes are `stride` elements apart, few: whole vectors of what lies there, of which shuffles take the lanes.
-  /// Nothing if those may reach past the end of the slice. Accesses between each other's lanes load the same vectors.
+  /// Loads lanes with a small stride as contiguous vectors and extracts the lanes with shuffles. Returns nothing if the
+  /// loads might reach past the end of the slice. Accesses with interleaved lanes load the same vectors, so that LLVM
+  /// can share the loads.
   std::optional<mlir::Value> loadStrided(mlir::Value memory, mlir::Type element, tile::SliceType type,
                                          mlir::AffineMap map);
-  /// What the threads' vectors are aligned to: their lanes were chosen so.
+  /// Returns the alignment of the vectors of threads, in bytes. The choice of their lanes guarantees it.
   int64_t vectorBytes(mlir::Type element) const;
-  /// Whether every whole vector of the access starts at a multiple of the register's bytes, as the machine wants it of
-  /// stores past the caches. Bindings do: IREE aligns them for its own code.
+  /// Returns true if every whole vector of the access starts at a multiple of the register's bytes, which non-temporal
+  /// stores require. Bindings themselves are aligned, because IREE aligns them for its own code.
   bool fillsRegisters(tile::SliceType type, mlir::AffineMap map);
-  /// i1 is a byte in memory, zero or one.
+  /// Converts between an i1 and its representation in memory, a byte that is zero or one.
   mlir::Value fromStorage(mlir::Value value, mlir::Type type);
   mlir::Value toStorage(mlir::Value value, mlir::Type element);
-  /// What the next nest will store to bindings, where it visits the same points.
+  /// Finds the stores to bindings in the next nest, if it visits the same points.
   void findNextOutputs();
-  /// The one that runs over the same points; factors of a running maximum are made in between.
+  /// Returns the next nest over the same points. After an online softmax, nests that compute its rescaling factors may
+  /// lie in between.
   tile::ComputeOp nextNest();
 
-  int64_t wholeLanes; ///< of all vectors but the tails
+  int64_t wholeLanes; ///< lanes of all vectors except tails
   llvm::SmallVector<tile::StoreOp> nextOutputs;
 };
 

@@ -58,7 +58,7 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
       builder.clone(op, operands);
     for (Value result : op.getResults())
       values.map(result, operands.lookup(result));
-    // LLVM would take estimates of reciprocals that are off by more than the last place.
+    // With fast-math flags, LLVM would use reciprocal estimates, whose error is more than one unit in the last place.
     if (isa<arith::DivFOp>(op))
       operands.lookup(op.getResult(0)).getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::none);
   }
@@ -73,7 +73,8 @@ void NestOps::onlyIf(Value condition, llvm::function_ref<void()> emit) {
   emit();
 }
 
-/// A product by a number that all lanes share, if it may be multiplied in another order: its lanes and that number.
+/// Splits a product with a factor that is the same in all lanes into its vector and that factor, if the product may be
+/// reassociated. Returns null values otherwise.
 static std::pair<Value, Value> splitUniformFactor(Value value) {
   auto product = value.getDefiningOp<arith::MulFOp>();
   if (!product || !bitEnumContainsAll(product.getFastmath(), arith::FastMathFlags::reassoc))

@@ -1,4 +1,5 @@
-// The ops of a nest's body at one point of its loops: scalars as they are, the others on all lanes at once.
+// Emits the ops of a nest's body at one point of its loops. Ops that are the same for all lanes stay scalar; all others
+// become vector ops.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTOPS_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTOPS_H
 
@@ -12,25 +13,27 @@ protected:
           VectorShape shape, NestThreads *threads)
       : NestMemory(builder, compute, nest, values, shape, threads), nest(nest) {}
 
-  /// Emits `op` on what `values` has for its operands, and adds its results to them.
+  /// Emits `op` with the operands that `values` maps, and maps its results.
   void emitOp(mlir::Operation &op, mlir::IRMapping &values, mlir::Value mask);
-  /// Where there is no condition, always.
+  /// Emits code that runs only if the condition holds, or always if the condition is null.
   void onlyIf(mlir::Value condition, llvm::function_ref<void()> emit);
 
   const NestStructure &nest;
-  mlir::Value stores; ///< whether this thread stores, an i1; null: it does
+  mlir::Value stores; ///< i1 that is true if this thread stores; null: it always does
 
 private:
-  /// An index that is wanted as an integer is computed as one: lanes of index would be twice as wide.
+  /// Returns true for a vector of indices that is cast to integers. It is computed in the integer type, because lanes
+  /// of type index would be twice as wide.
   bool isNumberOfLanes(mlir::arith::IndexCastOp op);
-  /// Whether all lanes, and further iterations, divide by one number, and may multiply by its reciprocal.
+  /// Returns true for a division of all lanes by the same number that may be a multiplication by its reciprocal.
   bool dividesByUniform(mlir::Operation &op);
   mlir::Value multiplyByReciprocal(mlir::Value dividend, mlir::Value divisor);
-  /// The larger or smaller of the accumulator and the value; the accumulator if the value is NaN.
+  /// Returns the larger or the smaller of the accumulator and the value, or the accumulator if the value is NaN.
   mlir::Value emitOrdered(const Extremum &extremum, mlir::IRMapping &values);
-  /// Lanes past the end and unread elements are zero, and an integer division by zero would trap: divide by one there.
+  /// Replaces zeros in an integer divisor by one. Lanes past the end and elements that were not loaded are zero, and an
+  /// integer division by zero would trap.
   mlir::Value safeDivisor(mlir::Value divisor);
-  /// A scalar op on lanes: the same op with vector types.
+  /// Emits a scalar op with vector types.
   void emitElementwise(mlir::Operation &op, mlir::IRMapping &values);
 };
 

@@ -1,4 +1,5 @@
-// What a nest accumulates: where it starts, how lanes, vectors and threads come together, and where it goes.
+// Emits the accumulators of a nest: their start values, the reduction over lanes, vectors and threads, and the stores
+// of the results.
 #include "passes/codegen/common/NestBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -101,7 +102,8 @@ SmallVector<Value> NestBuilder::emitReductionLoop(unsigned level, IRMapping &val
     mapAccumulators(values, carried);
     return nextValues(values, mask, carried);
   }
-  // Sums of sums: the rounding error grows with the lengths of the loops, not with their product.
+  // Sum the innermost loop separately and then add its sum. The rounding error then grows with the sum of the loops'
+  // lengths, not with their product.
   bool apart = level + 1 == nest.order.size() && level > nest.numParallel;
   SmallVector<Value> sums(carried), start(carried);
   if (apart)
@@ -182,7 +184,7 @@ Value NestBuilder::reduceLanes(unsigned i, Value value) {
   if (llvm::any_of(nest.extrema, [&](const Extremum &extremum) { return extremum.accumulator.getArgNumber() == i; })) {
     using Kind = vector::CombiningKind;
     kind = kind == Kind::MAXIMUMF || kind == Kind::MAXNUMF ? Kind::MAXNUMF : Kind::MINNUMF;
-    flags = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz; // NaN is in no lane: flagged, or lost
+    flags = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz; // no lane holds a NaN: flags hold those that win
   }
   return vector::ReductionOp::create(builder, loc, kind, value, init, flags);
 }

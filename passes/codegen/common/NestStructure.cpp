@@ -10,14 +10,16 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-constexpr int64_t kRegisters = 4; ///< of a nest's vectors: with fewer, chains of polynomials wait for themselves
+/// Registers per vector of a nest. With fewer, dependent operations of polynomials stall.
+constexpr int64_t kRegisters = 4;
 
 int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
   int64_t native = registerBytes / kLaneBytes;
   return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
 }
 
-/// Of the nest's elements that go past the caches, the bytes of the narrowest; zero where one does not, or a sum stays.
+/// Returns the bytes of the narrowest element that the nest stores with non-temporal stores, or zero if the nest
+/// accumulates or has ordinary stores.
 static int64_t streamedBytes(ComputeOp compute) {
   if (!compute.getAccs().empty())
     return 0;
@@ -34,8 +36,8 @@ int64_t NestStructure::chooseLanes(VectorShape shape) {
   int64_t size = compute.getSizes()[vectorDim];
   int64_t native = shape.bytes / kLaneBytes, registers = kRegisters;
   if (compute.getRunning())
-    registers = 1; // blocks of vectors
-  // One at a time: memory is quickest where its loads and stores alternate, unless they wait for long chains.
+    registers = 1; // the nest has blocks of several vectors
+  // Take one register at a time: memory is fastest if loads and stores alternate, unless they wait for long chains.
   if (int64_t bytes = streamedBytes(compute); bytes > 0 && !hasSpecials(/*ofLanesAlone=*/false))
     registers = 4 / bytes;
   while (registers > 1 && native * registers > size)
@@ -62,7 +64,7 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
     relative = compute.getRelativeOps();
   }
   if (!threads)
-    findExtrema(); // GPUs have instructions for what becomes of NaN
+    findExtrema(); // GPUs have instructions for both treatments of NaN
 }
 
 void NestStructure::findDependences() {
@@ -157,7 +159,7 @@ void NestStructure::findExtrema() {
         !cast<FloatAttr>(init).getValue().isNaN())
       extrema.push_back({op, arg, op->getOperand(op->getOperand(0) == arg ? 1 : 0), takesNaN});
   }
-  // Those with a flag first: flags are carried in their order.
+  // Extrema with a flag come first, because loops carry the flags in this order.
   llvm::stable_sort(extrema, [](const Extremum &a, const Extremum &b) { return a.takesNaN > b.takesNaN; });
   numFlags = llvm::count_if(extrema, [](const Extremum &extremum) { return extremum.takesNaN; });
 }

@@ -1,5 +1,5 @@
-// What is decided of a loop nest before any of it is emitted: the order of its loops, its lanes, the loop at which each
-// op of its body belongs, and which accumulators are extrema.
+// The structure of a loop nest, which is decided before any of its code is emitted: the order of the loops, the number
+// of lanes, the loop to which each op of the body belongs, and the accumulators that are extrema.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTSTRUCTURE_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTSTRUCTURE_H
 
@@ -10,48 +10,51 @@ namespace tilewright {
 
 /// An accumulator that takes the larger or smaller of two floats.
 struct Extremum {
-  mlir::Operation *op; ///< in the body
+  mlir::Operation *op; ///< op of the body that takes the maximum or minimum
   mlir::BlockArgument accumulator;
-  mlir::Value value;
-  bool takesNaN; ///< a NaN wins over every number; otherwise it loses
+  mlir::Value value; ///< operand besides the accumulator
+  bool takesNaN;     ///< true if NaN wins over every number; otherwise NaN loses
 };
 
-/// Lanes of the vector that computes so few points of a row: whole registers, or a part of one.
+/// Returns the lanes of the smallest vector that has `points` elements: whole registers, or a power of two below one.
 int64_t lanesFor(int64_t points, int64_t registerBytes);
 
 struct NestStructure {
-  /// Without `threads` one thread runs the nest. `lanes`, where given, are those of a nest whose loops this one shares.
+  /// If `threads` is null, one thread runs the nest. `lanes` is given for a nest that shares the loops of another one,
+  /// and is then the number of lanes of the other one.
   NestStructure(tile::ComputeOp compute, VectorShape shape, const NestThreads *threads,
                 std::optional<int64_t> lanes = std::nullopt);
 
   int64_t vectorDim, lanes = 1;
   llvm::SmallVector<int64_t> order;                         ///< loops, outermost first
-  unsigned numParallel = 0;                                 ///< how many of them, from the outside, are not reduced
-  llvm::DenseMap<mlir::Value, llvm::SmallBitVector> varies; ///< the dims along which a value of the body changes
-  llvm::DenseMap<mlir::Operation *, unsigned> levels;       ///< how many loops are around an op
-  llvm::DenseMap<mlir::Operation *, bool> vectorised;
-  llvm::SmallVector<Extremum> extrema;
-  unsigned numFlags = 0; ///< extrema that a NaN wins
-  /// The accumulator that the rest of the body uses while it is accumulated, or -1, and what depends on its next value.
+  unsigned numParallel = 0;                                 ///< number of parallel loops, which are outermost
+  llvm::DenseMap<mlir::Value, llvm::SmallBitVector> varies; ///< dims along which a value of the body changes
+  llvm::DenseMap<mlir::Operation *, unsigned> levels;       ///< number of loops around an op
+  llvm::DenseMap<mlir::Operation *, bool> vectorised;       ///< true for ops that change along the vector dim
+  llvm::SmallVector<Extremum> extrema;                      ///< those in which NaN wins come first
+  unsigned numFlags = 0;                                    ///< number of extrema in which NaN wins
+  /// The accumulator that the body uses while it is being accumulated (online softmax), or -1.
   int64_t running = -1;
-  llvm::SetVector<mlir::Operation *> relative;
+  llvm::SetVector<mlir::Operation *> relative; ///< ops that depend on the next value of `running`
 
 private:
-  /// For each op and value of the body the dims it changes along.
+  /// Finds the dims along which each op and value of the body changes.
   void findDependences();
-  /// Whether something that takes many instructions changes along the lanes, which are not reduced; `ofLanesAlone`, and
-  /// along no other loop, as the deviation of a column does.
+  /// Returns true if the lanes are not reduced and an op that takes many instructions changes along them. With
+  /// `ofLanesAlone`, the op must change along no other dim, as the standard deviation of a column does.
   bool hasSpecials(bool ofLanesAlone);
-  /// Lanes per vector: registers enough to hide how long a chain of operations takes, but no wider than the loop.
+  /// Chooses the number of lanes: enough registers to hide the latency of a chain of operations, but no more than the
+  /// loop has points.
   int64_t chooseLanes(VectorShape shape);
-  /// Parallel loops outside, reduced ones inside, the vector dim first or last of its kind: last, so that memory is
-  /// met row by row, first, so that what changes along the lanes alone is computed once for all rows.
+  /// Orders the loops: parallel loops outside, reduced loops inside. The vector dim is the last of its kind, so that
+  /// memory is accessed row by row, or the first, so that values that change along the lanes alone are computed once
+  /// for all rows.
   void orderLoops(bool lanesFirst);
-  /// For each op the number of loops around it, as few as the dims that it changes along allow.
+  /// Finds the smallest number of loops around each op that contains all dims along which it changes.
   void findLevels();
-  /// The accumulators that take the larger or smaller of two floats. With what is asked of NaN such an op is three
-  /// instructions that wait for each other; apart, the extremum of what can be ordered is one, and whether there was a
-  /// NaN, where it matters, another.
+  /// Finds the accumulators that take the larger or smaller of two floats. With its treatment of NaN, such an op takes
+  /// three dependent instructions. Separately, the extremum of ordinary numbers takes one, and the NaN flag, if it is
+  /// needed, another one.
   void findExtrema();
 
   tile::ComputeOp compute;

@@ -2,6 +2,7 @@
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/program/Slices.h"
 
@@ -14,7 +15,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Bindings that may be the memory of another one.
+/// Returns the bindings that may share memory with another binding.
 static llvm::SmallDenseSet<int64_t> sharedBindings(ProgramOp program) {
   llvm::SmallDenseSet<int64_t> shared;
   if (!program.getInPlace())
@@ -69,7 +70,7 @@ FailureOr<func::FuncOp> ProgramConverter::convert(OpBuilder &builder) {
   return function;
 }
 
-/// Phase after phase; a workgroup beyond those of a phase waits for the others.
+/// Emits one phase after another. A workgroup that has no work in a phase waits for the others.
 void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapping &values) {
   SmallVector<SyncOp> syncs(gridSyncsOf(program));
   int64_t workgroups = program.getWorkgroups();
@@ -92,7 +93,7 @@ void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapp
   }
 }
 
-/// Part after part, each on its own range of workgroups.
+/// Emits the parts of a phase, each on its own range of workgroups.
 void ProgramConverter::convertParts(OpBuilder &builder, ArrayRef<ParallelOp> parts, Value workgroup,
                                     IRMapping &values) {
   ParallelOp part = parts.front();
@@ -109,7 +110,7 @@ void ProgramConverter::convertParts(OpBuilder &builder, ArrayRef<ParallelOp> par
   convertParts(otherwise, parts.drop_front(), rest, values);
 }
 
-/// The first index of tile number `tile` along each grid dim; the last dim runs fastest.
+/// Maps the offset of tile number `tile` along each grid dim. The last dim varies fastest.
 static void mapOffsets(OpBuilder &builder, ParallelOp part, Value tile, IRMapping &values) {
   Location loc = part.getLoc();
   for (int64_t dim = part.getExtents().size() - 1; dim >= 0; --dim) {
@@ -128,7 +129,7 @@ static void mapOffsets(OpBuilder &builder, ParallelOp part, Value tile, IRMappin
   }
 }
 
-/// The first of the workgroup's tiles of a part, or of its steps of all tiles.
+/// Returns the workgroup's first tile of a part or, for stream-K, its first step of all tiles.
 static Value firstUnit(OpBuilder &builder, ParallelOp part, Value workgroup) {
   Location loc = part.getLoc();
   auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
@@ -193,7 +194,7 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
     endTile(body, part);
 }
 
-/// Where a buffer lies in the workgroup's memory.
+/// Returns the offset of a buffer in the workgroup's memory, in bytes.
 static Value placeOf(OpBuilder &builder, AllocOp alloc, const IRMapping &values) {
   Location loc = alloc.getLoc();
   Value place = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
@@ -237,7 +238,7 @@ void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMappin
   auto copy = scf::ForOp::create(builder, loc, values.lookup(loop.getLowerBound()), values.lookup(loop.getUpperBound()),
                                  values.lookup(loop.getStep()), carried);
   values.map(loop.getInductionVar(), copy.getInductionVar());
-  if (!carried.empty()) { // otherwise it has a terminator
+  if (!carried.empty()) { // a loop without carried values has a terminator already
     OpBuilder end = OpBuilder::atBlockEnd(copy.getBody());
     scf::YieldOp::create(end, loc, copy.getRegionIterArgs());
   }
@@ -250,7 +251,8 @@ void ProgramConverter::convertLoop(OpBuilder &builder, scf::ForOp loop, IRMappin
   enterLoop(loop, copy.getResults());
 }
 
-/// Tiles of a workgroup follow each other along the last dims of the grid.
+/// Emits the body of a tile.keep, which runs at the workgroup's first tile and whenever the dims before the last
+/// `along` ones advance. The tiles of a workgroup follow each other along the last dims of the grid.
 void ProgramConverter::convertKeep(OpBuilder &builder, KeepOp keep, IRMapping &values) {
   Location loc = keep.getLoc();
   auto part = keep->getParentOfType<ParallelOp>();

@@ -1,7 +1,8 @@
-// Transcendental functions on f32 scalars and vectors as arith, math.fma and integer arithmetic on the bits: no branch,
-// no table in memory, no libm. docs/math.md has the error of each.
+// Emits transcendental functions on f32 scalars and vectors as arith, math.fma and integer arithmetic on the bits. They
+// need no branches, no tables in memory and no libm. docs/math.md has the error of each function.
 //
-// `Num` makes the emitting code read like the formula it emits. Functions take and return values of one shape.
+// `Num` makes the emitting code read like the formula that it emits. Operands and results of a function have the same
+// shape.
 #ifndef TILEWRIGHT_CODEGEN_COMMON_VECTORMATH_H
 #define TILEWRIGHT_CODEGEN_COMMON_VECTORMATH_H
 
@@ -9,31 +10,31 @@
 
 namespace tilewright::vecmath {
 
-/// Where ops are inserted, and what the target has beside arithmetic.
+/// The insertion point of ops, and the target's instructions for exponentials.
 struct Emitter {
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  bool scalef = false; ///< AVX-512 with VL: 2^n x in one instruction, with gradual underflow
-  bool ex2 = false;    ///< NVIDIA GPUs: 2^x in one instruction, to 2 ulp, with zero for what is subnormal
+  bool scalef = false; ///< AVX-512 with VL computes 2^n x in one instruction, with gradual underflow
+  bool ex2 = false;    ///< NVIDIA GPUs compute 2^x in one instruction, to 2 ulp, with zero for subnormal results
 };
 
-/// A scalar or vector of floats, of integers or of truth values, and where ops on it are inserted.
+/// A scalar or vector of floats, integers or truth values, with the insertion point of ops on it.
 class Num {
 public:
   Num(const Emitter &emitter, mlir::Value value) : emitter(&emitter), value(value) {}
 
   const Emitter &where() const { return *emitter; }
   mlir::Value get() const { return value; }
-  /// A constant of the same type.
+  /// Return a constant of the same type, from a number or from its bits.
   Num like(double constant) const;
   Num likeBits(uint64_t constant) const;
-  /// The same value under another element type of the same width.
+  /// Bitcasts to integers or floats of the same width.
   Num bits() const;
   Num real() const;
-  /// The same number as another element type.
+  /// Conversions that keep the number.
   Num toFloat() const;  ///< i32 to f32, i64 to f64
-  Num toWide() const;   ///< f32 to f64, i32 to i64 (zeros above)
-  Num toNarrow() const; ///< f64 to f32, i64 to i32 (the low half)
+  Num toWide() const;   ///< f32 to f64, i32 to i64 with zero extension
+  Num toNarrow() const; ///< f64 to f32, i64 to i32 by truncation
 
 private:
   const Emitter *emitter;
@@ -52,19 +53,19 @@ inline Num operator+(Num a, double b) { return a + a.like(b); }
 inline Num operator-(Num a, double b) { return a - a.like(b); }
 inline Num operator*(Num a, double b) { return a * a.like(b); }
 Num shiftLeft(Num a, Num count);
-Num shiftRight(Num a, Num count);  ///< zeros come in
-Num shiftSigned(Num a, int count); ///< the sign comes in
+Num shiftRight(Num a, Num count);  ///< logical shift
+Num shiftSigned(Num a, int count); ///< arithmetic shift
 inline Num shiftLeft(Num a, int count) { return shiftLeft(a, a.like(count)); }
 inline Num shiftRight(Num a, int count) { return shiftRight(a, a.like(count)); }
 
-/// Comparisons; of floats, false if one is NaN.
+/// Comparisons. A comparison of floats is false if one of them is NaN.
 Num less(Num a, Num b);
 Num equal(Num a, Num b);
 inline Num less(Num a, double b) { return less(a, a.like(b)); }
 inline Num less(double a, Num b) { return less(b.like(a), b); }
 inline Num equal(Num a, double b) { return equal(a, a.like(b)); }
 Num select(Num condition, Num a, Num b);
-/// Whether a scalar condition, or any lane of a vector one, holds: an i1.
+/// Returns an i1 that is true if a scalar condition holds, or a vector condition in any lane.
 mlir::Value any(Num condition);
 
 Num fma(Num a, Num b, Num c); ///< a b + c, rounded once
@@ -75,28 +76,29 @@ Num abs(Num x);
 Num squareRoot(Num x);
 Num truncate(Num x);
 Num copySign(Num magnitude, Num sign);
-/// At least `low`, at most `high`; NaN stays NaN. One instruction each on x86.
+/// Bound x by `low` from below or by `high` from above. NaN stays NaN. Each is one instruction on x86.
 Num atLeast(Num x, double low);
 Num atMost(Num x, double high);
-/// coefficients[0] + x (coefficients[1] + x (...)).
+/// Returns coefficients[0] + x (coefficients[1] + x (...)).
 Num horner(Num x, llvm::ArrayRef<float> coefficients);
 Num horner(Num x, llvm::ArrayRef<double> coefficients);
-/// 2^r for |r| <= 1/2.
+/// Returns 2^r for |r| <= 1/2.
 Num exp2NearZero(Num r);
 
-/// A whole number as a float, and in the low bits of an integer.
+/// An integer, both as a float and in the low bits of an integer type.
 struct Whole {
   Num value, bits;
 };
-/// x scale to the nearest whole number; right while that is below 2^22 in size.
+/// Rounds x * scale to the nearest integer. The result is correct if its magnitude is below 2^22.
 Whole nearest(Num x, double scale);
-Whole wholeOf(Num n); ///< of a float that is whole
-/// 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160; overflow is infinity.
+/// Returns both forms of a float that is an integer.
+Whole wholeOf(Num n);
+/// Returns 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160. It is infinite if it overflows.
 Num scaled(Num p, Whole n);
-/// 2^(n + offset), if normal.
+/// Returns 2^(n + offset), which must be a normal number.
 Num powerOfTwo(Whole n, int offset);
 
-/// x = 2^e (1 + f), 1/sqrt 2 <= 1 + f < sqrt 2, for 0 < x < infinity.
+/// The exponent and fraction of a number x = 2^e (1 + f) with 1/sqrt 2 <= 1 + f < sqrt 2, for 0 < x < infinity.
 struct Binary {
   Num e, f;
 };
@@ -104,14 +106,14 @@ Binary splitBinary(Num x);
 
 Num exp(Num x);
 Num expOfSmall(Num x); ///< exp x for x <= 89, or NaN
-Num expForBf16(Num x); ///< the same within 2^-13, exact at zero
+Num expForBf16(Num x); ///< exp x for x <= 89, or NaN, with an error of at most 2^-13 and exact at zero
 Num exp2(Num x);
 Num expm1(Num x);
 Num sinh(Num x);
 Num cosh(Num x);
 Num tanh(Num x);
-Num timesSigmoid(Num factor, Num negated);      ///< factor / (1 + exp negated)
-Num timesTwiceSigmoid(Num factor, Num negated); ///< 2 factor / (1 + exp negated), which overflows as factor does
+Num timesSigmoid(Num factor, Num negated);      ///< factor / (1 + exp(negated))
+Num timesTwiceSigmoid(Num factor, Num negated); ///< 2 factor / (1 + exp(negated)), without overflow in 2 factor
 Num erf(Num x);
 Num log(Num x);
 Num log2(Num x);

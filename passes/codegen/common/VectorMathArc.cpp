@@ -1,4 +1,4 @@
-// Inverse trigonometric functions: polynomials on a half or a quarter of the circle, and the rest by symmetry.
+// Inverse trigonometric functions. Polynomials approximate them near zero, and symmetries give the rest of the circle.
 #include "passes/codegen/common/VectorMath.h"
 #include "passes/codegen/common/VectorMathTables.h"
 
@@ -8,16 +8,16 @@ namespace tilewright::vecmath {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// asin x for |x| <= 1/2.
+/// Returns asin x for |x| <= 1/2.
 Num asinNearZero(Num x) {
   Num square = x * x;
   return fma(x * square, horner(square, kAsin), x);
 }
 
-/// quarters pi/2 - x.
+/// Returns quarters * pi/2 - x.
 Num quartersMinus(Num quarters, Num x) { return fma(quarters, kHalfPi[0], fma(quarters, kHalfPi[1], -x)); }
 
-/// The angle in [0, pi/2] of a point with coordinates >= 0.
+/// Returns the angle in [0, pi/2] of a point with coordinates >= 0.
 Num firstQuadrant(Num y, Num x) {
   Num steep = less(x, y);
   Num low = select(steep, x, y), high = select(steep, y, x);

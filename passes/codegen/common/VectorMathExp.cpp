@@ -1,4 +1,5 @@
-// Exponentials: x = n ln 2 + r, a polynomial in r, and 2^n from the bits of n. The functions made of them follow.
+// Exponentials: x is split into n ln 2 + r, a polynomial approximates exp r, and the bits of n give 2^n. The functions
+// that are computed from exponentials follow: expm1, hyperbolic functions, sigmoids and erf.
 #include "passes/codegen/common/VectorMath.h"
 #include "passes/codegen/common/VectorMathTables.h"
 
@@ -10,21 +11,21 @@ using namespace mlir;
 namespace tilewright::vecmath {
 namespace {
 constexpr double kLog2E = 1.44269504088896340736, kLn2 = 0.69314718055994530942;
-/// ln 2 in two floats; the first has 9 zeros at its end, so that its product with n is exact.
+/// ln 2 as the sum of two floats. The first ends with 9 zero bits, so that its product with n is exact.
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 
-/// From here on even exp(x) / 2 is infinite, while 2^(n - 2) is not yet.
+/// From this argument on, exp(x) / 2 is infinite, but 2^(n - 2) is still finite.
 constexpr double kOverflow = 89.5;
 
-/// Up to here expm1 takes n = 0: with n = 1 or -1 and an r of the other sign, the one would cancel.
+/// Below this argument, expm1 uses n = 0. With n = 1 or -1 and an r of the opposite sign, subtracting one would cancel.
 constexpr double kNear = 0.69;
-/// The same for tanh, where the error counts for less.
+/// Below this argument, tanh uses n = 0. The bound is lower because the error matters less there.
 constexpr double kNearTanh = 0.28;
 
-/// x - n ln 2.
+/// Returns x - n ln 2.
 Num remainder(Num x, Whole n) { return fma(n.value, -kLn2Low, fma(n.value, -kLn2High, x)); }
 
-/// An element at a time: the instruction is a thread's own.
+/// Returns 2^x with the GPU's instruction, one element at a time: in a thread, the instruction works on scalars.
 Num exp2Instruction(Num x) {
   const Emitter &at = x.where();
   OpBuilder &builder = at.builder;
@@ -45,17 +46,17 @@ Whole zeroWhere(Num condition, Whole n) {
   return {select(condition, n.value.like(0.0), n.value), select(condition, n.bits.like(0.0), n.bits)};
 }
 
-/// exp r for |r| <= ln 2 / 2.
+/// Returns exp r for |r| <= ln 2 / 2.
 Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
 
-/// (exp x - 1) / 4, which overflows only where sinh x does as well.
+/// Returns (exp x - 1) / 4, which overflows only where sinh x overflows as well.
 Num quarterExpm1(Num x) {
   Num bounded = atMost(atLeast(x, -18.0), kOverflow), near = less(abs(x), kNear);
   Whole n = zeroWhere(near, nearest(bounded, kLog2E));
   Num r = remainder(bounded, n);
   Num p = fma(r * r, horner(r, kExpM1), r);
   Num power = powerOfTwo(n, -2), rest = power - 0.25;
-  Num lost = power - rest - 0.25; // at n = 25 half an ulp
+  Num lost = power - rest - 0.25; // rounding error of `rest`: half an ulp at n = 25
   return fma(p, power, lost) + rest;
 }
 } // namespace
@@ -88,7 +89,7 @@ Num exp2(Num x) {
 Num exp2NearZero(Num r) { return fma(r, horner(r, kExp2), 1.0); }
 
 Num expm1(Num x) {
-  // x itself where it is so small that halving it may lose bits; -0 too.
+  // Return x itself if it is so small that a quarter of it may lose bits. This also keeps -0.
   return select(less(abs(x), 0x1p-25), x, quarterExpm1(x) * 4.0);
 }
 
@@ -105,12 +106,12 @@ Num cosh(Num x) {
   return half + half.like(0.25) / half;
 }
 
-/// u / (u + 2) with u = expm1 2x = 2^n p + (2^n - 1). Near zero u = 2x + x^2 q, and the quotient is x + x (x q - u) /
-/// (u + 2), where roundings of u count for little.
+/// Returns u / (u + 2) with u = expm1 2x = 2^n p + (2^n - 1). Near zero, u = 2x + x^2 q, and the quotient is computed
+/// as x + x (x q - u) / (u + 2), in which the rounding error of u has little effect.
 Num tanh(Num x) {
   Num a = atMost(abs(x), 9.1), near = less(a, kNearTanh);
   Whole n = zeroWhere(near, nearest(a, 2 * kLog2E));
-  Num r = fma(n.value, -kLn2 / 2, a); // half of the remainder; n is small
+  Num r = fma(n.value, -kLn2 / 2, a); // half of the remainder; n is small, so one float for ln 2 is enough
   Num q = horner(r, kExp2xM1);
   Num power = powerOfTwo(n, 0);
   Num u = fma(fma(r * r, q, r + r), power, power - 1.0);
@@ -118,11 +119,12 @@ Num tanh(Num x) {
   return copySign(select(near, a, a.like(0.0)) + quotient, x);
 }
 
-/// Where exp overflows, the result is below the smallest normal float, and becomes zero.
+/// If exp overflows, the result would be below the smallest normal float; it becomes zero.
 Num timesSigmoid(Num factor, Num negated) { return factor / (exp(negated) + 1.0); }
 Num timesTwiceSigmoid(Num factor, Num negated) { return factor / fma(exp(negated), 0.5, 0.5); }
 
-/// The root of erfc is flat enough for a short polynomial, and the powers damp its error.
+/// Uses a polynomial for |x| < 1 and otherwise 1 - p(x)^8. The eighth root p of erfc is flat enough for a short
+/// polynomial, and taking the power damps its error.
 Num erf(Num x) {
   Num a = abs(x), square = a * a;
   Num small = fma(a, horner(square, kErf), a);

@@ -1,4 +1,5 @@
-// Logarithms: x = 2^e (1 + f) from the bits of x, and a polynomial in f; and what is made of them.
+// Logarithms: the bits of x give x = 2^e (1 + f), and a polynomial in f approximates ln(1 + f). The inverse hyperbolic
+// functions, which are computed from logarithms, and rsqrt follow.
 #include "passes/codegen/common/VectorMath.h"
 #include "passes/codegen/common/VectorMathTables.h"
 
@@ -12,7 +13,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLeastNormal = 0x1p-126;
 constexpr uint64_t kRootOfHalf = 0x3F3504F3, kExponent = 0xFF800000, kFour = 0x40800000;
 
-/// A base of logarithms: 1 / ln base, and ln 2 / ln base = high + low, where products with `high` are exact.
+/// A base of logarithms: `perLn` is 1 / ln base, and high + low is ln 2 / ln base. Products of `high` with exponents
+/// are exact.
 struct Base {
   double perLn, high, low;
 };
@@ -20,13 +22,14 @@ constexpr Base kNatural = {1.0, 0.693145751953125, 1.42860682030941723212e-6};
 constexpr Base kTwo = {1.44269504088896340736, 1.0, 0.0};
 constexpr Base kTen = {0.43429448190325182765, 0.301025390625, 4.60503898119521373889e-6};
 
-/// e ln 2 + ln(1 + f).
+/// Returns e ln 2 + ln(1 + f).
 Num natural(Binary x) {
   Num small = fma(x.f * x.f, horner(x.f, kLog), fma(x.e, kNatural.low, x.f));
   return fma(x.e, kNatural.high, small);
 }
 
-/// (e ln 2 + ln(1 + f) + rest) / ln base. What the leading terms and their sum lose is added to the rest of the series.
+/// Returns (e ln 2 + ln(1 + f) + rest) / ln base. The rounding errors of the leading terms and of their sum are added
+/// to the rest of the series.
 Num compensated(Binary x, Num rest, const Base &base) {
   float perLn = base.perLn;
   llvm::SmallVector<float> coefficients = {float(base.perLn - perLn)};
@@ -38,13 +41,13 @@ Num compensated(Binary x, Num rest, const Base &base) {
   return large + fma(x.f, horner(x.f, coefficients), fma(x.e, base.low, lost));
 }
 
-/// With what f / ln base loses.
+/// Returns the logarithm to the base, corrected by the rounding error of f / ln base.
 Num toBase(Binary x, const Base &base) {
   float perLn = base.perLn;
   return compensated(x, fma(x.f, perLn, -(x.f * perLn)), base);
 }
 
-/// The result at zero, below, at infinity and at NaN.
+/// Selects the results for zero, negative numbers, infinity and NaN.
 Num withLimits(Num x, Num regular) {
   Num positive = select(less(x, kInfinity), regular, x);
   return select(equal(x, 0.0), x.like(-kInfinity), select(less(x, 0.0), x.like(kNan), positive));
@@ -65,7 +68,7 @@ Num log(Num x) { return withLimits(x, natural(splitBinary(x))); }
 Num log2(Num x) { return withLimits(x, toBase(splitBinary(x), kTwo)); }
 Num log10(Num x) { return withLimits(x, toBase(splitBinary(x), kTen)); }
 
-/// 1 + x rounds, so its exponent alone is taken from it: 1 + f = 2^-e x + 2^-e.
+/// The sum 1 + x is rounded, so only its exponent e is used: 1 + f = 2^-e x + 2^-e.
 Num log1p(Num x) {
   Num sum = x + 1.0;
   Num above = sum.bits() - sum.bits().likeBits(kRootOfHalf);
@@ -81,10 +84,10 @@ Num log1p(Num x) {
 
 namespace {
 constexpr double kLn2 = 0.69314718055994530942;
-/// From here on the inverse hyperbolic functions are ln 2x, and below their squares do not overflow.
+/// From this argument on, asinh x and acosh x are ln 2x. Below it, the square of x does not overflow.
 constexpr double kLarge = 0x1p30;
 
-/// ln(1 + x) below kLarge, ln 2x from there on.
+/// Returns ln(1 + argument) if x is below kLarge, and ln 2x otherwise.
 Num logOfSum(Num x, Num argument) {
   Num large = less(kLarge, x);
   return log1p(select(large, x, argument)) + select(large, x.like(kLn2), x.like(0.0));
@@ -106,7 +109,7 @@ Num atanh(Num x) {
   return copySign(log1p((a + a) / (x.like(1.0) - a)) * 0.5, x);
 }
 
-/// A step of Newton's after the two roundings, with x y in two parts.
+/// Corrects the two roundings of 1 / sqrt x by one Newton step. The product x y is computed in two parts.
 Num rsqrt(Num x) {
   Num y = x.like(1.0) / squareRoot(x);
   Num minusY = -y;

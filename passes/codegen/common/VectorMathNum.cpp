@@ -1,4 +1,4 @@
-// The arithmetic that the functions are written in, one op each, and the powers of two.
+// The arithmetic of `Num`, of which each function emits one op, and scaling by powers of two.
 #include "passes/codegen/common/VectorMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace tilewright::vecmath;
 
 namespace {
-/// 1.5 2^23: a float of this size has a unit of one, so adding it rounds to a whole number, in its low bits.
+/// 1.5 * 2^23. The unit in the last place of floats of this magnitude is one, so adding this number rounds to an
+/// integer and leaves it in the low bits.
 constexpr double kRounder = 12582912.0;
 
 Type withElement(Type type, Type element) {
@@ -109,7 +110,7 @@ Num abs(Num x) { return emit<math::AbsFOp>(x); }
 Num squareRoot(Num x) { return emit<math::SqrtOp>(x); }
 Num truncate(Num x) { return emit<math::TruncOp>(x); }
 Num copySign(Num magnitude, Num sign) { return emit<math::CopySignOp>(magnitude, sign.get()); }
-// In this form x86's max and min, which return their second operand if one is NaN.
+// In this form, these are the max and min instructions of x86, which return their second operand if one is NaN.
 Num atLeast(Num x, double low) { return select(less(x, low), x.like(low), x); }
 Num atMost(Num x, double high) { return select(less(high, x), x.like(high), x); }
 
@@ -130,20 +131,20 @@ Whole wholeOf(Num n) { return {n, (n + kRounder).bits()}; }
 } // namespace tilewright::vecmath
 
 namespace {
-constexpr int64_t kScalefLanes = 16;
+constexpr int64_t kScalefLanes = 16; ///< f32 lanes of the widest register
 
 int64_t lanesOf(Num x) {
   auto type = dyn_cast<VectorType>(x.get().getType());
   return type && type.getRank() == 1 ? type.getNumElements() : 0;
 }
 
-/// Whether vscalefps exists and the lanes are whole registers of it.
+/// Returns true if the target has vscalefps and the lanes fill whole registers.
 bool hasScalef(Num x) {
   int64_t lanes = lanesOf(x);
   return x.where().scalef && (lanes == 4 || lanes == 8 || (lanes > 0 && lanes % kScalefLanes == 0));
 }
 
-/// vscalefps on one register.
+/// Emits vscalefps on one register.
 Value scalefRegister(const Emitter &at, Value p, Value n) {
   int64_t lanes = cast<VectorType>(p.getType()).getNumElements();
   bool isWidest = lanes == kScalefLanes;
@@ -151,13 +152,13 @@ Value scalefRegister(const Emitter &at, Value p, Value n) {
   SmallVector<Value> operands{p, n, constant(at.builder.getZeroAttr(p.getType()))};
   operands.push_back(
       constant(at.builder.getIntegerAttr(at.builder.getIntegerType(isWidest ? 16 : 8), -1))); // all lanes
-  if (isWidest) // rounded as the thread does
+  if (isWidest) // 4: use the thread's rounding mode
     operands.push_back(constant(at.builder.getI32IntegerAttr(4)));
   StringAttr name = at.builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps." + Twine(lanes * 32));
   return LLVM::CallIntrinsicOp::create(at.builder, at.loc, p.getType(), name, operands).getResult(0);
 }
 
-/// p 2^n, with gradual underflow, whatever p and n are; quick too where the result is subnormal, unlike a product.
+/// Returns p 2^n with gradual underflow, for any p and n. Unlike a product, it is also fast if the result is subnormal.
 Num scalef(Num p, Num n) {
   const Emitter &at = p.where();
   int64_t lanes = lanesOf(p);
@@ -174,14 +175,14 @@ Num scalef(Num p, Num n) {
   return {at, whole};
 }
 
-/// 2^(n + offset), if normal; only the low bits of `n` count.
+/// Returns 2^(n + offset), which must be a normal number. Only the low bits of `n` matter.
 Num assemblePower(Num n, int offset) { return (shiftLeft(n, 23) + n.like((127 + offset) << 23)).real(); }
 } // namespace
 
 Num tilewright::vecmath::scaled(Num p, Whole n) {
   if (hasScalef(p))
     return scalef(p, n.value);
-  // Two factors near the root of 2^n: both are normal numbers, and only the second product rounds.
+  // Multiply by two factors near the square root of 2^n. Both are normal numbers, and only the second product rounds.
   Num whole = n.bits - n.value.like(kRounder).bits();
   Num half = shiftSigned(whole, 1);
   return p * assemblePower(half, 0) * assemblePower(whole - half, 0);

@@ -1,6 +1,6 @@
-// Sine, cosine, tangent: |x| = q pi/2 + r, polynomials in r. Up to kNear, pi/2 in three floats is enough (Cody and
-// Waite); past it the product with 2/pi is taken in integers, modulo 4 and to 64 bits (Payne and Hanek). That code is
-// skipped unless a lane needs it.
+// Sine, cosine and tangent: |x| is split into q pi/2 + r, and polynomials in r approximate the functions. Up to kNear,
+// the reduction uses pi/2 as a sum of three floats (Cody and Waite). Above it, the product with 2/pi is computed in
+// integers, modulo 4 and to 64 bits (Payne and Hanek). A branch skips that code unless a lane needs it.
 #include "passes/codegen/common/VectorMath.h"
 #include "passes/codegen/common/VectorMathTables.h"
 
@@ -15,7 +15,7 @@ constexpr double kNear = 0x1p16, kInfinity = std::numeric_limits<double>::infini
 constexpr double kInHalfPis = 0.63661977236758134308, kHalfPiWide = 1.57079632679489661923;
 constexpr uint64_t kSign = 0x80000000;
 
-/// |x| = q pi/2 + r; only the two low bits of q count.
+/// The reduced argument: |x| = q pi/2 + r. Only the two low bits of q matter.
 struct Reduced {
   Num q, r;
 };
@@ -28,7 +28,7 @@ Reduced reduceNear(Num x) {
   return {n.bits, r};
 }
 
-/// The word of 2/pi at an index below 5, and `later` (below 4) words on, as i64.
+/// Returns the word of 2/pi that is `later` (below 4) words after an index below 5, as i64.
 Num wordAt(Num index, unsigned later) {
   Num word = index.likeBits(kTwoOverPi[4 + later]);
   for (unsigned i = 0; i < 4; ++i)
@@ -36,23 +36,23 @@ Num wordAt(Num index, unsigned later) {
   return word.toWide();
 }
 
-/// For 2^16 <= x < infinity, that is x = m 2^e with m in 24 bits. Bits of 2/pi that weigh 4 and more are left out of
-/// the product, those below them are taken 96 at a time.
+/// Reduces an argument with 2^16 <= x < infinity, where x = m 2^e and m has 24 bits. The product leaves out the bits of
+/// 2/pi that contribute multiples of 4, and uses the 96 bits below them.
 Reduced reduceFar(Num x) {
   Num bits = x.bits();
   Num m = ((bits & bits.likeBits(0x7FFFFF)) | bits.likeBits(0x800000)).toWide();
-  Num first = shiftRight(bits, 23) - 120; // where the bit that weighs 2 is: exponent - 151, 31 bits above the point
+  Num first = shiftRight(bits, 23) - 120; // position of the bit of weight 2: exponent - 151, 31 bits above the point
   Num index = shiftRight(first, 5), shift = (first & first.likeBits(31)).toWide();
   auto window = [&](unsigned later) {
     return shiftRight(shiftLeft(shiftLeft(wordAt(index, later), 32) | wordAt(index, later + 1), shift), 32);
   };
-  Num turns = shiftLeft(m * window(0), 32) + m * window(1) + shiftRight(m * window(2), 32); // of 2^-62 quarter turns
+  Num turns = shiftLeft(m * window(0), 32) + m * window(1) + shiftRight(m * window(2), 32); // unit: 2^-62 quarter turn
   Num q = shiftRight(turns + turns.likeBits(uint64_t(1) << 61), 62);
   Num rest = turns - shiftLeft(q, 62);
   return {q.toNarrow(), (rest.toFloat() * (kHalfPiWide * 0x1p-62)).toNarrow()};
 }
 
-/// For x >= 0.
+/// Reduces an argument x >= 0.
 Reduced reduce(Num x) {
   Reduced near = reduceNear(x);
   Num far = less(kNear, x) & less(x, kInfinity);
@@ -82,14 +82,14 @@ Num cosNearZero(Num r) {
 
 Num isOdd(Num q) { return equal(q & q.likeBits(1), 1); }
 
-/// sin(q pi/2 + r).
+/// Returns sin(q pi/2 + r).
 Num sinOf(Reduced x) {
   Num size = select(isOdd(x.q), cosNearZero(x.r), sinNearZero(x.r));
   Num sign = shiftLeft(x.q & x.q.likeBits(2), 30);
   return (size.bits() ^ sign).real();
 }
 
-/// The same with the sign of `x` taken off or put on.
+/// Flips the sign of the value if `x` is negative.
 Num flip(Num value, Num x) { return (value.bits() ^ (x.bits() & x.bits().likeBits(kSign))).real(); }
 } // namespace
 
