@@ -13,8 +13,8 @@ namespace {
 constexpr double kWasted = 9.0 / 8; ///< a row is short if its vectors have this many lanes per element or more
 constexpr int64_t kRepeated = 8;    ///< least number of points of an op per element of an input that is repeated for it
 
-/// Two neighbouring dims of a tensor, or two loops of an op that are neighbours in some tensor: the owner (a value or an
-/// op) and both indices.
+/// Two neighbouring dims of a tensor, or two loops of an op that are neighbours in some tensor: the owner (a value or
+/// an op) and both indices.
 using Pair = std::tuple<void *, int64_t, int64_t>;
 
 RankedTensorType staticTensor(Value value) {
@@ -40,8 +40,8 @@ bool isIndifferent(Operation *op) {
          name.starts_with("iree_tensor_ext.compute_barrier.");
 }
 
-/// Returns the number of points of the collapsed loops that contain a loop for which `isCounted` holds. `next` holds the
-/// next loop of the same collapsed loop, or -1.
+/// Returns the number of points of the collapsed loops that contain a loop for which `isCounted` holds. `next` holds
+/// the next loop of the same collapsed loop, or -1.
 int64_t pointsOf(linalg::GenericOp op, ArrayRef<int64_t> next, llvm::function_ref<bool(int64_t)> isCounted) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t points = 1;

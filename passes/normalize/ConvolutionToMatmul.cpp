@@ -123,8 +123,8 @@ public:
   }
 
 private:
-  /// Returns the M dims. Lines of the image that fill register blocks stay a dim of their own, so that tiles of lines can
-  /// be handed over to readers; shorter lines are collapsed with all other dims.
+  /// Returns the M dims. Lines of the image that fill register blocks stay a dim of their own, so that tiles of lines
+  /// can be handed over to readers; shorter lines are collapsed with all other dims.
   SmallVector<int64_t> rowsOfMatrix() const {
     if (sizes[convolution.points.back()] >= kLongLine)
       return sizesOf(convolution.points);

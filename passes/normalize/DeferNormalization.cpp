@@ -32,7 +32,8 @@ constexpr llvm::StringLiteral kDelayedForm = "division after its contraction";
 /// The error bound is that of vecmath::expForBf16.
 constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
 
-/// A select that makes whole rows zero: `choice` gives zero where `condition` equals `zeroWhere`, and `chosen` elsewhere.
+/// A select that makes whole rows zero: `choice` gives zero where `condition` equals `zeroWhere`, and `chosen`
+/// elsewhere.
 struct ZeroRows {
   linalg::GenericOp choice;
   Value chosen, condition;

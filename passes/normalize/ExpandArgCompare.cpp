@@ -19,8 +19,8 @@ namespace tilewright {
 namespace {
 constexpr llvm::StringLiteral kArgCompare = "iree_linalg_ext.arg_compare";
 
-/// The meaning of an arg_compare: along `dimension` of `input`, find the element that wins over all others, starting from
-/// `initValue` at `initIndex`.
+/// The meaning of an arg_compare: along `dimension` of `input`, find the element that wins over all others, starting
+/// from `initValue` at `initIndex`.
 struct ArgCompare {
   Value input;
   int64_t dimension;

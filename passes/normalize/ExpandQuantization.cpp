@@ -1,7 +1,7 @@
-// Expands IREE's quantize and dequantize ops into elementwise arithmetic, which fuses with the ops around it and in which
-// tile-lower-quantized-matmul finds zero points and scales. The ops belong to IREE and are unregistered here, so they
-// are recognised by their names, maps and bounds. ONNX does not define the result for NaN, which no integer represents;
-// here it is the lower bound, as in ONNX Runtime.
+// Expands IREE's quantize and dequantize ops into elementwise arithmetic, which fuses with the ops around it and in
+// which tile-lower-quantized-matmul finds zero points and scales. The ops belong to IREE and are unregistered here, so
+// they are recognised by their names, maps and bounds. ONNX does not define the result for NaN, which no integer
+// represents; here it is the lower bound, as in ONNX Runtime.
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 

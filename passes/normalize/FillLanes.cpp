@@ -18,7 +18,8 @@ constexpr int64_t kFewColumns = 3, kManyK = 64;
 /// Least size of a dim for which the result is transposed.
 constexpr int64_t kFullLanes = 8;
 
-/// Returns true if N is small and K is long and contiguous in lhs, in f32, for which a micro kernel's step covers one K.
+/// Returns true if N is small and K is long and contiguous in lhs, in f32, for which a micro kernel's step covers one
+/// K.
 bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum) {
   if (roles.row < 0 || expr.domain[roles.lane] > kFewColumns || expr.reductions.size() != 1 ||
       !llvm::all_of(sum.types, [](const std::string &type) { return type == "f32"; }))

@@ -12,8 +12,8 @@ namespace tilewright {
 enum class AlongLanes { much, few, nothing };
 
 /// Returns `nothing` if both operands or neither vary along the innermost dim of the result, or if the contraction
-/// multiplies a vector with a matrix that is contiguous along K and cannot be packed at compile time. Returns `few` if N
-/// has at most three elements and K is long.
+/// multiplies a vector with a matrix that is contiguous along K and cannot be packed at compile time. Returns `few` if
+/// N has at most three elements and K is long.
 AlongLanes whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id);
 
 /// Returns the dim of the result that would fill the lanes best if it were the innermost, preferring dims that are the

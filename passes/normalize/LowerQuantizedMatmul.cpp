@@ -1,5 +1,5 @@
-// Front ends widen the operands of quantized matmuls: to i32 minus a zero point, multiplied and summed in i32 or i64, or
-// dequantized, which is the same times a scale, in f32. The sum of (a - za)(b - zb) is
+// Front ends widen the operands of quantized matmuls: to i32 minus a zero point, multiplied and summed in i32 or i64,
+// or dequantized, which is the same times a scale, in f32. The sum of (a - za)(b - zb) is
 //   sum(ab) - za sum(b) - zb sum(a) + K za zb.
 // Its first term is a matmul of bytes, for which CPUs have instructions; sums of weights are known when the program is
 // loaded, and the rest is arithmetic on the result. All of it is exact: i32 wraps modulo 2^32 as in the graph, and sums

@@ -40,9 +40,9 @@ bool startsAtZero(const TensorExpr &sum) {
   return init && init.getValue().isZero();
 }
 
-/// Returns true if a contraction multiplies with values that depend on the exponentials point by point. A register block
-/// reads them from memory unchanged and cannot apply a factor to them, and one pass less saves little time next to a
-/// contraction. Walking the row in blocks may still save memory.
+/// Returns true if a contraction multiplies with values that depend on the exponentials point by point. A register
+/// block reads them from memory unchanged and cannot apply a factor to them, and one pass less saves little time next
+/// to a contraction. Walking the row in blocks may still save memory.
 bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
   SmallVector<bool> follows(relations.size());
   for (auto [id, expr] : llvm::enumerate(graph.exprs())) {

@@ -132,8 +132,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     }
   }
 
-  /// Returns the slice of the tensor before it is expanded, or nothing. A dim that is expanded into several non-unit dims
-  /// must be taken as a whole.
+  /// Returns the slice of the tensor before it is expanded, or nothing. A dim that is expanded into several non-unit
+  /// dims must be taken as a whole.
   static std::optional<SmallVector<Range>> rangesBefore(tensor::ExpandShapeOp expand, tensor::ExtractSliceOp slice) {
     ArrayRef<int64_t> offsets = slice.getStaticOffsets(), sizes = slice.getStaticSizes();
     ArrayRef<int64_t> shape = expand.getType().getShape();
