@@ -1,15 +1,16 @@
-// The sum of (x - b)^2 in one pass over x, b being made of the sum of x, most often its mean. x is taken in parts, each
-// of which a workgroup can keep: it sums the part, and then x - c and its square, c being the part's own mean. The
-// deviations from b follow when that is known: S2 + t (2 S1 + n t), where S1 and S2 are those sums, n how many there
-// are, and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983). S1 is zero but
-// for what c was rounded by, so no term cancels another, whatever x is; one shift for all of x would not do, as it may
-// lie far from the mean. Where x fits the workgroup's memory, two passes read it once as well.
+// Computes the sum of (x - b)^2 in one pass over x, where b depends on the sum of x and is usually its mean. x is
+// divided into parts that a workgroup can hold. For each part, the workgroup computes the sum, and then S1 and S2, the
+// sums of x - c and of its square, where c is the mean of the part. Once b is known, the part's sum of (x - b)^2 is S2
+// + t (2 S1 + n t), where n is the number of elements and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing
+// the sample variance", 1983). S1 is zero except for the rounding of c, so no terms cancel, whatever x is. One shift
+// for all of x would not do, because it may be far from the mean of x. If x fits the workgroup's memory, two passes
+// also read it only once.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/graph/Rounding.h"
 #include "passes/graph/Form.h"
-#include "passes/target/TargetOrError.h"
+#include "passes/graph/Rounding.h"
 #include "passes/normalize/TwoPhaseReduction.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,26 +27,26 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr int64_t kLeastTile = 64; ///< elements of a contiguous parallel dim in a tile
-constexpr int64_t kLeastPart = 32; ///< elements of a part, whose three sums are then fewer than x by far
-constexpr double kPartShare = 0.9; ///< of the workgroup's memory, for a part; the rest is for its sums
-constexpr int64_t kSpareParts = 4; ///< times as many parts as needed: more, and the sums of parts are worth a view
+constexpr int64_t kLeastTile = 64; ///< least number of elements of a contiguous parallel dim in a tile
+constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so that its three sums are few beside x
+constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
+constexpr int64_t kSpareParts = 4; ///< factor over the needed number of parts from which a dim is cut, through a view
 
-/// `squares` adds (x - b)^2 up, `total` x; b depends on that and does not change along the reduced dims.
+/// `squares` adds up (x - b)^2 and `total` adds up x. b depends on `total` and does not vary along the reduced dims.
 struct SumOfSquares {
   linalg::GenericOp squares, total;
   Value x, b;
   AffineMap bMap; ///< from the domain of both to b
 };
 
-/// The only op of a body besides its yield, if it is an Op.
+/// Returns the only op of a body besides its yield, if it is an Op, or null.
 template <typename Op> Op onlyOp(linalg::GenericOp generic) {
   Block &body = *generic.getBody();
   auto op = llvm::hasNItems(body, 2) ? dyn_cast<Op>(&body.front()) : Op();
   return op && body.getTerminator()->getOperands() == op->getResults() ? op : Op();
 }
 
-/// An op that computes each element of its only result from elements of its inputs.
+/// Returns the op that computes each element of a tensor, its only result, from elements of its inputs, or null.
 linalg::GenericOp elementwiseProducer(Value tensor) {
   auto generic = tensor.getDefiningOp<linalg::GenericOp>();
   bool elementwise = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
@@ -53,7 +54,7 @@ linalg::GenericOp elementwiseProducer(Value tensor) {
   return elementwise ? generic : linalg::GenericOp();
 }
 
-/// The input that a value of the body is an element of, or null.
+/// Returns the input that a value of the body is an element of, or null.
 OpOperand *inputOf(linalg::GenericOp generic, Value element) {
   auto argument = dyn_cast<BlockArgument>(element);
   if (!argument || argument.getOwner() != generic.getBody() || argument.getArgNumber() >= generic.getNumDpsInputs())
@@ -61,6 +62,7 @@ OpOperand *inputOf(linalg::GenericOp generic, Value element) {
   return generic.getDpsInputOperand(argument.getArgNumber());
 }
 
+/// Returns the value that a body squares, or null.
 Value squared(linalg::GenericOp generic) {
   if (auto product = onlyOp<arith::MulFOp>(generic); product && product.getLhs() == product.getRhs())
     return product.getLhs();
@@ -75,13 +77,13 @@ Value squared(linalg::GenericOp generic) {
   return {};
 }
 
-/// The tensor of which a generic reads this element at its own index, or null.
+/// Returns the tensor that a body's element is read from, if it is read at the result's index, or null.
 Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
   OpOperand *input = element ? inputOf(generic, element) : nullptr;
   return input && generic.getMatchingIndexingMap(input).isIdentity() ? input->get() : Value();
 }
 
-/// Whether it adds the elements of its only input up, from zero.
+/// Returns true if the op only adds up the elements of its only input, from zero.
 bool isPlainSum(linalg::GenericOp sum) {
   if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
     return false;
@@ -91,7 +93,8 @@ bool isPlainSum(linalg::GenericOp sum) {
          matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) && zero.isZero();
 }
 
-/// The sum of x over what `squares` sums, of which b is made; null if there is none, and b known before x is read.
+/// Returns the sum of x, over the same elements as `squares`, that b depends on. Null if there is none, so that b is
+/// known before x is read.
 linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
   SetVector<Operation *> behind;
   BackwardSliceOptions options;
@@ -129,7 +132,7 @@ std::optional<SumOfSquares> match(linalg::GenericOp squares) {
   return total ? std::optional<SumOfSquares>({squares, total, x, b->get(), bMap}) : std::nullopt;
 }
 
-/// How many elements each sum is of.
+/// Returns the number of elements that each sum adds up.
 int64_t count(linalg::GenericOp sum) {
   int64_t elements = 1;
   for (auto [extent, iterator] : llvm::zip(sum.getStaticLoopRanges(), sum.getIteratorTypesArray()))
@@ -137,7 +140,7 @@ int64_t count(linalg::GenericOp sum) {
   return elements;
 }
 
-/// What a workgroup would have to keep of x until b is known.
+/// Returns the bytes of x that a workgroup would have to hold until b is known.
 double keptBytes(const SumOfSquares &what) {
   auto type = cast<RankedTensorType>(what.x.getType());
   linalg::GenericOp squares = what.squares;
@@ -153,8 +156,8 @@ int64_t countParts(const ReductionSplit &split) {
   return parts;
 }
 
-/// The last dim in as few parts as will do, where whole dims leave many more than that. Their sums read a view of x
-/// then, which nothing that computes x can share a kernel with.
+/// Cuts the last dim into as few parts as possible, if whole dims give many more parts than needed. The sums then read
+/// a view of x and cannot share a kernel with an op that computes x, so x must not be computed.
 void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
   SplitDim &last = split.dims.back();
   int64_t extent = last.parts, others = countParts(split) / extent;
@@ -166,8 +169,9 @@ void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
     last.parts = extent;
 }
 
-/// The parts are along whole dims, so that the nests of all that reads x agree on its dims: the outermost that leave a
-/// part for which a workgroup has room, and of those as few parts as will do. Nothing where no dims do, as in rows.
+/// Decides which dims divide x into parts. They are whole dims, so that the nests of all readers of x agree on its
+/// dims. Of the choices whose parts fit a workgroup's memory, the one with the fewest parts wins, outer dims first.
+/// Returns nothing if there is no such choice, as for rows.
 std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target &target) {
   linalg::GenericOp total = what.total;
   SmallVector<unsigned> reduced;
@@ -178,7 +182,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
   std::optional<ReductionSplit> best;
   for (uint64_t chosen = 1; chosen < uint64_t(1) << reduced.size(); ++chosen) {
     if (best && llvm::isPowerOf2_64(chosen))
-      break; // from here on a further dim, inside all of these, is among them
+      break; // all further choices contain a dim inside those of the best choice
     ReductionSplit split;
     for (auto [bit, dim] : llvm::enumerate(reduced))
       if (chosen >> bit & 1)
@@ -208,14 +212,14 @@ public:
     total.getResult(0).replaceAllUsesWith(phases.results[0]);
     Value means = meansOfParts();
     ValueRange moments = momentsOfParts(means);
-    // The parts' sums come first, side by side, so that they share the kernel that reads x.
+    // The sums of the parts come first and next to each other, so that they share the kernel that reads x.
     phases.final->moveAfter(moments.front().getDefiningOp());
     if (Operation *rounding = phases.results[0].getDefiningOp(); rounding != phases.final)
       rounding->moveAfter(phases.final);
     builder.setInsertionPoint(squares);
     squares.getResult(0).replaceAllUsesWith(join(moments, means));
     total.erase();
-    // What only this sum read goes with it.
+    // Erase the sum of squares and the ops that only it used.
     for (Operation *dead = squares; dead && dead->use_empty();) {
       Operation *producer =
           dead == squares || isa<linalg::GenericOp>(dead) ? dead->getOperand(0).getDefiningOp() : nullptr;
@@ -233,7 +237,7 @@ private:
     return arith::ConstantOp::create(at, loc, at.getFloatAttr(element, value));
   }
 
-  /// An element of x or b, as the sums are computed.
+  /// Converts an element of x or b to the type of the sums.
   Value widened(OpBuilder &at, Value value) {
     return value.getType() == element ? value : arith::ExtFOp::create(at, loc, element, value).getResult();
   }
@@ -253,7 +257,7 @@ private:
     return means.getResult(0);
   }
 
-  /// The sums of x - c and of its square, over the domain in which the parts are summed.
+  /// Returns S1 and S2, the sums of x - c and of its square, for each part.
   ValueRange momentsOfParts(Value means) {
     linalg::GenericOp partial = phases.partial;
     AffineMap read = partial.getIndexingMapsArray()[0], written = partial.getIndexingMapsArray()[1];
@@ -272,7 +276,7 @@ private:
     return moments.getResults();
   }
 
-  /// From an index of the result to the index of the domain that it stands for, zero where that is reduced.
+  /// Returns the map from an index of the result to one of the domain, with zeros for the reduced dims.
   AffineMap domainOfResult() {
     AffineMap written = squares.getIndexingMapsArray()[1];
     SmallVector<AffineExpr> exprs(written.getNumDims(), builder.getAffineConstantExpr(0));
@@ -282,7 +286,7 @@ private:
     return AffineMap::get(written.getNumResults(), 0, exprs, builder.getContext());
   }
 
-  /// The sum over the parts of S2 + t (2 S1 + n t).
+  /// Returns the sum of S2 + t (2 S1 + n t) over the parts.
   Value join(ValueRange moments, Value means) {
     AffineMap all = phases.final.getIndexingMapsArray()[0], written = phases.final.getIndexingMapsArray()[1];
     AffineMap ofB = what.bMap.compose(domainOfResult()).compose(written);
@@ -295,7 +299,7 @@ private:
           Value moved = arith::MulFOp::create(at, loc, constant(at, countOfPart()), t);
           Value inner = arith::AddFOp::create(at, loc, twice, moved);
           Value square = arith::AddFOp::create(at, loc, values[1], arith::MulFOp::create(at, loc, t, inner));
-          // A sum of squares, whatever the rounding says; a NaN stays one.
+          // Rounding must not make a sum of squares negative; a NaN stays NaN.
           Value positive = arith::MaximumFOp::create(at, loc, square, constant(at, 0));
           linalg::YieldOp::create(at, loc, arith::AddFOp::create(at, loc, positive, values[4]).getResult());
         });
@@ -308,7 +312,7 @@ private:
   Location loc;
   OpBuilder builder;
   const ReductionSplit &split;
-  Type element; ///< of the sums
+  Type element; ///< element type of the sums
   TwoPhases phases;
 };
 
@@ -317,7 +321,7 @@ public:
   using ShiftMomentsBase::ShiftMomentsBase;
 
 private:
-  /// Processors keep two passes over narrow floats: one was never timed there.
+  /// CPUs keep two passes over narrow floats, because one pass was never timed there.
   static bool takes(Type element, const Target &machine) {
     return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.backend == Backend::cuda);
   }

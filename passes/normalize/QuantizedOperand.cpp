@@ -1,6 +1,7 @@
 #include "passes/normalize/QuantizedOperand.h"
-#include "passes/support/AffineAlgebra.h"
+
 #include "passes/graph/TensorExpr.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -34,7 +35,7 @@ Value QuantizationNumber::inBody(OpBuilder &body, Location at, Value element) co
 }
 
 namespace {
-/// A generic that computes each element of its result by itself.
+/// Returns the generic that computes each element of a tensor independently, or null.
 linalg::GenericOp elementwise(Value tensor) {
   auto op = tensor.getDefiningOp<linalg::GenericOp>();
   bool isPlain = op && op->getNumResults() == 1 && op.getNumReductionLoops() == 0 && op.hasPureTensorSemantics() &&
@@ -44,15 +45,15 @@ linalg::GenericOp elementwise(Value tensor) {
 
 Value yieldedBy(linalg::GenericOp op) { return op.getBody()->getTerminator()->getOperand(0); }
 
-/// A number as the body of a generic has it.
+/// A value in the body of a generic.
 struct Element {
-  mutable linalg::GenericOp op; ///< mutable: a handle, whose accessors are not const
+  mutable linalg::GenericOp op; ///< mutable because the accessors of this handle are not const
   Value value;
-  AffineMap place; ///< the point of the op's loops, from an element of the factor
+  AffineMap place; ///< map from an index of the operand to the op's loops
 
   Element with(Value other) const { return {op, other, place}; }
 
-  /// The input that it is an element of.
+  /// Returns the input that the value is an element of, or null.
   OpOperand *input() const {
     auto argument = dyn_cast<BlockArgument>(value);
     bool isInput = argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < op.getNumDpsInputs();
@@ -60,7 +61,7 @@ struct Element {
   }
   AffineMap placeIn(OpOperand *input) const { return op.getMatchingIndexingMap(input).compose(place); }
 
-  /// Where it is computed: in this body, or in that of the op that makes the input.
+  /// Follows inputs back to the body that computes the value.
   Element origin() const {
     OpOperand *from = input();
     linalg::GenericOp maker = from ? elementwise(from->get()) : linalg::GenericOp();
@@ -70,7 +71,7 @@ struct Element {
   template <typename Op> Op definedBy() const { return value.getDefiningOp<Op>(); }
 };
 
-/// A value that the body itself does not compute: an element of a tensor, a scalar from outside, or a constant.
+/// Returns a value that the body itself does not compute: an element of a tensor, a scalar from outside or a constant.
 std::optional<QuantizationNumber> numberAt(const Element &from) {
   QuantizationNumber number{from.value, true, {}, constantElement(from.value)};
   if (OpOperand *input = from.input()) {
@@ -83,7 +84,7 @@ std::optional<QuantizationNumber> numberAt(const Element &from) {
   return number;
 }
 
-/// What a byte is widened by, and from which one.
+/// Returns the byte that a value is widened from, or null, and sets `isSigned` accordingly.
 Value narrowOf(Value wide, bool &isSigned) {
   Operation *op = wide.getDefiningOp();
   if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(op) || !op->getOperand(0).getType().isInteger(8))
@@ -92,7 +93,7 @@ Value narrowOf(Value wide, bool &isSigned) {
   return op->getOperand(0);
 }
 
-/// A number in i32, at most widened from a byte.
+/// Returns a zero point in i32, possibly widened from a byte.
 std::optional<QuantizationNumber> zeroPointAt(const Element &element) {
   Element from = element.origin();
   bool isSigned = true;
@@ -104,7 +105,7 @@ std::optional<QuantizationNumber> zeroPointAt(const Element &element) {
   return number;
 }
 
-/// The bytes, where they are as wide as the factor has dims.
+/// Reads the bytes of an operand from the value that widens them. Returns false if there are none.
 bool readBytes(const Element &wide, QuantizedOperand &factor) {
   Element from = wide.origin();
   Value narrow = narrowOf(from.value, factor.isSigned);
@@ -116,7 +117,7 @@ bool readBytes(const Element &wide, QuantizedOperand &factor) {
   return true;
 }
 
-/// byte - zero point, in i32.
+/// Reads byte - zero point, in i32.
 bool readDifference(const Element &element, QuantizedOperand &factor) {
   Element from = element.origin();
   auto difference = from.definedBy<arith::SubIOp>();
@@ -126,7 +127,7 @@ bool readDifference(const Element &element, QuantizedOperand &factor) {
   return factor.zeroPoint && readBytes(from.with(difference.getLhs()), factor);
 }
 
-/// difference * scale, in f32.
+/// Reads (byte - zero point) * scale, in f32.
 bool readScaled(const Element &element, QuantizedOperand &factor) {
   Element from = element.origin();
   auto product = from.definedBy<arith::MulFOp>();
@@ -143,7 +144,7 @@ bool readScaled(const Element &element, QuantizedOperand &factor) {
   return false;
 }
 
-/// A tensor whose elements are widened bytes; maps are from those elements.
+/// Reads an operand from the body that computes its elements from bytes. The maps are over the tensor's index.
 std::optional<QuantizedOperand> readFactor(Value tensor) {
   linalg::GenericOp op = elementwise(tensor);
   if (!op)
@@ -156,7 +157,7 @@ std::optional<QuantizedOperand> readFactor(Value tensor) {
   return isOne ? std::optional(factor) : std::nullopt;
 }
 
-/// Where a copy has its elements from; null if the op is none.
+/// Returns the map from an element of a copy to its source, or null if the op is not a copy.
 AffineMap copiedFrom(Operation *producer) {
   auto op = dyn_cast_or_null<linalg::LinalgOp>(producer);
   if (!op || op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0 ||
@@ -168,7 +169,7 @@ AffineMap copiedFrom(Operation *producer) {
   return copies && maps[1].isIdentity() ? maps[0] : AffineMap();
 }
 
-/// Movement that can be repeated on bytes. What pads has zeros, which are zero points there.
+/// Returns true for movement that can be repeated on bytes. A pad must pad with zeros, which become zero points.
 bool canRepeat(Operation *op) {
   if (auto pad = dyn_cast<tensor::PadOp>(op)) {
     Value value = pad.getConstantPaddingValue();
@@ -178,7 +179,7 @@ bool canRepeat(Operation *op) {
   return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op) || copiedFrom(op);
 }
 
-/// A scalar for the places that a pad adds to bytes.
+/// Returns the byte for the elements that a pad adds.
 Value padOf(OpBuilder &builder, Location at, const std::optional<QuantizationNumber> &zeroPoint) {
   if (!zeroPoint)
     return arith::ConstantOp::create(builder, at, builder.getI8IntegerAttr(0));
@@ -194,7 +195,7 @@ Value padOf(OpBuilder &builder, Location at, const std::optional<QuantizationNum
                                       : arith::TruncIOp::create(builder, at, builder.getI8Type(), value).getResult();
 }
 
-/// The movement of `op`, of bytes instead.
+/// Repeats the movement of `op` on bytes.
 Value repeat(OpBuilder &builder, Operation *op, Value bytes, const std::optional<QuantizationNumber> &zeroPoint) {
   Location at = op->getLoc();
   auto type = cast<RankedTensorType>(op->getResult(0).getType()).clone(builder.getI8Type());
@@ -221,13 +222,14 @@ bool pads(ArrayRef<Operation *> moved) {
   return llvm::any_of(moved, [](Operation *op) { return isa<tensor::PadOp>(op); });
 }
 
-/// Whether there is one number for all places, or none.
+/// Returns true if there is one number for all elements, or none.
 bool isSame(const std::optional<QuantizationNumber> &number) {
   return !number || number->known || !number->isTensor() ||
          cast<ShapedType>(number->value.getType()).getNumElements() == 1;
 }
 
-/// `map` after `place`. What only names dims stays so, also dims of extent one, for which composeInDomain has zeros.
+/// Composes `map` after `place`. If the result only names dims it stays so, including dims of extent one, for which
+/// composeInDomain would use zeros.
 AffineMap composeNames(AffineMap map, AffineMap place, ArrayRef<int64_t> domain) {
   AffineMap plain = map.compose(place);
   return plain.isProjectedPermutation() ? plain : composeInDomain(map, place, domain);
@@ -236,7 +238,7 @@ AffineMap composeNames(AffineMap map, AffineMap place, ArrayRef<int64_t> domain)
 
 std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
   SmallVector<Operation *> moved;
-  AffineMap place = read; // in what is looked at, from the loops
+  AffineMap place = read; // index in `tensor`, over the loops
   while (true) {
     Operation *op = tensor.getDefiningOp();
     AffineMap copied = copiedFrom(op);
@@ -248,7 +250,7 @@ std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, Affine
       if (!moved.empty() && !factor->map.isIdentity())
         return std::nullopt;
       if (pads(moved) && !(isSame(factor->zeroPoint) && isSame(factor->scale) && factor->hasByteZeroPoint()))
-        return std::nullopt; // places that a pad adds have no number of their own, and hold bytes
+        return std::nullopt; // padding needs one number for all elements, and a zero point that is a byte
       factor->map = moved.empty() ? composeNames(factor->map, place, domain) : read;
       factor->moved = std::move(moved);
       return factor;
@@ -258,7 +260,7 @@ std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, Affine
       return std::nullopt;
     place = composeNames(expr->inputs[0].map.compose(expr->pointOf(0)), place, domain);
     tensor = expr->inputs[0].tensor;
-    // A transpose or a broadcast is only another way to read the bytes.
+    // A transpose or a broadcast only changes the map with which the bytes are read.
     if (moved.empty() && copied && copied.isProjectedPermutation())
       read = copied.compose(read);
     else
@@ -272,7 +274,7 @@ bool QuantizedOperand::hasByteZeroPoint() const {
   auto isByte = [&](int64_t number) { return isSigned ? llvm::isInt<8>(number) : llvm::isUInt<8>(number); };
   if (std::optional<int64_t> number = zeroPoint->integer())
     return isByte(*number);
-  if (DenseIntElementsAttr numbers; matchPattern(zeroPoint->value, m_Constant(&numbers))) // those of rows or columns
+  if (DenseIntElementsAttr numbers; matchPattern(zeroPoint->value, m_Constant(&numbers))) // one per row or column
     return llvm::all_of(numbers, [&](const APInt &number) {
       return isByte(zeroPoint->isSigned ? number.getSExtValue() : static_cast<int64_t>(number.getZExtValue()));
     });

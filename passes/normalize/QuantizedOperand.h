@@ -1,5 +1,6 @@
-// A factor of a product as the bytes that it was widened from: (byte - zero point), in f32 times a scale, behind any
-// movement. Read off what elementwise ops compute, however many of them there are.
+// Describes an operand of a quantized contraction by the bytes that it was computed from: byte - zero point, in f32
+// times a scale, possibly moved afterwards. The description is read from the bodies of elementwise ops, whatever their
+// number.
 #ifndef TILEWRIGHT_NORMALIZE_QUANTIZEDOPERAND_H
 #define TILEWRIGHT_NORMALIZE_QUANTIZEDOPERAND_H
 
@@ -10,34 +11,35 @@
 
 namespace tilewright {
 
-/// A number that is taken off bytes or multiplied with them: one for all, or some for each place along some dims.
+/// A zero point or a scale: one number, or one for each index of some dims.
 struct QuantizationNumber {
-  mlir::Value value;     ///< a tensor or a scalar, of i8 or i32, or of f32
-  bool isSigned = true;  ///< of a byte
-  mlir::AffineMap map;   ///< where it is in a tensor, first from the factor and then from the loops of the contraction
-  mlir::TypedAttr known; ///< where it is the same everywhere and known
+  mlir::Value value;     ///< a tensor or a scalar, in i8 or i32 (zero point) or in f32 (scale)
+  bool isSigned = true;  ///< true if a zero point in i8 is signed
+  mlir::AffineMap map;   ///< index in the tensor, first over the operand's dims, finally over the contraction's loops
+  mlir::TypedAttr known; ///< the number, if it is the same everywhere and known
 
   bool isTensor() const;
-  /// A zero point that is known.
+  /// Returns a known zero point.
   std::optional<int64_t> integer() const;
-  /// In a body, where `element` is that of the tensor; a zero point in i32.
+  /// Creates the number in a body; a zero point is widened to i32. `element` is the tensor's element there.
   mlir::Value inBody(mlir::OpBuilder &body, mlir::Location at, mlir::Value element) const;
 };
 
+/// An operand of a contraction that is made of bytes.
 struct QuantizedOperand {
   mlir::Value bytes;   ///< a tensor of i8
-  mlir::AffineMap map; ///< where an element is in it, once it is moved, from the loops of the contraction
+  mlir::AffineMap map; ///< index of an element in the moved bytes, over the loops of the contraction
   bool isSigned = true;
   std::optional<QuantizationNumber> zeroPoint, scale;
-  llvm::SmallVector<mlir::Operation *> moved; ///< movement that has to be repeated on the bytes, that next to them last
+  llvm::SmallVector<mlir::Operation *> moved; ///< movement to repeat on the bytes, last op first
 
-  /// Whether the zero point is known to be a number that the bytes can be: no difference is above 255 then.
+  /// Returns true if the zero point is known to be in the range of the bytes, so that no difference exceeds 255.
   bool hasByteZeroPoint() const;
   /// Repeats the movement on the bytes.
   void moveBytes(mlir::OpBuilder &builder);
 };
 
-/// The factor that a contraction reads of `tensor` at `read`, with loops of the extents `domain`.
+/// Returns the quantized operand that a contraction with loops of extents `domain` reads from `tensor` with map `read`.
 std::optional<QuantizedOperand> quantizedFactor(mlir::Value tensor, mlir::AffineMap read,
                                                llvm::ArrayRef<int64_t> domain);
 

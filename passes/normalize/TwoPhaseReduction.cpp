@@ -1,8 +1,8 @@
 #include "passes/normalize/TwoPhaseReduction.h"
 
 #include "dialects/tile/TileAttributeNames.h"
-#include "passes/graph/Form.h"
 #include "passes/graph/Contraction.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/Rounding.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,14 +16,14 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// What can be cut
+// Conditions for a split
 //===----------------------------------------------------------------------===//
 
 bool tilewright::isReduced(linalg::GenericOp op, unsigned dim) {
   return op.getIteratorTypesArray()[dim] == utils::IteratorType::reduction;
 }
 
-/// The op of the body that accumulates result `i`.
+/// Returns the op of the body that accumulates result `i`.
 static Operation *combinerOf(linalg::GenericOp op, unsigned i) {
   return op.getBody()->getTerminator()->getOperand(i).getDefiningOp();
 }
@@ -40,7 +40,7 @@ bool tilewright::multiplies(linalg::GenericOp op) {
 std::string tilewright::whyNotSplittable(linalg::GenericOp op) {
   FailureOr<TensorExpr> expr = describe(op);
   if (failed(expr))
-    return "it is no static tensor expression";
+    return "it is not a tensor expression of static shape";
   if (expr->kind == ExprKind::contraction)
     if (std::string why = whyNoSumOfProducts(*expr); !why.empty())
       return why;
@@ -48,14 +48,13 @@ std::string tilewright::whyNotSplittable(linalg::GenericOp op) {
     std::optional<vector::CombiningKind> kind =
         combiningKind(accumulatorOf(op, i), op.getBody()->getTerminator()->getOperand(i));
     if (!kind || !arith::getNeutralElement(combinerOf(op, i)))
-      return llvm::formatv("how it combines result {0} is not known to be associative", i);
+      return llvm::formatv("the combination of result {0} is not known to be associative", i);
     if (!constantElement(op.getDpsInits()[i]))
       return llvm::formatv("result {0} does not start from a constant", i);
   }
   return "";
 }
 
-/// Whether every input that varies along the dim reads it as an index of its own, which a view can cut in two.
 bool tilewright::isCuttable(linalg::GenericOp op, unsigned dim) {
   AffineExpr own = getAffineDimExpr(dim, op.getContext());
   for (OpOperand *input : op.getDpsInputOperands()) {
@@ -107,7 +106,7 @@ public:
 private:
   bool isCut(unsigned dim) const { return parts[dim] > 1 && parts[dim] < extents[dim]; }
 
-  /// A dim that is cut becomes two, its part before its place in the part.
+  /// Assigns the dims of the first phase. A dim that is cut becomes two: the part, then the index within the part.
   void placeDims() {
     for (unsigned dim = 0; dim < extents.size(); ++dim) {
       bool whole = parts[dim] > 1 && !isCut(dim);
@@ -124,14 +123,14 @@ private:
 
   AffineExpr newDim(unsigned position) const { return getAffineDimExpr(position, builder.getContext()); }
 
-  /// Sums of narrow floats would lose terms in narrow partial results.
+  /// Returns the type of partial results: f32 for sums of narrow floats, which would lose precision in their own type.
   Type accumulatorType(unsigned i) {
     Type element = getElementTypeOrSelf(op.getResult(i).getType());
     bool sums = isa<arith::AddFOp, arith::MulFOp>(combinerOf(op, i));
     return sums && isNarrowFloat(element) ? builder.getF32Type() : element;
   }
 
-  /// The input as the first phase reads it, and where.
+  /// Returns the view of an input that the first phase reads, and its map.
   std::pair<Value, AffineMap> viewOf(OpOperand *input) {
     AffineMap map = op.getMatchingIndexingMap(input);
     Value tensor = input->get();
@@ -175,7 +174,8 @@ private:
     auto number = dyn_cast<FloatAttr>(attr);
     if (!number)
       return attr;
-    // An extremum that ignores NaN starts from an infinity, as any other: the results start from a number.
+    // An extremum that ignores NaN has NaN as its neutral element. An infinity does as well, because the final phase
+    // starts from a number.
     APFloat value = number.getValue();
     if (value.isNaN())
       value = APFloat::getInf(value.getSemantics(), /*Negative=*/isa<arith::MaxNumFOp>(combinerOf(op, i)));
@@ -225,7 +225,7 @@ private:
     auto partial =
         linalg::GenericOp::create(builder, loc, TypeRange(ValueRange(inits)), inputs, inits, maps, iterators,
                                   [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, values); });
-    Attribute before = op->getAttr(kFormAttr); // algebra that came before says more
+    Attribute before = op->getAttr(kFormAttr); // an earlier form says more
     partial->setAttr(kFormAttr, before ? before : builder.getStringAttr(form));
     return partial;
   }
@@ -258,7 +258,7 @@ private:
     return arith::AddIOp::create(at, loc, arith::MulIOp::create(at, loc, part, size), inPart);
   }
 
-  /// The accumulating op, on wider terms where the accumulator is wider.
+  /// Clones the accumulating op, and widens its operands if the accumulator is wider.
   void combine(OpBuilder &at, Operation &inner, unsigned i, IRMapping &mapping) {
     IRMapping own = mapping;
     for (Value operand : inner.getOperands()) {
@@ -271,7 +271,7 @@ private:
     mapping.map(inner.getResult(0), copy->getResult(0));
   }
 
-  /// The start of the results, where partial results are wider.
+  /// Returns the start of the final phase, in the type of the partial results.
   Value finalInit(unsigned i) {
     Value init = op.getDpsInits()[i];
     if (accumulators[i] == getElementTypeOrSelf(init.getType()))
@@ -311,9 +311,9 @@ private:
   Location loc;
   SplitViews &views;
   std::string form;
-  SmallVector<int64_t> extents, parts; ///< by dim of the reduction
-  SmallVector<unsigned> place;         ///< of its dims among those of the first phase
-  SmallVector<unsigned> partDims;      ///< dims of the first phase that count parts
+  SmallVector<int64_t> extents, parts; ///< by dim of the reduction: its extent and the number of its parts
+  SmallVector<unsigned> place;         ///< by dim of the reduction: its dim in the first phase, within a part
+  SmallVector<unsigned> partDims;      ///< dims of the first phase that run over parts
   SmallVector<utils::IteratorType> iterators;
   SmallVector<Type> accumulators;
 };

@@ -1,5 +1,6 @@
-// A reduction in two phases: parts of what is reduced into partial results, then those into the results. The
-// combination is associative, so it is the same operation; only sums and products are regrouped by it.
+// Splits a reduction into two phases: the first reduces parts of the elements to partial results, the second reduces
+// the partial results to the results. The combination is associative, so the result is the same, except that sums and
+// products are rounded in another order.
 #ifndef TILEWRIGHT_NORMALIZE_TWOPHASEREDUCTION_H
 #define TILEWRIGHT_NORMALIZE_TWOPHASEREDUCTION_H
 
@@ -10,52 +11,57 @@ namespace tilewright {
 
 inline constexpr llvm::StringLiteral kTwoPhaseForm = "two-phase reduction";
 
-/// A reduced dim and the parts that it is cut into; as many as it has elements: it is not reduced in the first phase.
+/// A reduced dim and the number of parts that it is cut into. If that is its extent, the first phase does not reduce
+/// the dim at all.
 struct SplitDim {
   unsigned dim;
   int64_t parts;
 };
 
-/// How a reduction is cut, and the predictions that decided it.
+/// The decision how a reduction is split, and the predictions that it is based on.
 struct ReductionSplit {
-  llvm::SmallVector<SplitDim> dims; ///< empty: one phase
-  double oneSeconds = 0, twoSeconds = 0;
-  std::string reason; ///< for one phase
+  llvm::SmallVector<SplitDim> dims;      ///< empty: one phase
+  double oneSeconds = 0, twoSeconds = 0; ///< predicted seconds in one phase and in two
+  std::string reason;                    ///< why the reduction stays in one phase
 
-  /// What plans say of both phases.
+  /// Returns the form of both phases, which plans report.
   std::string form() const;
 
-  /// Empty, or what is wrong for a reduction of the domain.
+  /// Returns why the split does not fit a reduction over `domain`, or an empty string if it does.
   std::string verify(llvm::ArrayRef<int64_t> domain) const;
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Whether it is a contraction.
+/// Returns true if the op is a contraction.
 bool multiplies(mlir::linalg::GenericOp reduction);
 
-/// Why the reduction cannot be cut into two phases at all; empty if it can.
+/// Returns why the reduction cannot be split into two phases at all, or an empty string if it can.
 std::string whyNotSplittable(mlir::linalg::GenericOp reduction);
 
-/// Whether the loop of a dim is a reduction.
+/// Returns true if the dim is reduced.
 bool isReduced(mlir::linalg::GenericOp reduction, unsigned dim);
 
-/// Whether the dim can be cut: every input that varies along it reads it as an index of its own.
+/// Returns true if the dim can be cut into parts: every input that varies along it has it as one plain index, which a
+/// view can split into two.
 bool isCuttable(mlir::linalg::GenericOp reduction, unsigned dim);
 
-/// Whether all the dims can be cut, and into so many parts.
+/// Returns true if every dim can be cut into its number of parts.
 bool canCut(mlir::linalg::GenericOp reduction, llvm::ArrayRef<SplitDim> dims);
 
-/// Views of a tensor with a dim cut in two, each made once: kernels that read one tensor read it once together.
+/// Views of tensors with one dim split into two, by tensor, dim and number of parts. Each view is created once, so that
+/// ops that read the same tensor can share a kernel and read it once.
 using SplitViews = std::map<std::tuple<const void *, int64_t, int64_t>, mlir::Value>;
 
-/// A tensor of wider floats in this type; itself if that is its own.
+/// Rounds a tensor to the narrower float type, or returns it if it already has that type.
 mlir::Value roundedTo(mlir::OpBuilder &builder, mlir::Value tensor, mlir::RankedTensorType type);
 
-/// The two reductions. Replaces nothing.
+/// The ops of both phases.
 struct TwoPhases {
   mlir::linalg::GenericOp partial, final;
-  llvm::SmallVector<mlir::Value> results;
+  llvm::SmallVector<mlir::Value> results; ///< the results of `final`, rounded to the types of the reduction
 };
+
+/// Builds both phases next to the reduction, which it does not replace.
 TwoPhases buildTwoPhases(mlir::OpBuilder &builder, mlir::linalg::GenericOp reduction, const ReductionSplit &split,
                          SplitViews &views);
 

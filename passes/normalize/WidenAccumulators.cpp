@@ -1,8 +1,8 @@
 #include "passes/normalize/WidenAccumulators.h"
 
 #include "dialects/tile/TileAttributeNames.h"
-#include "passes/graph/Rounding.h"
 #include "passes/graph/Form.h"
+#include "passes/graph/Rounding.h"
 #include "passes/normalize/AccumulatorInit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,10 +14,10 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// What is to be done to an op that sums.
+/// The decision how a sum is rewritten.
 struct Widening {
   linalg::LinalgOp op;
-  arith::MulFOp product; ///< what it sums in f32 instead of f16 or bf16; null: it sums in its own type
+  arith::MulFOp product; ///< product that is computed and summed in f32 instead of f16 or bf16; null: no type changes
 };
 
 bool isSum(linalg::LinalgOp op) {
@@ -28,7 +28,7 @@ bool isSum(linalg::LinalgOp op) {
          combiningKind(body->getArguments().back(), body->getTerminator()->getOperand(0)) == vector::CombiningKind::ADD;
 }
 
-/// The product of two elements that a sum in f16 or bf16 adds.
+/// Returns the product that a sum in f16 or bf16 adds up, or null.
 arith::MulFOp narrowProduct(linalg::LinalgOp op) {
   Block *body = op.getBlock();
   auto sum = body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
@@ -44,13 +44,13 @@ std::optional<Widening> decide(linalg::LinalgOp op, bool isStrict) {
     return std::nullopt;
   if (arith::MulFOp product = narrowProduct(op); product && !isStrict)
     return Widening{op, product};
-  // tile-convolution-to-matmul adds what windows start from, in the layout that it reads their sums in.
+  // tile-convolution-to-matmul adds the start of convolutions and pools itself, in the layout of its result.
   bool isLeft = startsFromZero(op) || linalg::isaConvolutionOpInterface(op);
   bool isInOrder = isStrict && isNarrowFloat(getElementTypeOrSelf(op->getResult(0)));
   return isLeft || isInOrder ? std::nullopt : std::optional(Widening{op, nullptr});
 }
 
-/// The op from zero.
+/// Returns the op's result computed from zero.
 Value sumFromZero(OpBuilder &builder, linalg::LinalgOp op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Value start = zeros(builder, op.getLoc(), type.getShape(), type.getElementType());
@@ -59,7 +59,7 @@ Value sumFromZero(OpBuilder &builder, linalg::LinalgOp op) {
   return copy->getResult(0);
 }
 
-/// The op from zero and in f32: products of two numbers of 11 bits are exact there.
+/// Returns the op's result computed from zero in f32, in which products of two numbers of 11 bits are exact.
 Value sumInF32(OpBuilder &builder, const Widening &what) {
   linalg::LinalgOp op = what.op;
   Type wide = builder.getF32Type();
@@ -72,10 +72,10 @@ Value sumInF32(OpBuilder &builder, const Widening &what) {
     for (Operation &each : body.without_terminator())
       if (&each != narrow && &each != sum)
         inside.clone(each, values);
-    SmallVector<Value> factors;
-    for (Value factor : narrow->getOperands())
-      factors.push_back(arith::ExtFOp::create(inside, at, wide, values.lookupOrDefault(factor)));
-    Value product = arith::MulFOp::create(inside, at, factors[0], factors[1]);
+    SmallVector<Value> operands;
+    for (Value operand : narrow->getOperands())
+      operands.push_back(arith::ExtFOp::create(inside, at, wide, values.lookupOrDefault(operand)));
+    Value product = arith::MulFOp::create(inside, at, operands[0], operands[1]);
     linalg::YieldOp::create(inside, at, arith::AddFOp::create(inside, at, elements.back(), product).getResult());
   };
   return linalg::GenericOp::create(builder, op.getLoc(), TypeRange(start.getType()), op.getDpsInputs(), start,

@@ -1,8 +1,8 @@
-// Contractions as register blocks compute them: from zero, and in f32 where the graph sums in f16 or bf16. What they
-// start from is added at the end, and the result is rounded once there, in an elementwise op that fuses as any other:
-// it is the bias, the C of a gemm, or the accumulator that a chain of matmuls hands on. Rejected: accumulating in place
-// as linalg does, which would read and write the start once for each tile of the summed dims, and would keep matmuls of
-// one input from being merged.
+// Gives sums the form that register blocks compute: they start from zero, and are computed in f32 where the graph uses
+// f16 or bf16. An elementwise op at the end adds the start and rounds once; it fuses like any other. The start is a
+// bias, the C of a GEMM, or the accumulator that a chain of matmuls passes on. Accumulating in place, as linalg does,
+// was rejected: it would read and write the start once for each tile along K, and would keep matmuls that share an
+// input from being merged.
 #ifndef TILEWRIGHT_NORMALIZE_WIDENACCUMULATORS_H
 #define TILEWRIGHT_NORMALIZE_WIDENACCUMULATORS_H
 
@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-/// Rewrites every sum of static shape. Strict numerics keep sums in f16 and bf16 as they are.
+/// Rewrites every sum of static shape. With strict numerics, sums in f16 and bf16 stay as they are.
 void widenAccumulators(mlir::func::FuncOp function, bool isStrict);
 
 } // namespace tilewright

@@ -1,8 +1,8 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 
+#include "passes/plan/forms/SplitKeys.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/support/EraseUnused.h"
-#include "passes/plan/forms/SplitKeys.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

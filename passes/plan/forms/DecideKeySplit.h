@@ -2,8 +2,8 @@
 #ifndef TILEWRIGHT_PLAN_FORMS_DECIDEKEYSPLIT_H
 #define TILEWRIGHT_PLAN_FORMS_DECIDEKEYSPLIT_H
 
-#include "passes/target/Target.h"
 #include "passes/plan/forms/KeyGroup.h"
+#include "passes/target/Target.h"
 
 namespace tilewright {
 

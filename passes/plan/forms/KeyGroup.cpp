@@ -1,8 +1,8 @@
 #include "passes/plan/forms/KeyGroup.h"
 
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/OnlineSoftmax.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

@@ -1,13 +1,14 @@
 // Horizontal transformation (Souffle 6.1): independent contractions of one tensor become one whose weights lie side by
 // side, and so does what follows each of them alike. Readers get their part as a slice, which a kernel reads through an
 // index. The decision is HorizontalMerge.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/graph/Form.h"
 #include "passes/graph/ConstantOperand.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/GraphPass.h"
+#include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/forms/HorizontalMerge.h"
 #include "passes/plan/space/IterationSpace.h"
-#include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/space/PlanNumerics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

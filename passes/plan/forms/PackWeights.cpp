@@ -1,13 +1,14 @@
 // Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights cannot
 // have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/graph/Contraction.h"
 #include "passes/graph/ConstantOperand.h"
+#include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/graph/ParameterRecipe.h"
-#include "passes/target/MicroKernel.h"
 #include "passes/plan/forms/PackedCopy.h"
+#include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,7 +1,8 @@
 #include "passes/plan/forms/PackedCopy.h"
 
-#include "passes/graph/SwizzledLayout.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/ParameterRecipe.h"
+#include "passes/graph/SwizzledLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

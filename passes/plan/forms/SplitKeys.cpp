@@ -1,7 +1,8 @@
 #include "passes/plan/forms/SplitKeys.h"
 
-#include "passes/graph/Form.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Contraction.h"
+#include "passes/graph/Form.h"
 #include "passes/plan/space/PlanNumerics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,5 +1,6 @@
 // Packed weights as parameters of their own. The pass decides and writes recipes; whoever owns the parameter file
 // carries them out, so that no weight passes through the compiler, and IREE maps what it would else compute at load.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/support/JsonFile.h"

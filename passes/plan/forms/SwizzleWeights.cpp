@@ -1,11 +1,12 @@
 // Weights of contractions on GPUs as images of their tiles in shared memory, by the plan's word. What is made here is
 // movement, which tile-store-weights has stored, as what tile-pack-weights lays out for processors.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
-#include "passes/graph/SwizzledLayout.h"
 #include "passes/graph/ParameterRecipe.h"
+#include "passes/graph/SwizzledLayout.h"
 #include "passes/plan/forms/PackedCopy.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -225,7 +225,7 @@ func.func @row_that_no_block_has_room_for(%x: tensor<1x500000xf32>) -> tensor<1x
 // What is combined in a way that nobody vouches for stays in its order.
 // CHECK-LABEL: func @unknown_combination
 // CHECK-NOT: two-phase
-// WHY: remark: {{.*}}one phase: how it combines result 0 is not known to be associative
+// WHY: remark: {{.*}}one phase: the combination of result 0 is not known to be associative
 func.func @unknown_combination(%x: tensor<1x8388608xf32>) -> tensor<1xf32> {
   %c0 = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f32
