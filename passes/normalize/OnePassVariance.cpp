@@ -316,9 +316,9 @@ private:
   TwoPhases phases;
 };
 
-class OnePassVariance : public impl::ShiftMomentsBase<OnePassVariance> {
+class OnePassVariance : public impl::OnePassVarianceBase<OnePassVariance> {
 public:
-  using ShiftMomentsBase::ShiftMomentsBase;
+  using OnePassVarianceBase::ShiftMomentsBase;
 
 private:
   /// CPUs keep two passes over narrow floats, because one pass was never timed there.
