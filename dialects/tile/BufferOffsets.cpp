@@ -1,5 +1,7 @@
 #include "dialects/tile/BufferOffsets.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 using namespace tilewright;
 
 int64_t tile::bufferBytes(AllocOp alloc) {

@@ -10,14 +10,6 @@ namespace tilewright::tile {
 /// Of a vector, as the threads of a block copy.
 inline constexpr int64_t kCopyBytes = 16;
 
-/// On a tile.alloc inside a walk: an affine map from the tile's offsets to the element of a tensor that the buffer's
-/// first element is.
-inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
-
-/// On a tile.alloc inside a walk: the number of what a workgroup keeps in shared memory from phase to phase. Buffers of
-/// one number are one memory.
-inline constexpr llvm::StringLiteral kKeptAttr = "tile.kept";
-
 /// -1: nothing is kept in it.
 int64_t keptNumber(AllocOp alloc);
 

@@ -1,5 +1,6 @@
 #include "passes/graph/ConstantOperand.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/ParameterRecipe.h"
 

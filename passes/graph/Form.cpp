@@ -1,5 +1,7 @@
 #include "passes/graph/Form.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 using namespace mlir;
 using namespace tilewright;
 

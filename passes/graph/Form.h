@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// The discardable attribute with the name of an op's form.
-inline constexpr llvm::StringLiteral kFormAttr = "tile.form";
-
 /// The name of the expression's form; "as-is" for the graph's own algebra.
 std::string formOf(const TensorExpr &expr);
 

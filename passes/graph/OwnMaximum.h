@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// On an exp of such a difference in f32, whose results are rounded to bf16 or added up to divide those by their sum.
-inline constexpr llvm::StringLiteral kForBf16Attr = "tile.for_bf16";
-
 /// What `value` shows of, without reshapes.
 mlir::Value behindViews(mlir::Value value);
 

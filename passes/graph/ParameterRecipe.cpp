@@ -1,5 +1,6 @@
 #include "passes/graph/ParameterRecipe.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/SwizzledLayout.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -13,12 +13,6 @@
 
 namespace tilewright {
 
-/// Marks ops whose result is a weight as a micro kernel reads it.
-constexpr llvm::StringLiteral kPackedWeightAttr = "tile.packed_weight";
-
-/// Marks ops that swizzle the lines of their last two dims, by atoms of so many elements.
-constexpr llvm::StringLiteral kSwizzleAttr = "tile.swizzle";
-
 /// One step, and what it is applied to.
 struct ParameterRecipe {
   enum class Kind { parameter, reshape, transpose, pad, concat, swizzle };

@@ -16,10 +16,6 @@ inline constexpr llvm::StringLiteral kMaximumOfBlocks = "running maximum of bloc
 inline constexpr llvm::StringLiteral kMaximumOfCounted = "running maximum of counted blocks";
 inline bool isMaximumOfBlocks(llvm::StringRef form) { return form == kMaximumOfBlocks || form == kMaximumOfCounted; }
 
-/// The discardable attribute of a maximum whose rows count up to some point only: where they end, over its domain. A
-/// subprogram that leaves out what is beyond has the same over its index space.
-inline constexpr llvm::StringLiteral kCountedAttr = "tile.counted";
-
 /// What a root reads of another one.
 struct WalkedRead {
   unsigned producer;             ///< its number

@@ -4,15 +4,12 @@
 #ifndef TILEWRIGHT_GRAPH_SWIZZLEDLAYOUT_H
 #define TILEWRIGHT_GRAPH_SWIZZLEDLAYOUT_H
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include <optional>
 
 namespace tilewright {
-
-/// On a contraction whose operand along the lanes is such a tensor, or will be (tile-swizzle-weights): its lines, and the
-/// terms of a step.
-inline constexpr llvm::StringLiteral kSwizzledAttr = "tile.swizzled";
 
 /// What a swizzle moves: bytes that are copied and read at once.
 inline constexpr int64_t kSwizzleAtomBytes = 16;

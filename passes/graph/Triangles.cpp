@@ -1,5 +1,7 @@
 #include "passes/graph/Triangles.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Operation.h"

@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// The discardable attribute of an op that loads such a constant from a file: [diagonal, below, above].
-inline constexpr llvm::StringLiteral kTrianglesAttr = "tile.triangles";
-
 /// In its last two dims i and j a tensor is `above` where j - i is at least `diagonal`, else `below`; the others are of
 /// one point.
 struct Triangles {

@@ -1,5 +1,6 @@
 // What a compiled module runs, for those who run its kernels without IREE: which kernels on which tensors. Tensors are
 // numbered; what an op that is not followed gives is named, not refused, because nobody may ask for it.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/iree/ForeignFunction.h"

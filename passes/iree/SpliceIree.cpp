@@ -2,6 +2,7 @@
 // unregistered here; their spelling is the generic form that IREE 3.13 parses. On llvm-cpu an external object must be
 // called from a shim inside the executable, declared as a static import; without that loading fails. On CUDA an export
 // has the name of its PTX entry.
+#include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"

@@ -2,6 +2,7 @@
 // movement. Movement decides on loop nests and staging; PartBuilder carries the decision out for one subprogram.
 // Adjacent
 // subprograms with the same name become parts of one program.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/target/TargetOrError.h"

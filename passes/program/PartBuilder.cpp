@@ -1,5 +1,6 @@
 #include "passes/program/PartBuilder.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"

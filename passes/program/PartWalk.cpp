@@ -1,3 +1,4 @@
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/PartBuilder.h"
 
 #include "passes/graph/CausalBound.h"

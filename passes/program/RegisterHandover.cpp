@@ -1,5 +1,6 @@
 #include "passes/program/RegisterHandover.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/MatchContraction.h"
 

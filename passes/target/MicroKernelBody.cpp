@@ -1,5 +1,7 @@
 #include "passes/target/MicroKernelBody.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -10,9 +10,6 @@ namespace tilewright {
 /// Returns why the body is not a function of the kernel's types, or an empty string if it is one.
 std::string verifyMicroKernelBody(const MicroKernel &kernel);
 
-/// A discardable attribute of inline assembly: the name of the micro kernel that it comes from.
-inline constexpr llvm::StringLiteral kMicroKernelAttr = "tile.micro_kernel";
-
 /// Emits the kernel's step at the builder's insertion point.
 mlir::Value emitStep(const MicroKernel &kernel, mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row,
                      mlir::Value lanes);

@@ -1,6 +1,7 @@
 #include "passes/codegen/cpu/AssemblyErrors.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/target/MicroKernelBody.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/Constants.h"

@@ -1,5 +1,6 @@
 // Level 3 to target code on the CPU: each tile program becomes one function over memrefs. The grid's tiles are shared
 // out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
+#include "dialects/tile/TargetOf.h"
 #include "passes/Passes.h"
 #include "passes/support/WorkNotes.h"
 #include "passes/codegen/cpu/ContractionEmitter.h"

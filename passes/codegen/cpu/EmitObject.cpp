@@ -1,6 +1,8 @@
 // The kernel module to an ELF object, in process: translate to LLVM IR, optimise, choose the instructions of masked
 // accesses (MaskedAccesses.cpp), emit for the target's CPU. Loop-idiom recognition is off (it would call memcpy and
 // memset) and so is auto-vectorisation (the vectors are chosen).
+#include "dialects/tile/TargetOf.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/AssemblyErrors.h"
 #include "passes/codegen/common/LlvmBackend.h"

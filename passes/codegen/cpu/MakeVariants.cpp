@@ -1,6 +1,7 @@
 // One program becomes one per instruction set; the entry point chooses among them when it runs (WrapCpuAbi.cpp). They
 // share the plan, the workgroups and the places of the buffers, so a dispatch is the same whichever of them it reaches,
 // and differ from here on: in the width of their vectors and in their instructions.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/target/ProcessorData.h"
 

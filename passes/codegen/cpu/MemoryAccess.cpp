@@ -1,5 +1,6 @@
 #include "passes/codegen/cpu/MemoryAccess.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/TileGate.h"
 

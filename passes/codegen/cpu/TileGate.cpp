@@ -4,6 +4,7 @@
 // kernels that use tiles; XINUSE and other registers that are quicker to read do not know.
 #include "passes/codegen/cpu/TileGate.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

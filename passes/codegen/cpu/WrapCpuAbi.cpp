@@ -1,6 +1,7 @@
 // IREE's ABI for CPU executables: int f(environment*, dispatch_state*, workgroup_state*), 0 on success. The offsets are
 // those of the structs in its executable_library.h; a kernel needs only the binding pointers, the workgroup's index
 // along x and its local memory; one with variants also what the processor can do.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/TileGate.h"
 #include "passes/target/ProcessorData.h"

@@ -2,6 +2,7 @@
 // runs. The nests are emitted as on a CPU, with loops shared out to threads (ThreadMapping); a hand-over between nests
 // is a buffer in shared memory and a barrier of the scope that its tile.sync has.
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/codegen/common/ProgramConverter.h"

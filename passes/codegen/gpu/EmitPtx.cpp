@@ -1,6 +1,7 @@
 // The kernel module to PTX, in process: write out what LLVM has only as assembly, translate to LLVM IR, optimise, print.
 // Neither libdevice nor the CUDA toolkit takes part; whatever would call libdevice has been expanded before, so a call
 // that is left is an error here.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/common/LlvmBackend.h"
 #include "passes/target/Warpgroups.h"

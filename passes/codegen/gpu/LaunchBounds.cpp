@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/LaunchBounds.h"
 
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"

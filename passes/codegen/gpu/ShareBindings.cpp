@@ -1,5 +1,6 @@
 // Kernels of more tensors than the driver passes. Decided from the launches, which know what the tensors are; carried
 // out on finished kernels, where a tensor is no more than a pointer, so that nothing before has to know.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/plan/grid/Bindings.h"

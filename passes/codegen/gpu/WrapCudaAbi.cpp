@@ -1,5 +1,6 @@
 // IREE's ABI for CUDA kernels: the bindings as 64-bit pointers, then constants, of which static shapes need none. The
 // driver sizes blocks and dynamic shared memory as the export says (SpliceIree.cpp).
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"

@@ -1,6 +1,7 @@
 // Level 1 to level 2: the plan carried out. The decision is a Plan, made by the planner or read from a file and
 // checked; the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in
 // which the ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Rounding.h"

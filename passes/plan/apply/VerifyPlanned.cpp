@@ -1,5 +1,6 @@
 // The end of planning: what lowering takes for granted is checked here, on the IR alone, so that a hand-written planned
 // graph fails with an error at the op instead of a wrong kernel.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/plan/space/WalkedDim.h"
 

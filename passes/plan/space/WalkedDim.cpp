@@ -1,5 +1,6 @@
 #include "passes/plan/space/WalkedDim.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Form.h"
 #include "passes/plan/space/PlanNumerics.h"
 

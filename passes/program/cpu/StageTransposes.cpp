@@ -4,6 +4,7 @@
 // a
 // buffer in which the vector dim is contiguous. If all accesses of a nest are contiguous along the same other dim, the
 // nest is vectorised along that dim instead.
+#include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/program/cpu/InterleaveK.h"

@@ -1,6 +1,7 @@
 // Widens buffers of bf16 and f16 to f32. Arithmetic is in f32, so a narrow buffer is converted every time it is read:
 // by
 // several nests, or again for each row. A wide one is converted once, by its writer, which rounds as before.
+#include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/graph/MatchContraction.h"

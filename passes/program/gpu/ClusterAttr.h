@@ -2,13 +2,10 @@
 #ifndef TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 #define TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 
 namespace tilewright {
-
-/// Of a part and of its kernel function: how many neighbouring blocks write each other's shared memory; of a copy, that
-/// they share it.
-inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 
 /// The attribute's blocks; 1 without it.
 inline int64_t clusterOf(mlir::Operation *op) {

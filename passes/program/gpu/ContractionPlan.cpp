@@ -1,5 +1,6 @@
 #include "passes/program/gpu/ContractionPlan.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/target/AllowedProducts.h"

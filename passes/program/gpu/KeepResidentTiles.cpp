@@ -1,6 +1,7 @@
 // PowerFusion and Souffle reuse on chip what two phases of a kernel read. That blocks take the same elements in both is
 // the plan's doing (ResidentTiles); here the tile stays in shared memory behind the barrier, where there is room for it.
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/support/BestFit.h"
 #include "passes/program/gpu/PartWork.h"

@@ -1,5 +1,6 @@
 #include "passes/program/gpu/OperandCopies.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/cost/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"

@@ -1,6 +1,7 @@
 #include "passes/program/gpu/Prefetch.h"
 
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 

@@ -10,11 +10,6 @@
 namespace tilewright {
 struct ContractionPlan;
 
-/// On a contraction: an array of "rows" and "lanes", the operands whose first steps are copied during the contraction
-/// before it in its block; on the first one of a loop, during the last one of the iteration before; on the first one of
-/// a phase, before the barrier of the grid in front of it.
-inline constexpr llvm::StringLiteral kPrefetchAttr = "tile.prefetch";
-
 struct Prefetch {
   bool rows = false, lanes = false;
   bool any() const { return rows || lanes; }

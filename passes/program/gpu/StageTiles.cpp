@@ -2,6 +2,7 @@
 // Here the movement of a tile is such an op: threads copy runs of memory in whole vectors, whatever rows they compute.
 // Which tiles is the decision of StagedTiles; here it is carried out.
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/ClusterAttr.h"

@@ -1,6 +1,7 @@
 #include "passes/program/gpu/ThreadMapping.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/program/Slices.h"

@@ -1,6 +1,7 @@
 #include "passes/program/gpu/TileCopy.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 
 #include "mlir/IR/Builders.h"
 

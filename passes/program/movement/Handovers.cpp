@@ -1,6 +1,7 @@
 #include "passes/program/movement/Handovers.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/TileCopy.h"
 

@@ -1,6 +1,7 @@
 // Implements synchronization insertion between the phases of a program (PowerFusion 5.1). Phases start out with a grid
 // barrier between them, the widest sync there is; these rules narrow it to the scope that the hand-overs need. Their
 // memory follows: a tensor that one block both writes and reads becomes a buffer of the block.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/program/PartBuffers.h"
 #include "passes/program/RegisterHandover.h"

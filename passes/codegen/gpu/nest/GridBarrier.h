@@ -11,10 +11,6 @@ namespace tilewright {
 /// What simulated devices know the barrier by.
 inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
 
-/// On a kernel function: the blocks of it that are to be resident on an SM, and whether they wait for each other at
-/// barriers of the grid.
-inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks", kGridSyncAttr = "tile.grid_sync";
-
 /// Calls the barrier of the `blocks` blocks of a kernel; it and the kernel's counter are put into the module where they
 /// are not there yet.
 void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, llvm::StringRef kernel,

@@ -1,0 +1,114 @@
+// Names of the discardable attributes that passes put on ops. Each comment states which op carries the attribute, its
+// type, and what it means. Attributes that one folder alone reads and writes are defined in that folder.
+#ifndef TILEWRIGHT_DIALECTS_TILE_TILEATTRIBUTENAMES_H
+#define TILEWRIGHT_DIALECTS_TILE_TILEATTRIBUTENAMES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace tilewright {
+
+//===----------------------------------------------------------------------===//
+// Ops of the graph
+//===----------------------------------------------------------------------===//
+
+/// On an op of the graph: a string, the name of the form that computes it (graph/Form.h).
+inline constexpr llvm::StringLiteral kFormAttr = "tile.form";
+
+/// On a maximum that is causally bounded, and on the `tile.subprogram` that skips blocks beyond the bound: an affine
+/// map to the end of the points that count along the reduced dim. Its dims are those of the maximum's domain, or of the
+/// subprogram's iteration space.
+inline constexpr llvm::StringLiteral kCountedAttr = "tile.counted";
+
+/// On a `math.exp` of x - max(x) in f32: a unit. Its results are rounded to bf16, or summed to divide results that are,
+/// so an approximation within 2^-13 suffices.
+inline constexpr llvm::StringLiteral kForBf16Attr = "tile.for_bf16";
+
+/// On an op that loads a constant of two values, one on either side of a diagonal: an array `[diagonal, below, above]`
+/// (graph/Triangles.h).
+inline constexpr llvm::StringLiteral kTrianglesAttr = "tile.triangles";
+
+/// On an op whose result is a weight in the layout that a kernel reads: a unit.
+inline constexpr llvm::StringLiteral kPackedWeightAttr = "tile.packed_weight";
+
+/// On a `linalg.generic` that swizzles the lines of its last two dims: an i64, the elements that a swizzle moves as a
+/// unit.
+inline constexpr llvm::StringLiteral kSwizzleAttr = "tile.swizzle";
+
+/// On a contraction (an op of the graph, a `tile.expr` or a `tile.compute`) whose rhs is stored in a swizzled layout: an
+/// i64 array `[lines, K per step]` (graph/SwizzledLayout.h).
+inline constexpr llvm::StringLiteral kSwizzledAttr = "tile.swizzled";
+
+//===----------------------------------------------------------------------===//
+// Subprograms, parts of tile programs, and their ops
+//===----------------------------------------------------------------------===//
+
+/// On a `tile.subprogram` or `tile.parallel` for a GPU, and on its kernel function: an i64, threads per block.
+inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";
+
+/// On a `tile.subprogram` or `tile.parallel` for a GPU: an i64, the number of threads that share one point of the grid
+/// dims. With 0, the grid cuts the vector dim.
+inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
+
+/// On a `tile.subprogram` whose workgroups share tiles (stream-K): an i64, the steps along K per tile.
+inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
+
+/// On a `tile.subprogram` or `tile.parallel` of a kernel with phases: an i64 array of pairs (number, binding). A block
+/// keeps a tile of the binding in shared memory for a later phase, or finds it there; equal numbers are one resident
+/// tile.
+inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
+
+/// On a `tile.parallel` and its kernel function: an i64, the number of neighbouring blocks that form a cluster. On a
+/// `tile.copy`: the same number, for a tile whose copy the cluster shares.
+inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
+
+/// On a contraction's `tile.compute`: an array of "rows" and "lanes", the operands whose first steps are prefetched.
+/// They are copied during the contraction before it in its block; for the first one of a loop, during the last one of
+/// the previous iteration; for the first one of a phase, before the grid barrier in front of it.
+inline constexpr llvm::StringLiteral kPrefetchAttr = "tile.prefetch";
+
+/// On a `tile.alloc` inside a walk: an affine map from the tile's offsets to the tensor element that the buffer's first
+/// element holds (dialects/tile/BufferOffsets.h).
+inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
+
+/// On a `tile.alloc` inside a walk: an i64, the number of the resident tile that the buffer holds. Buffers with the same
+/// number share their memory.
+inline constexpr llvm::StringLiteral kKeptAttr = "tile.kept";
+
+//===----------------------------------------------------------------------===//
+// Programs and kernel functions
+//===----------------------------------------------------------------------===//
+
+/// On a `tile.program` or kernel function that is one of several variants: a string, the name or file of its target.
+/// Without it, a kernel is for the target that the passes are given (dialects/tile/TargetOf.h).
+inline constexpr llvm::StringLiteral kTargetAttr = "tile.target";
+
+/// On a `tile.program` or kernel function that is one of several variants: a string, the name of the kernel.
+inline constexpr llvm::StringLiteral kVariantOfAttr = "tile.variant_of";
+
+/// On a kernel function: an i64, the workgroups that a launch starts.
+inline constexpr llvm::StringLiteral kWorkgroupsAttr = "tile.workgroups";
+
+/// On a kernel function: an i64, the number of outputs, which are its last bindings.
+inline constexpr llvm::StringLiteral kOutputsAttr = "tile.outputs";
+
+/// On a kernel function: an i64, the bytes of workgroup memory that a launch provides.
+inline constexpr llvm::StringLiteral kBlockBytesAttr = "tile.block_bytes";
+
+/// On a kernel function: an i64 array, the bytes of each binding.
+inline constexpr llvm::StringLiteral kBindingBytesAttr = "tile.binding_bytes";
+
+/// On a kernel function: the array `in_place` of its `tile.program`, the outputs that may take the memory of inputs.
+inline constexpr llvm::StringLiteral kInPlaceAttr = "tile.in_place";
+
+/// On a kernel function for a GPU: an i64, the number of its blocks that must be resident on an SM.
+inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks";
+
+/// On a kernel function for a GPU: a unit. Its blocks wait for each other at grid barriers.
+inline constexpr llvm::StringLiteral kGridSyncAttr = "tile.grid_sync";
+
+/// On inline assembly: a string, the name of the micro kernel that it comes from.
+inline constexpr llvm::StringLiteral kMicroKernelAttr = "tile.micro_kernel";
+
+} // namespace tilewright
+
+#endif
