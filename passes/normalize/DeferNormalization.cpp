@@ -28,7 +28,7 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr llvm::StringLiteral kDelayedForm = "division after its contraction";
+constexpr llvm::StringLiteral kDeferredForm = "division after its contraction";
 /// The error bound is that of vecmath::expForBf16.
 constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
 
@@ -43,7 +43,7 @@ struct ZeroRows {
 };
 
 /// A division that can be moved behind the contraction that reads its quotients.
-struct Delay {
+struct Deferral {
   linalg::LinalgOp contraction;
   linalg::GenericOp division;
   Value divided, divisor;
@@ -216,7 +216,7 @@ linalg::GenericOp divisionBehind(Value tensor, AffineMap &map, ArrayRef<int64_t>
   return {};
 }
 
-std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &access) {
+std::optional<Deferral> match(const TensorExpr &contraction, const TensorAccess &access) {
   AffineMap map = access.map;
   std::optional<ZeroRows> zeros;
   linalg::GenericOp division = divisionBehind(access.tensor, map, contraction.domain, zeros);
@@ -247,7 +247,7 @@ std::optional<Delay> match(const TensorExpr &contraction, const TensorAccess &ac
   };
   if (zeros && !zeros->test)
     zeros->map = ofResult(zeros->map);
-  return Delay{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
+  return Deferral{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
 }
 
 /// Returns the readers of a tensor and of its reshapes.
@@ -294,7 +294,7 @@ void bypass(linalg::GenericOp op, Value before) {
       unread.erase();
 }
 
-void delay(const Delay &what) {
+void defer(const Deferral &what) {
   linalg::LinalgOp contraction = what.contraction;
   linalg::GenericOp division = what.division;
   OpBuilder builder(contraction->getContext());
@@ -329,7 +329,7 @@ void delay(const Delay &what) {
         }
         linalg::YieldOp::create(body, at, result);
       });
-  quotient->setAttr(kFormAttr, builder.getStringAttr(kDelayedForm));
+  quotient->setAttr(kFormAttr, builder.getStringAttr(kDeferredForm));
   product.replaceAllUsesExcept(quotient.getResult(0), quotient);
   if (what.zeros)
     bypass(what.zeros->choice, what.zeros->chosen);
@@ -347,8 +347,8 @@ class DeferNormalization : public impl::DeferNormalizationBase<DeferNormalizatio
       if (failed(expr) || expr->kind != ExprKind::contraction || !whyNoSumOfProducts(*expr).empty())
         continue;
       for (const TensorAccess &access : expr->inputs)
-        if (std::optional<Delay> what = match(*expr, access)) {
-          delay(*what);
+        if (std::optional<Deferral> what = match(*expr, access)) {
+          defer(*what);
           ++delayed;
           break;
         }
