@@ -4,9 +4,9 @@
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/graph/OwnMaximum.h"
 #include "passes/codegen/common/NestEmitter.h"
 #include "passes/codegen/common/VectorMath.h"
+#include "passes/graph/OwnMaximum.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

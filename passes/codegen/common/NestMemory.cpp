@@ -1,7 +1,7 @@
 #include "passes/codegen/common/NestMemory.h"
 
-#include "passes/support/AffineAlgebra.h"
 #include "passes/program/Slices.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

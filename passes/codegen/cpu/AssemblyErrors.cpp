@@ -1,7 +1,7 @@
 #include "passes/codegen/cpu/AssemblyErrors.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "dialects/tile/TileAttributeNames.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "passes/target/MicroKernelBody.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/Constants.h"
@@ -16,7 +16,7 @@
 
 using namespace tilewright;
 
-/// Names of micro kernels by their assembly: translation keeps nothing else of them.
+/// Returns the names of micro kernels by their assembly text, which is all that translation keeps of them.
 static llvm::StringMap<std::string> kernelsByAssembly(mlir::Operation *kernels) {
   llvm::StringMap<std::string> names;
   kernels->walk([&](mlir::LLVM::InlineAsmOp op) {
@@ -38,7 +38,7 @@ AssemblyErrors::AssemblyErrors(mlir::Operation *kernels, llvm::Module &module) :
       kernelOf.push_back(names.lookup(assembly->getAsmString()));
       auto *cookie = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(number, kernelOf.size()));
       call->setMetadata("srcloc", llvm::MDNode::get(context, cookie));
-      // The optimiser takes it that constraints are well formed.
+      // The optimiser assumes that constraints are well formed.
       if (llvm::Error malformed = llvm::InlineAsm::verify(call->getFunctionType(), assembly->getConstraintString())) {
         std::string why = llvm::toString(std::move(malformed));
         if (message.empty())
@@ -50,7 +50,7 @@ AssemblyErrors::AssemblyErrors(mlir::Operation *kernels, llvm::Module &module) :
 
 AssemblyErrors::~AssemblyErrors() { context.setDiagnosticHandlerCallBack(nullptr); }
 
-/// The number of the assembly that an error is about, if it is about any.
+/// Returns the number of the inline assembly that an error is about, or nothing.
 static std::optional<uint64_t> cookieOf(const llvm::DiagnosticInfo &info) {
   if (auto *refused = llvm::dyn_cast<llvm::DiagnosticInfoSrcMgr>(&info))
     return refused->getLocCookie();
@@ -60,7 +60,7 @@ static std::optional<uint64_t> cookieOf(const llvm::DiagnosticInfo &info) {
 }
 
 std::string AssemblyErrors::prefix(uint64_t cookie) const {
-  bool isNumbered = cookie > 0 && cookie <= kernelOf.size(); // zero: no number
+  bool isNumbered = cookie > 0 && cookie <= kernelOf.size(); // zero means no number
   std::string name = isNumbered ? kernelOf[cookie - 1] : "";
   return "inline assembly" + (name.empty() ? "" : " of micro kernel '" + name + "'") + ": ";
 }

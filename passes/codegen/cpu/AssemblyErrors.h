@@ -1,5 +1,5 @@
-// What the assembler says of inline assembly, and which micro kernel wrote it. LLVM ends the process at such an error
-// unless somebody listens.
+// Collects errors that the assembler reports for inline assembly, with the name of the micro kernel that contains it.
+// Without a diagnostic handler, LLVM ends the process at such an error.
 #ifndef TILEWRIGHT_CODEGEN_CPU_ASSEMBLYERRORS_H
 #define TILEWRIGHT_CODEGEN_CPU_ASSEMBLYERRORS_H
 
@@ -10,16 +10,16 @@
 
 namespace tilewright {
 
-/// Listens for as long as it lives; the module's context must outlive it.
+/// Handles diagnostics during its lifetime. The module's context must outlive it.
 class AssemblyErrors {
 public:
-  /// `module` is what `kernels` were translated to.
+  /// `module` is the translation of `kernels`.
   AssemblyErrors(mlir::Operation *kernels, llvm::Module &module);
   ~AssemblyErrors();
   AssemblyErrors(const AssemblyErrors &) = delete;
   AssemblyErrors &operator=(const AssemblyErrors &) = delete;
 
-  /// The first error so far; empty if there is none.
+  /// Returns the first error so far, or an empty string.
   const std::string &first() const { return message; }
 
 private:
@@ -27,7 +27,7 @@ private:
   static void listen(const llvm::DiagnosticInfo *info, void *self);
 
   llvm::LLVMContext &context;
-  std::vector<std::string> kernelOf; ///< of the pieces of assembly, which are numbered from one; empty: of none
+  std::vector<std::string> kernelOf; ///< micro kernel of each inline assembly, numbered from one; empty: none
   std::string message;
 };
 

@@ -1,5 +1,5 @@
-// Emits one tile.compute that is a contraction as register-blocked loops around a micro kernel (Chimera 5): a block of
-// rows by a few vectors of lanes stays in registers over the whole reduction.
+// Emits one tile.compute that is a contraction as register-blocked loops around a micro kernel (Chimera 5). A block of
+// the result, some rows by a few vectors, stays in registers during the whole reduction.
 #ifndef TILEWRIGHT_CODEGEN_CPU_CONTRACTIONEMITTER_H
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONEMITTER_H
 
@@ -11,8 +11,8 @@
 namespace tilewright {
 
 /// Emits `compute` at the builder's insertion point if it is a sum of products in which one operand is the same for all
-/// lanes and the other contiguous along them; otherwise emits nothing and returns false. The micro kernel is the one
-/// that the nest names, where the target has it and it reads what was packed; otherwise the quickest that does.
+/// lanes and the other is contiguous along them. Otherwise, emits nothing and returns false. The micro kernel is the
+/// one that the nest names, if the target has it and it can read the packed layout, or else the fastest one that can.
 bool emitContraction(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values,
                      const Target &target);
 

@@ -11,15 +11,15 @@ using namespace tilewright::tile;
 KLayout tilewright::kLayout(ComputeOp compute, Contraction contraction) {
   std::optional<PackedK> terms =
       packedK(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
-                  compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
+              compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
   int64_t innermost = contraction.reduced.back();
   if (!terms)
     return {{1}, innermost};
   return {{terms->depth}, terms->dim < 0 ? innermost : terms->dim};
 }
 
-/// Whether steps of `depth` terms begin where the nest does: at the first one, or at a block of whole steps of a loop
-/// over blocks.
+/// Returns true if the nest starts at a multiple of `depth` along K. It does if it starts at zero, or in a loop over K
+/// whose blocks are whole steps.
 static bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
   auto own = llvm::find(compute.getOffsetDims(), dim);
   if (depth == 1 || (own == compute.getOffsetDims().end() && compute.getExtents()[dim] == compute.getSizes()[dim]))

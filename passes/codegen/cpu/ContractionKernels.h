@@ -1,5 +1,5 @@
-// Which micro kernel computes a nest on a CPU: how the terms of a step lie in the operand along the lanes decides with
-// the types and the target. Pure.
+// Chooses the micro kernel that computes a nest on a CPU. The choice depends on the layout of K in rhs, the types and
+// the target. Pure.
 #ifndef TILEWRIGHT_CODEGEN_CPU_CONTRACTIONKERNELS_H
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONKERNELS_H
 
@@ -8,15 +8,16 @@
 
 namespace tilewright {
 
-/// How the terms of a step lie in the lane operand, and along which dim.
+/// The layout of K in rhs.
 struct KLayout {
   LaneLayout lanes{1};
-  int64_t dim = -1; ///< of the nest
+  int64_t dim = -1; ///< dim of the nest along which the K of a step follow each other
 };
 
 KLayout kLayout(tile::ComputeOp compute, Contraction contraction);
 
-/// The micro kernel that the nest names, or the quickest that is not of tile registers, that can compute it.
+/// Returns the micro kernel that the nest names if it can compute the nest. Otherwise, returns the fastest one that can
+/// and does not use tile registers, or nothing.
 std::optional<MicroKernel> kernelFor(tile::ComputeOp compute, const Contraction &contraction, const KLayout &layout,
                                      const Target &target, bool allowTiles);
 

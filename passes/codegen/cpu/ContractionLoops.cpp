@@ -25,7 +25,7 @@ void ContractionLoops::emit() {
   int64_t last = compute.getExtents()[layout.dim] % length;
   if (last == 0)
     return emitBatch(contraction.batch);
-  // The last block of a loop over blocks has terms of its own number.
+  // The nest is inside a loop over K, whose last block is shorter.
   Value end = add(offsets[layout.dim], constantIndex(length));
   Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, end,
                                         constantIndex(compute.getExtents()[layout.dim]));
@@ -38,8 +38,7 @@ void ContractionLoops::emit() {
   emitBatch(contraction.batch);
 }
 
-// --- blocks
-// ------------------------------------------------------------------------------------------------------------
+// --- blocks ----------------------------------------------------------------------------------------------------------
 
 void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
   if (dims.empty())
@@ -50,7 +49,7 @@ void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
   });
 }
 
-/// Lane blocks outside, row blocks inside: the lane operand's panel stays in the cache.
+/// Emits the loop along N outside the loop along M, so that the panel of rhs stays in the cache.
 void ContractionLoops::emitLaneBlocks() {
   if (streamsK())
     return emitStreams();
@@ -78,13 +77,12 @@ void ContractionLoops::emitRowBlocks(int64_t count) {
   });
 }
 
-// --- panels
-// ------------------------------------------------------------------------------------------------------------
+// --- panels ----------------------------------------------------------------------------------------------------------
 
-/// Of a panel: single terms are widened once, when they are copied.
+/// Returns the element type of a packed panel. If a step has one K, elements are widened when they are packed.
 Type ContractionLoops::panelElement() { return depth == 1 ? element : storedLanes(); }
 
-/// Steps that a panel has at most, where the nest has so many terms.
+/// Returns the most steps of a panel, for a nest with the given K.
 int64_t ContractionLoops::panelSteps(int64_t all) {
   int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
   int64_t most = blocksK() ? llvm::divideCeil(terms, depth) : panelBytes() / stepBytes;
@@ -99,8 +97,8 @@ bool ContractionLoops::streamsK() {
   return blocksK() && (contraction.row < 0 || compute.getSizes()[contraction.row] <= block.rows);
 }
 
-/// Terms outside, lanes inside: nothing reads a panel again, and its few rows are read from end to end, as memory gives
-/// most.
+/// Emits the loop along K outside the loop along N. Since one register block has all rows, no panel is read again, and
+/// the rows of rhs are read from end to end, which gives the highest memory bandwidth.
 void ContractionLoops::emitStreams() {
   accumulatorsInSlice = true;
   if (init())
@@ -108,7 +106,7 @@ void ContractionLoops::emitStreams() {
   forPanels([&](const Panel &panel) { forLaneBlocks([&](int64_t count) { emitPanel(panel, count); }); });
 }
 
-/// All rows by `count` lanes, panel by panel along the reduced dim.
+/// Emits all rows by `count` elements along N, panel by panel along K.
 void ContractionLoops::emitPanels(int64_t count) {
   if (!packed && packsPanels())
     packed = allocatePanel({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
@@ -126,7 +124,7 @@ void ContractionLoops::emitPanel(Panel panel, int64_t count) {
   current.reset();
 }
 
-/// Steps behind the last are zeros up to a whole group.
+/// Packs a panel. Zeros fill it up to a multiple of the steps that the micro kernel takes at once.
 void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
   auto pack = [&](Value step, int64_t terms) {
     indices[layout.dim] = add(panel.first, step);
@@ -173,11 +171,10 @@ SmallVector<Value> ContractionLoops::inPanel(Value step, int64_t vector) {
   return {step, constantIndex(vector * lanes * depth)};
 }
 
-// --- loops
-// -------------------------------------------------------------------------------------------------------------
+// --- loops -----------------------------------------------------------------------------------------------------------
 
-/// Calls `body` for whole blocks of `step` in a loop, and for the rest. The last tile of a grid is shorter: then the
-/// rest is one of two lengths, and which is known at run time.
+/// Calls `body` for whole blocks of `step` in a loop, and for the rest. If the last tile of the grid is smaller, the
+/// rest has one of two lengths, which is known only at run time.
 void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(Value start, int64_t count)> body) {
   int64_t size = compute.getSizes()[dim], last = compute.getExtents()[dim] % size;
   Value low = offsets[dim];
@@ -210,7 +207,7 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
   }
 }
 
-/// Calls `body` for each register block's lanes.
+/// Calls `body` for the range along N of each register block.
 void ContractionLoops::forLaneBlocks(llvm::function_ref<void(int64_t count)> body) {
   forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
     indices[contraction.lane] =
@@ -220,7 +217,7 @@ void ContractionLoops::forLaneBlocks(llvm::function_ref<void(int64_t count)> bod
   });
 }
 
-/// Calls `body` for whole panels of the reduced dim in a loop, and for the last.
+/// Calls `body` for whole panels along K in a loop, and for the last one.
 void ContractionLoops::forPanels(llvm::function_ref<void(const Panel &panel)> body) {
   int64_t whole = length / depth, rest = length % depth, most = panelSteps(length);
   int64_t inLoop = whole / most * most;

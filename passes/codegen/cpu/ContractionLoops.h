@@ -1,5 +1,7 @@
-// The loops of a contraction around its register blocks: batches, panels of lanes, panels of terms, rows. What computes
-// a register block is a class of its own: vectors of sums, or tile registers of them.
+// Emits the loops of a contraction around its register blocks: over batches, panels of N, panels of K, and M. Derived
+// classes compute one register block, with accumulators in vector registers or in AMX's tile registers.
+//
+// In the code, rows are M, lanes are N, terms are K and sums are accumulators.
 #ifndef TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 
@@ -17,47 +19,50 @@ public:
   virtual void emit();
 
 protected:
-  /// Steps of the reduced dim that all rows are multiplied with before the next ones.
+  /// A block of K. All rows of the tile are multiplied with one panel before the next one.
   struct Panel {
-    mlir::Value first;     ///< index of its first step
-    int64_t steps, rest;   ///< whole ones, and the terms of one more
-    mlir::Value step = {}; ///< from the first, while a register block reads it
+    mlir::Value first;     ///< index of the first step
+    int64_t steps, rest;   ///< number of whole steps, and K of one more, partial step
+    mlir::Value step = {}; ///< current step, counted from the first, while a register block reads the panel
   };
 
-  /// One register block: `rows` rows by `count` elements along the lanes, over all terms or those of the panel.
+  /// Emits one register block of `rows` by `count` elements, over all of K or over the current panel.
   virtual void emitBlock(int64_t rows, int64_t count) = 0;
-  /// Before the blocks of so many rows.
+  /// Emits code that must run before register blocks of `rows` rows.
   virtual void prepareBlocks(int64_t /*rows*/) {}
-  /// Rows of a register block of so many lanes.
+  /// Returns the rows of a register block with `count` elements along N.
   virtual int64_t rowsTogether(int64_t count) = 0;
-  /// Whether the nest names how many terms a panel has: it stays in L1 while all rows of the tile pass, or, where one
-  /// block has all rows, is read once along all lanes.
+  /// Returns true if the nest's micro kernel names a block size for K. Such a panel stays in L1 while all rows of the
+  /// tile use it. If one register block has all rows, the panel is read once along all of N.
   virtual bool blocksK() = 0;
-  /// What does not lie as register blocks read it is put so once for all rows of a tile, where there are enough of
-  /// them: terms side by side, or the steps of a block one after another, which otherwise may be a page apart.
+  /// Returns true if panels of rhs are packed, once for all rows of a tile. Packing puts the K of a step side by side,
+  /// or the steps of a register block one after another, which otherwise may be a page apart. It pays off only if the
+  /// tile has enough rows.
   virtual bool packsPanels() = 0;
+  /// Returns the most bytes of a packed panel.
   virtual int64_t panelBytes() = 0;
-  /// Whether sums go through their slice from one panel of so many terms to the next.
+  /// Returns true if accumulators are stored to their slice after each panel, for the given K.
   virtual bool stopsBetweenPanels(int64_t terms) = 0;
 
-  /// Steps of a panel come in groups of so many.
+  /// Returns the number of steps that the micro kernel takes at once. Panels have a multiple of it.
   int64_t stepsTogether() const { return kernel.stepK() / depth; }
   bool hasOnePanel(int64_t terms);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
-  /// On the stack, once for a kernel's call.
+  /// Allocates a panel on the stack, at the start of the kernel's function.
   mlir::Value allocatePanel(llvm::ArrayRef<int64_t> shape, mlir::Type stored);
 
-  /// Calls `body` with the index of each block of `step`.
+  /// Emits a loop with the given step, and calls `body` with its index.
   void loop(mlir::Value low, mlir::Value high, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  /// Where the nest's range along a dim ends: the last tile may be shorter.
+  /// Returns the end of the nest's range along a dim. The last tile may be smaller than the others.
   mlir::Value endOf(int64_t dim);
 
-  mlir::Value firstStep;        ///< of several terms, in the block of a loop over blocks
-  int64_t length;               ///< terms of the nest, or of such a block
-  std::optional<Panel> current; ///< the one that register blocks read
-  mlir::Value packed;           ///< memory of panels packed here; nothing: they are read where they lie
-  bool accumulatorsInSlice = false;     ///< between panels
-  int64_t terms = kBlocking(compute.getMicroKernel().value_or("")); ///< of a panel, which the nest names; 0: all
+  mlir::Value firstStep;            ///< index of the nest's first step; the nest may be inside a loop over K
+  int64_t length;                   ///< K of the nest
+  std::optional<Panel> current;     ///< panel that register blocks currently read
+  mlir::Value packed;               ///< memory of the packed panel; null: panels are read in place
+  bool accumulatorsInSlice = false; ///< true if accumulators are in their slice between panels
+  /// K of a panel, which the nest's micro kernel names; 0: all of K.
+  int64_t terms = kBlocking(compute.getMicroKernel().value_or(""));
 
 private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
@@ -76,9 +81,9 @@ private:
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 };
 
-/// Sums in vector registers.
+/// Makes loops around register blocks with accumulators in vector registers.
 std::unique_ptr<ContractionLoops> makeVectorBlocks(mlir::OpBuilder &builder, const ContractionNest &nest);
-/// Sums in AMX's tile registers.
+/// Makes loops around register blocks with accumulators in AMX's tile registers.
 std::unique_ptr<ContractionLoops> makeTileBlocks(mlir::OpBuilder &builder, const ContractionNest &nest);
 
 } // namespace tilewright

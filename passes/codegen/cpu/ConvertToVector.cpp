@@ -1,13 +1,13 @@
-// Level 3 to target code on the CPU: each tile program becomes one function over memrefs. The grid's tiles are shared
-// out in contiguous ranges; a barrier of the block is nothing here, because one thread runs a workgroup.
+// Converts level 3 to target code on the CPU: each tile program becomes one function over memrefs. Workgroups take
+// contiguous ranges of the grid's tiles. Block barriers need no code, because one thread runs a workgroup.
 #include "dialects/tile/TargetOf.h"
 #include "passes/Passes.h"
-#include "passes/support/WorkNotes.h"
-#include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/codegen/common/NestEmitter.h"
 #include "passes/codegen/common/ProgramConverter.h"
+#include "passes/codegen/cpu/ContractionEmitter.h"
 #include "passes/codegen/cpu/TilePipeline.h"
 #include "passes/codegen/cpu/TransposeEmitter.h"
+#include "passes/support/WorkNotes.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -30,10 +30,10 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// IREE's local-sync driver gives workgroup memory that it has cleared, at every dispatch. What fits into the stack
-/// that its own kernels may use is there for nothing.
+/// Most bytes of workgroup memory that a kernel puts on the stack. IREE's local-sync driver clears the workgroup memory
+/// that it provides at every dispatch, whereas stack of the size that its own kernels may use costs nothing.
 constexpr int64_t kStackBytes = 32 * 1024;
-constexpr int64_t kStackAlignment = 64;
+constexpr int64_t kStackAlignment = 64; ///< bytes
 
 VectorShape shapeFor(const Target &target) {
   VectorShape shape{target.vectorBytes, target.vectorRegisters};
@@ -63,22 +63,22 @@ private:
       return success();
     if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>))
       return compute.emitError(
-          "sums that go on from what is in the slice, but not as a micro kernel reads and writes them");
+          "the nest continues accumulators from their slice, but no micro kernel that can do so fits it");
     emitNest(builder, compute, values, shape);
     return success();
   }
 
   void emitSync(OpBuilder &, SyncOp) override {}
 
-  /// Of the buffers of one tile.
+  /// Returns the bytes of the buffers of one tile.
   int64_t tileBytes() { return llvm::alignTo(program.getBlockBytes(), kStackAlignment); }
   int64_t blockBytes() override {
     bool isTwice = llvm::any_of(pipelines, [](auto &entry) { return static_cast<bool>(entry.second); });
     return isTwice ? 2 * tileBytes() : program.getBlockBytes();
   }
 
-  /// The first nest of the first tile; then what is left of each tile beside the first nest of the next; then what is
-  /// left of the last tile.
+  /// Emits pipelined tiles: first the first nest of the first tile, then a loop with the remaining nests of each tile
+  /// beside the first nest of the next one, and finally the remaining nests of the last tile.
   bool convertTiles(OpBuilder &builder, ParallelOp part, Value low, Value high, const IRMapping &values) override {
     const TilePipeline &pipeline = pipelines[part];
     if (!pipeline)
@@ -102,7 +102,7 @@ private:
     return true;
   }
 
-  /// The offsets of a tile, and its buffers: those of odd tiles behind those of even ones.
+  /// Maps the offsets and buffers of a tile. The buffers of odd tiles lie behind those of even tiles.
   IRMapping enterBuffers(OpBuilder &builder, ParallelOp part, Value first, Value tile, Value whole,
                          const IRMapping &values) {
     Location loc = part.getLoc();
@@ -133,7 +133,8 @@ private:
                                     builder.getI64IntegerAttr(kStackAlignment));
   }
 
-  /// Stores past the caches are seen by other threads in any order, also after what says that the kernel has ended.
+  /// Emits a fence after non-temporal stores. Other threads may see such stores in any order, even after the store that
+  /// signals the end of the kernel.
   void finish(OpBuilder &builder) override {
     if (program.walk([](StoreOp store) { return WalkResult(store.getStreamed() ? failure() : success()); })
             .wasInterrupted())
@@ -143,14 +144,14 @@ private:
 
   const Target &target;
   VectorShape shape;
-  llvm::MapVector<Operation *, TilePipeline> pipelines; ///< of parts
+  llvm::MapVector<Operation *, TilePipeline> pipelines; ///< the pipeline of each part
 };
 
 struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> {
   using ConvertToVectorBase::ConvertToVectorBase;
 
   void runOnOperation() override {
-    // A wrong option is an error even where every program has a target of its own, or there is none.
+    // An unknown target is an error even if every program has a target of its own, or there are no programs.
     if (failed(targetOrError(getOperation(), target)))
       return signalPassFailure();
     SmallVector<ProgramOp> programs;

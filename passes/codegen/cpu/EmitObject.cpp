@@ -1,11 +1,11 @@
-// The kernel module to an ELF object, in process: translate to LLVM IR, optimise, choose the instructions of masked
-// accesses (MaskedAccesses.cpp), emit for the target's CPU. Loop-idiom recognition is off (it would call memcpy and
-// memset) and so is auto-vectorisation (the vectors are chosen).
+// Compiles the kernel module to an ELF object, in process: translates it to LLVM IR, optimises it, selects the
+// instructions of masked accesses (MaskedAccesses.cpp) and emits code for the target's CPU. Loop-idiom recognition is
+// off, because it would call memcpy and memset. Auto-vectorisation is off, because vectors have been chosen already.
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/codegen/cpu/AssemblyErrors.h"
 #include "passes/codegen/common/LlvmBackend.h"
+#include "passes/codegen/cpu/AssemblyErrors.h"
 #include "passes/codegen/cpu/MaskedAccesses.h"
 #include "passes/target/Target.h"
 
@@ -30,11 +30,12 @@ llvm::PipelineTuningOptions tuning() {
   options.LoopVectorization = false;
   options.SLPVectorization = false;
   options.LoopInterleaving = false;
-  options.LoopUnrolling = false; // the nests have as many lanes as pay
+  options.LoopUnrolling = false; // nests have as many lanes as pay off
   return options;
 }
 
-/// Full-width registers are wanted even where the CPU's default prefers half, because the code is written for them.
+/// Sets attributes of a kernel function. Full-width registers are preferred even if the CPU's default is half of them,
+/// because the code has vectors of that width.
 void setFunctionAttributes(llvm::Function &function, const Target &target) {
   std::string width = std::to_string(target.vectorBytes * 8);
   function.addFnAttr("prefer-vector-width", width);
@@ -45,7 +46,7 @@ void setFunctionAttributes(llvm::Function &function, const Target &target) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
 }
 
-/// Names that the loader would have to provide.
+/// Returns the symbols that the loader would have to provide.
 SmallVector<std::string> undefinedSymbols(StringRef object) {
   SmallVector<std::string> names;
   auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(object, "kernels"));

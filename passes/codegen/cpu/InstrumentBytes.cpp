@@ -1,6 +1,6 @@
-// Counts what a kernel really moves: with every access to a binding, the bytes it touched are added to one of two
-// counters, loads and stores. The counters are one more binding, after the kernel's own. For tests and benchmarks; the
-// accesses themselves are those of the plain build.
+// Counts the bytes that a kernel really moves, for tests and benchmarks. Every access to a binding adds its bytes to
+// one of two counters, for loads or for stores. The counters are one more binding, after the kernel's own. The accesses
+// themselves are those of the plain build.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/MemoryAccess.h"
 
@@ -35,7 +35,7 @@ void count(OpBuilder &builder, const MemoryAccess &access, Value counters) {
   memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, before, bytes), counters, slot);
 }
 
-/// Bindings come before the argument that counts.
+/// Returns true for a binding. Bindings are the arguments in front of the counters.
 bool isBinding(Value memory, BlockArgument counters) {
   auto argument = dyn_cast<BlockArgument>(memory);
   return argument && argument.getOwner() == counters.getOwner() && argument.getArgNumber() < counters.getArgNumber();

@@ -1,6 +1,6 @@
-// One program becomes one per instruction set; the entry point chooses among them when it runs (WrapCpuAbi.cpp). They
-// share the plan, the workgroups and the places of the buffers, so a dispatch is the same whichever of them it reaches,
-// and differ from here on: in the width of their vectors and in their instructions.
+// Makes one variant of each program per instruction set. The entry point chooses among the variants when it runs
+// (WrapCpuAbi.cpp). Variants share the plan, the workgroups and the offsets of buffers, so a dispatch does not depend
+// on the variant. They differ in the width of their vectors and in their instructions, which later passes choose.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/target/ProcessorData.h"
@@ -20,7 +20,7 @@ using namespace tilewright::tile;
 
 namespace {
 struct Variant {
-  std::string target; ///< as the user gave it: a name or a file
+  std::string target; ///< name or file that the user gave
   std::string name;
   uint64_t bits;
 };
@@ -45,7 +45,7 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
     return variants;
   }
 
-  /// Every processor that takes the later one would have taken the earlier one.
+  /// Emits an error if a variant would never be chosen: every processor that can run it can run an earlier one as well.
   LogicalResult checkOrder(ArrayRef<Variant> variants) {
     for (auto [i, later] : llvm::enumerate(variants))
       for (const Variant &earlier : variants.take_front(i))
@@ -64,7 +64,7 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
 
   void runOnOperation() override {
     if (targets.size() < 2)
-      return; // nothing to choose, so nothing that the processor has to report
+      return; // there is no choice, so the target may need features that the runtime does not report
     FailureOr<SmallVector<Variant>> variants = lookup();
     if (failed(variants) || failed(checkOrder(*variants)))
       return signalPassFailure();
@@ -72,7 +72,7 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
       std::string name = program.getSymName().str();
       OpBuilder builder(program);
       builder.setInsertionPointAfter(program);
-      mark(program, variants->front(), name); // keeps its name, which launches refer to
+      mark(program, variants->front(), name); // it keeps its name, to which launches refer
       for (const Variant &variant : ArrayRef(*variants).drop_front()) {
         auto copy = cast<ProgramOp>(builder.clone(*program));
         copy.setSymName(name + "." + variant.name);

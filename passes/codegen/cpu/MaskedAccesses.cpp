@@ -1,14 +1,14 @@
-// LLVM 22.1 selects wrong instructions for masked loads on AVX and AVX2, where a mask is a vector whose lanes' sign bits
-// count. Its combineMaskedLoad rewrites such a mask with regard to the sign bits alone, so a lane that is off may become
-// the constant 1; combineMaskedLoadConstantMask then takes every lane that is not zero for one that is on. Once all
-// lanes of a mask, or of the half of a mask that was split, are known to be off, the load loses its mask and its
-// passthru: it reads where it must not, gives what it read, and has a memory operand of unknown size, at which another
-// pass of LLVM aborts.
+// Works around wrong instructions that LLVM 22.1 selects for masked loads on AVX and AVX2. There, a mask is a vector of
+// which only the sign bits of the lanes matter. LLVM's combineMaskedLoad simplifies such a mask with regard to the sign
+// bits alone, so a lane that is off may become the constant 1. combineMaskedLoadConstantMask then takes every lane that
+// is not zero for one that is on. If all lanes of a mask, or of one half of a split mask, are known to be off, the load
+// loses its mask and its passthru: it reads where it must not, returns what it read, and has a memory operand of
+// unknown size, at which another pass of LLVM aborts.
 //
-// So no masked load with a mask that is computed reaches that code. An access becomes accesses of one register, and each
-// register's mask is computed on its own, with constants folded. Registers with no lane on are gone, those with all lanes
-// on are plain accesses, and constant masks stay LLVM's, which reads them right while they are bits. All others become
-// the instruction's intrinsic, which nothing looks into, and a select.
+// Therefore, no masked load with a computed mask may reach that code. This pass splits an access into accesses of one
+// register each and computes each register's mask on its own, with constants folded. A register with no lane on is
+// dropped, and one with all lanes on becomes a plain access. Constant masks stay with LLVM, which reads them correctly
+// while they are bits. All others become the instruction's intrinsic, into which no optimisation looks, and a select.
 #include "passes/codegen/cpu/MaskedAccesses.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -24,11 +24,11 @@ using namespace llvm;
 using namespace tilewright;
 
 namespace {
-constexpr unsigned kRegisterBits = 256; ///< of a ymm register; an xmm register has half of it
+constexpr unsigned kRegisterBits = 256; ///< bits of a ymm register; an xmm register has half as many
 
 unsigned lanesOf(Type *type) { return cast<FixedVectorType>(type)->getNumElements(); }
 
-/// What is known of the lanes of a mask.
+/// The lanes of a mask that are known to be on: none, all, or a constant set; or the mask is computed at run time.
 enum class MaskKind { none, all, constant, computed };
 
 MaskKind kindOf(Value *mask) {
@@ -38,15 +38,17 @@ MaskKind kindOf(Value *mask) {
   return constant->isNullValue() ? MaskKind::none : constant->isAllOnesValue() ? MaskKind::all : MaskKind::constant;
 }
 
-/// Runs of the lanes of vectors, computed beside the vectors. What is done lane by lane is done again for the run alone,
-/// because a mask is often constant there, which shows only so.
+/// Computes runs of consecutive lanes of vectors. Elementwise operations are repeated for the run alone, because a mask
+/// is often constant in a run although the whole mask is not.
 class LaneRuns {
 public:
-  explicit LaneRuns(Function &function) : builder(function.getContext(), InstSimplifyFolder(function.getDataLayout())) {}
+  explicit LaneRuns(Function &function)
+      : builder(function.getContext(), InstSimplifyFolder(function.getDataLayout())) {}
 
-  /// The lanes as a part of the vector, which is not computed again.
+  /// Returns a run of lanes as an extract of the vector, without repeating its operations.
   Value *part(Value *vector, unsigned first, unsigned count) { return run(vector, first, count, kMostDepth); }
 
+  /// Returns a run of lanes, repeating the operations behind the vector.
   Value *run(Value *vector, unsigned first, unsigned count, unsigned depth = 0) {
     if (first == 0 && count == lanesOf(vector->getType()))
       return vector;
@@ -59,7 +61,7 @@ public:
     return known->second;
   }
 
-  /// A mask as the instructions read it: all bits of a lane are its bit.
+  /// Converts a mask to the form that the instructions read, in which all bits of a lane equal its mask bit.
   Value *widen(Value *mask, unsigned bits) {
     auto [known, isNew] = widened.try_emplace({mask, bits}, nullptr);
     if (isNew) {
@@ -71,9 +73,9 @@ public:
 
 private:
   using Builder = IRBuilder<InstSimplifyFolder>;
-  static constexpr unsigned kMostDepth = 8; ///< operations behind a mask that are done again; masks have two or three
+  static constexpr unsigned kMostDepth = 8; ///< longest chain of repeated operations; masks have two or three
 
-  /// The builder, set to where a value is known.
+  /// Returns the builder with its insertion point right after a value's definition.
   Builder &behind(Value *value) {
     if (auto *instruction = dyn_cast<Instruction>(value)) {
       builder.SetInsertPoint(*instruction->getInsertionPointAfterDef());
@@ -94,8 +96,7 @@ private:
       if (auto *shuffle = dyn_cast<ShuffleVectorInst>(instruction))
         return behind(vector).CreateShuffleVector(shuffle->getOperand(0), shuffle->getOperand(1),
                                                   shuffle->getShuffleMask().slice(first, count));
-      if (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem() &&
-          vector->getType()->isIntOrIntVectorTy()) {
+      if (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem() && vector->getType()->isIntOrIntVectorTy()) {
         Value *left = runOf(instruction->getOperand(0)), *right = runOf(instruction->getOperand(1));
         return behind(vector).CreateBinOp(cast<BinaryOperator>(instruction)->getOpcode(), left, right);
       }
@@ -134,7 +135,7 @@ private:
   DenseMap<std::pair<Value *, unsigned>, Value *> widened;
 };
 
-/// The instruction that loads or stores some lanes of a register.
+/// Returns the instruction that loads or stores the lanes of a register that are on.
 Intrinsic::ID maskedInstruction(Type *element, bool isWhole, bool isStore) {
   bool isDouble = element->getPrimitiveSizeInBits() == 64;
   if (element->isFloatingPointTy()) {
@@ -155,25 +156,33 @@ Intrinsic::ID maskedInstruction(Type *element, bool isWhole, bool isStore) {
 struct MaskedAccess {
   IntrinsicInst *call;
   Value *pointer, *mask;
-  Value *value; ///< what is stored, or what the lanes have that are not loaded
+  Value *value; ///< stored value, or the value of lanes that are not loaded
   Align alignment;
   bool isStore;
 
   FixedVectorType *type() const { return cast<FixedVectorType>(value->getType()); }
 };
 
-/// An access that LLVM would make with instructions whose masks are vectors; none if it makes it otherwise.
+/// Matches a masked access for which LLVM would use instructions with vector masks, or returns nothing.
 std::optional<MaskedAccess> maskedAccess(Instruction &instruction) {
   auto *call = dyn_cast<IntrinsicInst>(&instruction);
   if (!call)
     return std::nullopt;
   MaskedAccess access;
   if (call->getIntrinsicID() == Intrinsic::masked_load)
-    access = {call, call->getArgOperand(0), call->getArgOperand(1), call->getArgOperand(2),
-              call->getParamAlign(0).valueOrOne(), false};
+    access = {call,
+              call->getArgOperand(0),
+              call->getArgOperand(1),
+              call->getArgOperand(2),
+              call->getParamAlign(0).valueOrOne(),
+              false};
   else if (call->getIntrinsicID() == Intrinsic::masked_store)
-    access = {call, call->getArgOperand(1), call->getArgOperand(2), call->getArgOperand(0),
-              call->getParamAlign(1).valueOrOne(), true};
+    access = {call,
+              call->getArgOperand(1),
+              call->getArgOperand(2),
+              call->getArgOperand(0),
+              call->getParamAlign(1).valueOrOne(),
+              true};
   else
     return std::nullopt;
   auto *type = dyn_cast<FixedVectorType>(access.value->getType());
@@ -185,7 +194,7 @@ std::optional<MaskedAccess> maskedAccess(Instruction &instruction) {
   return access;
 }
 
-/// Makes one access register by register.
+/// Replaces one access by accesses of one register each.
 class Rewriter {
 public:
   Rewriter(const MaskedAccess &access, LaneRuns &runs, bool hasIntegers)
@@ -206,7 +215,7 @@ public:
 private:
   unsigned elementBits() const { return access.type()->getScalarSizeInBits(); }
 
-  /// The lanes of one register, of which the access has the first `count`.
+  /// Emits the access of one register with `width` lanes, of which the access has the first `count`.
   void emit(unsigned first, unsigned count, unsigned width) {
     Value *value = runs.part(access.value, first, count), *mask = maskOf(first, count);
     MaskKind kind = kindOf(mask);
@@ -222,7 +231,7 @@ private:
       parts.push_back(runs.part(loaded, 0, count));
   }
 
-  /// Lanes of a constant that are poison are off.
+  /// Returns the mask of one register. Poison lanes of a constant mask become off.
   Value *maskOf(unsigned first, unsigned count) {
     Value *mask = runs.run(access.mask, first, count);
     auto *constant = dyn_cast<Constant>(mask);
@@ -253,8 +262,9 @@ private:
           builder.CreateIntrinsic(instruction, {}, {pointer(first), signs, builder.CreateBitCast(value, type)}));
     Instruction *loaded = marked(builder.CreateIntrinsic(instruction, {}, {pointer(first), signs}));
     Value *cast = builder.CreateBitCast(loaded, value->getType());
-    auto *others = dyn_cast<Constant>(value); // lanes that are not loaded are zero
-    return others && (others->isNullValue() || isa<UndefValue>(others)) ? cast : builder.CreateSelect(mask, cast, value);
+    auto *others = dyn_cast<Constant>(value); // the instruction zeroes other lanes
+    return others && (others->isNullValue() || isa<UndefValue>(others)) ? cast
+                                                                        : builder.CreateSelect(mask, cast, value);
   }
 
   Type *valueType() const { return access.type()->getElementType(); }
@@ -270,7 +280,7 @@ private:
     return instruction;
   }
 
-  /// A vector with as many lanes as a register, the last of which are those of `filling`.
+  /// Extends a vector to `width` lanes with lanes of `filling`.
   Value *padded(Value *value, unsigned width, Value *filling) {
     unsigned count = lanesOf(value->getType());
     if (count == width)
@@ -288,8 +298,9 @@ private:
       SmallVector<int> lanes;
       for (unsigned lane = 0; lane < before + more; ++lane)
         lanes.push_back(static_cast<int>(lane < before ? lane : std::max(before, more) + lane - before));
-      whole = builder.CreateShuffleVector(padded(whole, std::max(before, more), PoisonValue::get(whole->getType())),
-                                          padded(part, std::max(before, more), PoisonValue::get(part->getType())), lanes);
+      whole =
+          builder.CreateShuffleVector(padded(whole, std::max(before, more), PoisonValue::get(whole->getType())),
+                                      padded(part, std::max(before, more), PoisonValue::get(part->getType())), lanes);
     }
     return whole;
   }
@@ -297,7 +308,7 @@ private:
   const MaskedAccess &access;
   LaneRuns &runs;
   IRBuilder<> builder;
-  bool hasIntegers; ///< whether there are instructions for integers, which came with AVX2
+  bool hasIntegers; ///< true if there are instructions for integers (AVX2)
   SmallVector<Value *> parts;
 };
 } // namespace
@@ -313,7 +324,7 @@ int64_t tilewright::useNativeMasks(Function &function, const TargetMachine &mach
   LaneRuns runs(function);
   SmallVector<WeakTrackingVH> masks;
   for (Instruction *call : calls) {
-    MaskedAccess access = *maskedAccess(*call); // again, as its operands may be what was loaded before it
+    MaskedAccess access = *maskedAccess(*call); // match again: an earlier replacement may have changed its operands
     Rewriter(access, runs, subtarget->checkFeatures("+avx2")).rewrite();
     masks.push_back(access.mask);
   }

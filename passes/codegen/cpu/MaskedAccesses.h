@@ -1,4 +1,5 @@
-// Masked loads and stores in the registers of AVX, decided before LLVM's instruction selection.
+// Selects the instructions of masked loads and stores on AVX and AVX2, before LLVM's instruction selection, which gets
+// them wrong (MaskedAccesses.cpp has the details).
 #ifndef TILEWRIGHT_CODEGEN_CPU_MASKEDACCESSES_H
 #define TILEWRIGHT_CODEGEN_CPU_MASKEDACCESSES_H
 
@@ -7,10 +8,10 @@
 
 namespace tilewright {
 
-/// Rewrites what `llvm.masked.load` and `llvm.masked.store` do in a function for AVX or AVX2 with AVX's own
-/// instructions; returns how many calls were rewritten. Functions for other instruction sets are left alone: AVX-512
-/// has mask registers, and before AVX LLVM loads and stores lane by lane. Call it after the optimiser, which would turn
-/// the instructions into the calls that they came from.
+/// Replaces calls of `llvm.masked.load` and `llvm.masked.store`, in a function for AVX or AVX2, by AVX's own
+/// instructions. Returns the number of replaced calls. Leaves functions for other instruction sets alone: AVX-512 has
+/// mask registers, and before AVX, LLVM loads and stores lane by lane. Call it after the optimiser, which would turn
+/// the instructions back into those calls.
 int64_t useNativeMasks(llvm::Function &function, const llvm::TargetMachine &machine);
 
 } // namespace tilewright

@@ -61,7 +61,7 @@ tilewright::instrumentAccesses(func::FuncOp kernel, MemRefType record,
   if (!kernel->hasAttr(kWorkgroupsAttr) || kernel.isExternal())
     return success();
   if (usesTileRegisters(kernel))
-    return kernel.emitError("what tile registers load and store is not recorded; take a target without AMX");
+    return kernel.emitError("loads and stores of tile registers are not recorded; use a target without AMX");
   SmallVector<MemoryAccess> accesses;
   kernel.walk([&](Operation *op) {
     if (std::optional<MemoryAccess> access = memoryAccessOf(op))

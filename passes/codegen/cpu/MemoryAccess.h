@@ -1,4 +1,4 @@
-// Accesses to memory as the code generator emits them, for what instruments them.
+// Describes the memory accesses that the code generator emits, for the passes that instrument them.
 #ifndef TILEWRIGHT_CODEGEN_CPU_MEMORYACCESS_H
 #define TILEWRIGHT_CODEGEN_CPU_MEMORYACCESS_H
 
@@ -7,12 +7,12 @@
 
 namespace tilewright {
 
-/// A load or store of one element, of neighbours in a vector's lanes, or of elements anywhere (`places`).
+/// A load or store of one element, of a contiguous vector, or of scattered elements (`places`).
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memory;
-  mlir::Value mask;   ///< null when every lane is accessed
-  mlir::Value places; ///< per lane, what is added to the last index; null for neighbours
+  mlir::Value mask;   ///< null if every lane is accessed
+  mlir::Value places; ///< offset of each lane from the last index; null for contiguous lanes
   mlir::OperandRange indices;
   int64_t lanes;
   bool isStore;
@@ -22,8 +22,9 @@ struct MemoryAccess {
 
 std::optional<MemoryAccess> memoryAccessOf(mlir::Operation *op);
 
-/// Gives a kernel one more argument, of type `record` and behind its bindings, and calls `instrument` with every access
-/// there was and that argument, the builder before the access. Functions that are no kernels stay as they are.
+/// Adds an argument of type `record` behind the bindings of a kernel and calls `instrument` for every access of the
+/// kernel with that argument. The builder's insertion point is in front of the access. Leaves functions that are not
+/// kernels alone.
 llvm::LogicalResult
 instrumentAccesses(mlir::func::FuncOp kernel, mlir::MemRefType record,
                    llvm::function_ref<void(mlir::OpBuilder &, const MemoryAccess &, mlir::BlockArgument)> instrument);

@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// An index expression at the point.
+/// Returns an index expression at a point of the block.
 AffineExpr RegisterBlockIndex::inBlock(AffineExpr expr, Point point) {
   SmallVector<AffineExpr> places;
   for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {

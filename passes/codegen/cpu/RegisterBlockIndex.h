@@ -1,4 +1,7 @@
-// Where the elements of a register block are: indices into slices, and how far elements lie apart in memory.
+// Computes where the elements of a register block lie: their indices into slices, and their distances in memory.
+//
+// A register block is a block of the result that stays in registers: rows are M, lanes are N and terms are K. One step
+// of a micro kernel takes `depth` successive K.
 #ifndef TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKINDEX_H
 #define TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKINDEX_H
 
@@ -8,15 +11,17 @@
 
 namespace tilewright {
 
-/// The dims of a nest that a register block spans, and the one along which its steps of `depth` terms go.
+/// The dims of the nest that are M, N and K of a register block, and the K per step. M is -1 for a vector times a
+/// matrix.
 struct BlockDims {
-  int64_t row = -1, lane, terms, depth; ///< no row: a vector times a matrix
+  int64_t row = -1, lane, terms, depth;
 };
 
-/// Of the block that `indices` point to: along the terms they count steps, along the lanes panels if those are aligned.
+/// Indices relative to the block at `indices`. The index along K counts steps. The index along N counts panels if those
+/// are aligned.
 class RegisterBlockIndex {
 public:
-  /// An element of a register block, and a term of its step.
+  /// M and N of an element of the register block, and K within its step.
   struct Point {
     int64_t row, lane, term;
   };
@@ -25,7 +30,8 @@ public:
       : builder(builder), loc(loc), indices(rank), offsets(rank), dims(dims) {}
 
   llvm::SmallVector<mlir::Value> at(mlir::AffineMap map, int64_t row, int64_t lane, int64_t term = 0);
-  /// How far in memory an element lies from another; nothing if that depends on where the block is.
+  /// Returns the distance in memory from one element to another, in elements, or nothing if it depends on the position
+  /// of the block.
   std::optional<int64_t> distance(tile::SliceType type, mlir::AffineMap map, Point from, Point to);
   std::optional<int64_t> distance(tile::SliceType type, mlir::AffineMap map, int64_t row,
                                   std::pair<int64_t, int64_t> lanes, std::pair<int64_t, int64_t> terms);
@@ -34,9 +40,9 @@ protected:
   mlir::OpBuilder &builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> indices, offsets;
-  int64_t panel = 1; ///< lanes that the loop along them advances by: one register block, or several of a packed panel
-  int64_t firstLane = 0; ///< of the current register block in its panel
-  bool aligned = false;  ///< the index along the lanes counts panels
+  int64_t panel = 1;     ///< step of the loop along N: one register block, or several that make up a packed panel
+  int64_t firstLane = 0; ///< first N of the current register block within its panel
+  bool aligned = false;  ///< true if the index along N counts panels
 
 private:
   mlir::AffineExpr inBlock(mlir::AffineExpr expr, Point point);

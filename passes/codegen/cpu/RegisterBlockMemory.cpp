@@ -10,7 +10,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// An index that cuts a dim into blocks.
+/// An index that splits a dim into blocks.
 struct Cut {
   int64_t dim, size;
 };
@@ -36,10 +36,10 @@ RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nes
       compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
       outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
       lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(nest.target)) {
-  // The terms of a step are the innermost loop.
+  // The loop over steps is the innermost one.
   llvm::erase(contraction.reduced, layout.dim);
   contraction.reduced.push_back(layout.dim);
-  // An index along the lanes counts panels where tiles are whole ones, so that packed layouts simplify.
+  // If tiles have whole panels, the index along N counts panels, so that indices into packed layouts simplify.
   panel = std::max(width(), packedWidth());
   int64_t size = compute.getSizes()[contraction.lane];
   aligned = size % panel == 0 || size == compute.getExtents()[contraction.lane];
@@ -60,10 +60,9 @@ Type RegisterBlockMemory::storedLanes() {
   return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
 }
 
-// --- how operands lie
-// --------------------------------------------------------------------------------------------------
+// --- layout of the operands ------------------------------------------------------------------------------------------
 
-/// Whether the elements of each vector of a block lie one after another, so many apart.
+/// Returns true if the elements of each vector of a block are evenly spaced, `apart` elements from each other.
 bool RegisterBlockMemory::liesAlongLanes(SliceType type, AffineMap map, int64_t apart) {
   for (int64_t lane = 0; lane < width(); ++lane)
     if (distance(type, map, 0, {lane / lanes * lanes, lane}, {0, 0}) != lane % lanes * apart)
@@ -84,14 +83,13 @@ bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {
   return true;
 }
 
-/// What is packed in terms is loaded without masks.
+/// An operand that is packed in K is loaded without masks.
 bool RegisterBlockMemory::holdsWholeVectors() {
   ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
   return !isPackedInDepth() || (shape[shape.size() - 2] % lanes == 0 && lieSideBySide(contraction.lanes, 0));
 }
 
-// --- factors
-// -----------------------------------------------------------------------------------------------------------
+// --- operands --------------------------------------------------------------------------------------------------------
 
 Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
   Value memory = outer.lookup(contraction.rows.getSlice());
@@ -119,7 +117,7 @@ Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
 Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t terms) {
   Value memory = outer.lookup(contraction.lanes.getSlice());
   AffineMap map = contraction.lanes.getMap();
-  if (isPackedInDepth()) // whole panels, filled up with zeros
+  if (isPackedInDepth()) // panels are whole, because zeros pad them
     return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, storedLanes()), memory,
                                   at(map, 0, vector * lanes));
   if (depth == 1)
@@ -131,7 +129,7 @@ Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t term
   return sideBySide(rows);
 }
 
-/// Element by element of several vectors: halves of them first, a power of two.
+/// Interleaves the elements of several vectors, whose number is a power of two.
 Value RegisterBlockMemory::sideBySide(ArrayRef<Value> rows) {
   if (rows.size() == 1)
     return rows[0];
@@ -141,8 +139,7 @@ Value RegisterBlockMemory::sideBySide(ArrayRef<Value> rows) {
   return vector::InterleaveOp::create(builder, loc, sideBySide(even), sideBySide(odd));
 }
 
-// --- sums
-// --------------------------------------------------------------------------------------------------------------
+// --- accumulators ----------------------------------------------------------------------------------------------------
 
 Value RegisterBlockMemory::loadAccumulators(int64_t row, int64_t vector, int64_t count) {
   SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);
@@ -160,8 +157,7 @@ void RegisterBlockMemory::storeAccumulators(Value sums, int64_t row, int64_t vec
     vector::StoreOp::create(builder, loc, sums, memory, index);
 }
 
-// --- vectors
-// -----------------------------------------------------------------------------------------------------------
+// --- vectors ---------------------------------------------------------------------------------------------------------
 
 Value RegisterBlockMemory::load(Value memory, ArrayRef<Value> index, int64_t vector, int64_t count) {
   auto type = VectorType::get({lanes}, cast<MemRefType>(memory.getType()).getElementType());
@@ -170,7 +166,7 @@ Value RegisterBlockMemory::load(Value memory, ArrayRef<Value> index, int64_t vec
   return vector::LoadOp::create(builder, loc, type, memory, index);
 }
 
-/// Null where all lanes of the vector are in use.
+/// Returns the mask of the lanes in use, or null if all are.
 Value RegisterBlockMemory::maskOf(int64_t vector, int64_t count) {
   int64_t left = count - vector * lanes;
   if (left >= lanes)
@@ -185,7 +181,7 @@ Value RegisterBlockMemory::widen(Value value, Type type) {
   return arith::ExtFOp::create(builder, loc, shaped(type, value), value);
 }
 
-/// As the graph widens it.
+/// Widens a value with the op that the graph uses.
 Value RegisterBlockMemory::widen(Value value, Operation *widening) {
   if (isa_and_nonnull<arith::ExtSIOp>(widening))
     return arith::ExtSIOp::create(builder, loc, shaped(element, value), value);

@@ -1,4 +1,4 @@
-// Reads and writes of a register block: factors of its rows and lanes, and its sums, by vectors.
+// Emits the loads and stores of a register block: loads of lhs and rhs, and loads and stores of accumulators.
 #ifndef TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKMEMORY_H
 #define TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKMEMORY_H
 
@@ -9,13 +9,13 @@
 
 namespace tilewright {
 
-/// A contraction, and what has been decided for it.
+/// A contraction and the decisions about it.
 struct ContractionNest {
   tile::ComputeOp compute;
   const Contraction &contraction;
   const KLayout &layout;
   const MicroKernel &kernel;
-  const mlir::IRMapping &values; ///< slices to memrefs
+  const mlir::IRMapping &values; ///< maps slices to memrefs
   const Target &target;
 };
 
@@ -24,22 +24,24 @@ public:
   RegisterBlockMemory(mlir::OpBuilder &builder, ContractionNest nest);
 
 protected:
-  /// `terms` terms of a row's step, the same in every lane; the others are zero.
+  /// Loads the first `terms` K of a step of lhs for one row, and broadcasts them to all lanes. The other K are zero.
   mlir::Value loadRow(int64_t row, int64_t terms);
-  /// The same of the lanes, of the block's vector of that number. Lanes from `count` on are zero.
+  /// Loads the first `terms` K of a step of rhs for one vector of the block. The other K, and lanes from `count` on,
+  /// are zero.
   mlir::Value loadLanes(int64_t vector, int64_t count, int64_t terms);
   mlir::Value loadAccumulators(int64_t row, int64_t vector, int64_t count);
   void storeAccumulators(mlir::Value sums, int64_t row, int64_t vector, int64_t count);
 
   bool isPackedInDepth() const { return layout.lanes.packedDepth > 1; }
-  /// Whether vectors of lanes, and of sums, lie in memory as they are loaded.
+  /// Returns true if the packed rhs can be loaded by whole vectors, without masks.
   bool holdsWholeVectors();
+  /// Returns true if vectors of rhs and of accumulators are contiguous in memory.
   bool liesAlongLanes();
-  /// Whether the slice has the sums as they are accumulated.
+  /// Returns true if the slice has the element type of the accumulators.
   bool keepsAccumulators() { return accumulatorType().getElementType() == element; }
 
   int64_t width() const { return lanes * block.vectors; }
-  /// The init, unless the nest goes on with what is in the slice.
+  /// Returns the initial value, or null if the nest continues accumulators from their slice.
   mlir::TypedAttr init();
   mlir::Type storedLanes();
   tile::SliceType accumulatorType() { return mlir::cast<tile::SliceType>(compute.getAccs()[0].getType()); }
@@ -56,15 +58,15 @@ protected:
   KLayout layout;
   const MicroKernel &kernel;
   const mlir::IRMapping &outer;
-  int64_t depth;      ///< terms of a step
-  mlir::Type element; ///< of the accumulator
-  int64_t lanes;      ///< of a vector of sums
+  int64_t depth;      ///< K per step
+  mlir::Type element; ///< element type of the accumulators
+  int64_t lanes;      ///< lanes of a vector of accumulators
   RegisterBlock block;
 
 private:
   bool liesAlongLanes(tile::SliceType type, mlir::AffineMap map, int64_t apart);
   bool lieSideBySide(tile::LoadOp load, int64_t row);
-  /// The block of lanes that the operand was packed in, for the widest variant; 1: it was not packed.
+  /// Returns the width of the panels that rhs is packed in, or 1 if it is not packed. The widest variant determines it.
   int64_t packedWidth();
   mlir::Value load(mlir::Value memory, llvm::ArrayRef<mlir::Value> index, int64_t vector, int64_t count);
   mlir::Value maskOf(int64_t vector, int64_t count);

@@ -1,4 +1,5 @@
-// Register blocks whose sums are AMX's tile registers: rows of tiles are moved from and to memory as they lie.
+// Emits register blocks whose accumulators are in AMX's tile registers. A row of a tile is loaded from, or stored to,
+// contiguous memory.
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/codegen/cpu/TileRegisters.h"
 
@@ -9,7 +10,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kPanelBytes = 32 * 1024; ///< of panels on the stack: many steps before sums go back to memory
+/// Bytes of a packed panel on the stack. A panel of this size has many steps before accumulators go back to memory.
+constexpr int64_t kPanelBytes = 32 * 1024;
 
 class TileBlocks : public ContractionLoops {
 public:
@@ -32,7 +34,7 @@ private:
     tiles.configure(configuration, rows);
   }
 
-  /// Sums stay in registers instead.
+  /// K is not blocked: accumulators stay in registers instead.
   bool blocksK() override { return false; }
 
   bool packsPanels() override {
@@ -43,9 +45,10 @@ private:
   int64_t panelBytes() override { return kPanelBytes; }
   bool stopsBetweenPanels(int64_t terms) override { return !hasOnePanel(terms); }
 
-  // --- how operands lie --------------------------------------------------------------------------------------------
+  // --- layout of the operands --------------------------------------------------------------------------------------
 
-  /// Whether rows of tiles are rows of memory that lie evenly, and whole steps of what is packed are there.
+  /// Returns true if the rows of tiles are contiguous and evenly spaced in memory, and packed operands have whole
+  /// steps.
   bool canLoadTiles() {
     SliceType rowType = contraction.rows.getSlice().getType();
     AffineMap rows = contraction.rows.getMap(), along = contraction.lanes.getMap();
@@ -63,7 +66,7 @@ private:
     return groupsApart() && holdsWholeSteps();
   }
 
-  /// Elements from a row of a tile to the next; nothing if they are not evenly apart.
+  /// Returns the distance from one row of a tile to the next, in elements, or nothing if rows are not evenly spaced.
   std::optional<int64_t> rowsApart(SliceType type, AffineMap map) {
     std::optional<int64_t> apart = distance(type, map, {0, 0, 0}, {1, 0, 0});
     for (int64_t row = 2; apart && row < block.rows; ++row)
@@ -72,7 +75,8 @@ private:
     return apart;
   }
 
-  /// Elements from a group of terms that lie side by side to the next.
+  /// Returns the distance from one group of K to the next, in elements, or nothing if groups are not evenly spaced. The
+  /// K of a group lie side by side.
   std::optional<int64_t> groupsApart() {
     SliceType type = contraction.lanes.getSlice().getType();
     AffineMap map = contraction.lanes.getMap();
@@ -83,7 +87,7 @@ private:
     return apart;
   }
 
-  /// Whether what is packed is filled up to whole steps, along the one dim of it that counts groups.
+  /// Returns true if the packed operand is padded to whole steps along the one dim that counts groups of K.
   bool holdsWholeSteps() {
     AffineMap map = contraction.lanes.getMap();
     ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
@@ -97,7 +101,8 @@ private:
     return counting == 1 && whole;
   }
 
-  /// Whether tiles of sums can be moved from and to their slice. Otherwise vectors of them are, by way of the stack.
+  /// Returns true if tiles of accumulators can be loaded from and stored to their slice directly. Otherwise, they are
+  /// copied by vectors, by way of the stack.
   bool accumulatorsLieAsTiles(int64_t count) {
     if (!keepsAccumulators() || count != width())
       return false;
@@ -117,13 +122,13 @@ private:
     tiles.storeAccumulators(accumulatorsOnStack(), rows, count);
     forAccumulators(rows, count, [&](Value place, int64_t vector) {
       auto type = VectorType::get({lanes}, element);
-      Value sums =
-          vector::LoadOp::create(builder, loc, type, stackAccumulators, ValueRange{place, constantIndex(vector * lanes)});
+      Value sums = vector::LoadOp::create(builder, loc, type, stackAccumulators,
+                                          ValueRange{place, constantIndex(vector * lanes)});
       storeAccumulators(sums, 0, vector, count);
     });
   }
 
-  /// Begins with the init, or with what is in the slice.
+  /// Sets the accumulators to the initial value, or loads them from their slice.
   void startTiles(int64_t rows, int64_t count) {
     bool goesOn = !init() || (current && accumulatorsInSlice);
     if (!goesOn && init() == builder.getZeroAttr(element))
@@ -148,7 +153,8 @@ private:
     });
   }
 
-  /// Rows of the last step are copied first, with zeros behind their last terms: there may be infinities, or no memory.
+  /// Adds up all steps. Rows of a partial last step are copied first, with zeros behind their last K: the memory there
+  /// may hold infinities, or may not exist.
   void sumSteps(int64_t rows, int64_t count) {
     int64_t terms = current ? current->steps * depth + current->rest : length;
     int64_t whole = terms / kernel.stepK(), rest = terms % kernel.stepK();
@@ -180,7 +186,7 @@ private:
     return {stackRows, {constantIndex(0), constantIndex(0)}, kTileRowBytes};
   }
 
-  // --- places ------------------------------------------------------------------------------------------------------
+  // --- locations of tiles ------------------------------------------------------------------------------------------
 
   TilePlace rowsInMemory() {
     AffineMap map = contraction.rows.getMap();
@@ -210,7 +216,8 @@ private:
     return contraction.row < 0 ? kTileRowBytes : *rowsApart(type, map) * elementBytes(type.getElementType());
   }
 
-  /// Calls `body` with each row of the block, from 0, while the index of rows is there.
+  /// Emits a loop over the rows of the block and calls `body` with the row, counted from 0. The index along M points to
+  /// that row meanwhile.
   void forRows(int64_t rows, llvm::function_ref<void(Value row)> body) {
     Value first = contraction.row < 0 ? Value() : indices[contraction.row];
     loop(constantIndex(0), constantIndex(rows), 1, [&](Value row) {
@@ -222,7 +229,7 @@ private:
       indices[contraction.row] = first;
   }
 
-  /// Each vector of sums: of which row, and which of the row.
+  /// Calls `body` for each vector of accumulators, with its row and its number within the row.
   void forAccumulators(int64_t rows, int64_t count, llvm::function_ref<void(Value row, int64_t vector)> body) {
     forRows(rows, [&](Value row) {
       for (int64_t vector = 0; vector * lanes < count; ++vector)
@@ -231,7 +238,7 @@ private:
   }
 
   TileRegisters tiles;
-  Value configuration, stackAccumulators, stackRows; ///< memory for tile registers, once it is needed
+  Value configuration, stackAccumulators, stackRows; ///< stack memory, allocated on first use
 };
 } // namespace
 

@@ -1,7 +1,8 @@
-// Linux hands tile registers to processes that asked for them, because their state is large. Until then the first use
-// is an illegal instruction. XGETBV says whether the system has them at all, and a system call (arch_prctl), which
-// every process may make, whether this one has asked. It takes a tenth of a microsecond, in each workgroup of
-// kernels that use tiles; XINUSE and other registers that are quicker to read do not know.
+// Linux gives a process tile registers only if the process requests them, because their state is large. Without the
+// request, the first use is an illegal instruction. XGETBV tells whether the system supports them at all, and a system
+// call (arch_prctl), which every process may make, tells whether this process has requested them. The check takes a
+// tenth of a microsecond in each workgroup of a kernel that uses tiles. XINUSE and other registers that are faster to
+// read do not have the answer.
 #include "passes/codegen/cpu/TileGate.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -12,7 +13,7 @@ using namespace tilewright;
 
 namespace {
 constexpr StringRef kGate = "tile_registers_granted";
-constexpr int64_t kArchPrctl = 158, kGetPermissions = 0x1022; // of Linux on x86-64
+constexpr int64_t kArchPrctl = 158, kGetPermissions = 0x1022; // number and operation of Linux's arch_prctl on x86-64
 constexpr int64_t kTileConfig = 1 << 17, kTileData = 1 << 18; // components of the extended state
 
 class GateBuilder {
@@ -49,7 +50,7 @@ private:
         .getResult(0);
   }
 
-  /// Components of the state that the system keeps: XCR0, the lower half of which has them all.
+  /// Returns the components of the extended state that the system saves. All are in the lower half of XCR0.
   Value enabledByTheSystem() { return assembly("xgetbv", "={ax},{cx},~{dx}", number(0)); }
 
   Value isGranted() {

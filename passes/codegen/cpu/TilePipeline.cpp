@@ -9,14 +9,14 @@ static bool streamsAll(ComputeOp compute) {
   return !stores.empty() && llvm::all_of(stores, [](StoreOp store) { return store.getStreamed(); });
 }
 
-/// Whether a slice is a buffer of the tile: the next tile has it anew.
+/// Returns true if the slice is a buffer that each tile allocates anew.
 static bool isTileBuffer(Value slice, WalkOp walk) {
   auto alloc = slice.getDefiningOp<AllocOp>();
   return alloc && alloc->getParentOp() == walk;
 }
 
-/// What the first nest of the next tile must not meet: what the last one of this tile stores, and buffers that both
-/// tiles have.
+/// Returns true if the first nest of the next tile does not access memory that the last nest of this tile stores, nor
+/// buffers that the tiles share. It reads only inputs and writes only buffers of its tile.
 static bool isApart(ComputeOp first, ProgramOp program, WalkOp walk) {
   int64_t inputs = program.getBody().getNumArguments() - program.getOutputs();
   auto isRead = [&](LoadOp load) {
@@ -29,7 +29,7 @@ static bool isApart(ComputeOp first, ProgramOp program, WalkOp walk) {
          llvm::all_of(first.getBody().getOps<StoreOp>(), [&](StoreOp store) { return isOwn(store.getSlice()); });
 }
 
-/// Bytes of the buffers that each tile has anew.
+/// Returns the bytes of the buffers that each tile allocates anew.
 static int64_t tileBufferBytes(WalkOp walk) {
   int64_t low = walk->getParentOfType<ProgramOp>().getBlockBytes(), high = 0;
   for (auto alloc : walk.getBody().getOps<AllocOp>()) {
@@ -48,11 +48,11 @@ TilePipeline tilewright::pipelineTiles(ProgramOp program, ParallelOp part, Vecto
     return {};
   ComputeOp first = computes.front(), last = computes.back();
   if (!llvm::all_of(walk.getBody().front(), llvm::IsaPred<AllocOp, SyncOp, ComputeOp>))
-    return {{}, {}, "a tile is more than nests"};
+    return {{}, {}, "the tile has ops other than nests, syncs and buffers"};
   if (first.getAccs().empty() || !canShareLoops(first, last, shape))
     return {{}, {}, "the first nest of a tile and the last do not visit the same points in the same order"};
   if (!isApart(first, program, walk))
-    return {{}, {}, "the first nest of a tile may meet what the last one stores"};
+    return {{}, {}, "the first nest of a tile may access memory that the last one stores"};
   if (program.getBlockBytes() + tileBufferBytes(walk) > shape.cacheBytes / 2)
     return {{}, {}, "the buffers of two tiles do not fit into half of the innermost cache"};
   return {first, last, ""};

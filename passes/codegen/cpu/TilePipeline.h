@@ -1,5 +1,5 @@
-// Which tiles of a part overlap: where the results of a tile are streamed past the caches, its last nest waits for
-// memory while the first nest of the next tile computes, so the two run in one loop (software pipelining over tiles).
+// Software pipelining over tiles. If the last nest of a tile streams its results past the caches, it waits for memory
+// while the first nest of the next tile could compute. The two nests then run in one loop.
 #ifndef TILEWRIGHT_CODEGEN_CPU_TILEPIPELINE_H
 #define TILEWRIGHT_CODEGEN_CPU_TILEPIPELINE_H
 
@@ -8,15 +8,15 @@
 namespace tilewright {
 
 struct TilePipeline {
-  /// The first nest of a tile, and the last, which runs in the loops of the next tile's first; null: tiles follow each
-  /// other.
+  /// The first nest of a tile, and the last nest, which runs in the loops of the next tile's first nest. Both are null
+  /// if tiles do not overlap.
   tile::ComputeOp first, last;
-  std::string reason; ///< why tiles that stream follow each other
+  std::string reason; ///< why tiles that stream their results do not overlap
 
   explicit operator bool() const { return static_cast<bool>(last); }
 };
 
-/// The pipeline of a part of `program`, whose buffers exist twice then.
+/// Returns the pipeline of a part of `program`. A pipelined part needs the buffers of a tile twice.
 TilePipeline pipelineTiles(tile::ProgramOp program, tile::ParallelOp part, VectorShape shape);
 
 } // namespace tilewright

@@ -9,17 +9,18 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLanes = kTileRowBytes / 4; ///< sums have 4 bytes
+constexpr int64_t kLanes = kTileRowBytes / 4; ///< accumulators per row of a tile; an accumulator has 4 bytes
+/// Size of the operand of LDTILECFG, and the offsets of its fields "bytes per row" and "rows".
 constexpr int64_t kConfigBytes = 64, kColumnBytesAt = 16, kRowsAt = 48;
 
-// Four registers of sums, row by row; then those of the operands.
+// Registers 0 to 3 hold the accumulators, row by row. Registers 4 and 5 hold lhs, 6 and 7 hold rhs.
 int64_t sumTile(int64_t row, int64_t lane) { return 2 * row + lane; }
 int64_t rowTile(int64_t row) { return 4 + row; }
 int64_t laneTile(int64_t lane) { return 6 + lane; }
 
 int64_t tilesOf(int64_t size, int64_t each) { return llvm::divideCeil(size, each); }
 
-/// Rows of one of the tiles that share a block's.
+/// Returns the rows of one tile of a block with `rows` rows.
 int64_t rowsOf(int64_t tile, int64_t rows) { return std::clamp<int64_t>(rows - tile * kTileRows, 0, kTileRows); }
 
 StringRef productName(const ProductTypes &types) {
@@ -32,7 +33,7 @@ StringRef productName(const ProductTypes &types) {
 
 void TileRegisters::configure(Value memory, int64_t rows) {
   SmallVector<int8_t> bytes(kConfigBytes, 0);
-  bytes[0] = 1; // the palette of eight tiles
+  bytes[0] = 1; // palette 1 has eight tiles
   auto shape = [&](int64_t tile, int64_t tileRows) {
     bytes[kColumnBytesAt + 2 * tile] = tileRows > 0 ? kTileRowBytes : 0;
     bytes[kRowsAt + tile] = static_cast<int8_t>(tileRows);
@@ -95,7 +96,7 @@ Value TileRegisters::byte(int64_t value) {
   return LLVM::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(static_cast<int8_t>(value)));
 }
 
-/// As a number: memrefs here are dense.
+/// Returns the address as an integer. The memrefs here are dense.
 Value TileRegisters::addressOf(const TilePlace &place) {
   auto type = cast<MemRefType>(place.memory.getType());
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, place.memory);

@@ -1,6 +1,6 @@
-// AMX's tile registers as a block of sums: up to two tiles of rows by two of lanes, with one register for each tile of
-// the operands. The registers are named in the code: which are in use where is known, and LLVM's own allocation would
-// find shapes, and where to configure them, once more.
+// Emits instructions for AMX's tile registers, which hold a block of accumulators: up to two by two tiles, with one
+// more register for each tile of the operands. The code names its registers explicitly, because it knows which ones are
+// in use. LLVM's register allocation would have to infer the shapes, and where to configure them, again.
 #ifndef TILEWRIGHT_CODEGEN_CPU_TILEREGISTERS_H
 #define TILEWRIGHT_CODEGEN_CPU_TILEREGISTERS_H
 
@@ -10,11 +10,11 @@
 
 namespace tilewright {
 
-/// Where tiles lie: at an element of a memref, rows apart by so many bytes.
+/// The location of tiles in memory.
 struct TilePlace {
-  mlir::Value memory;
-  llvm::SmallVector<mlir::Value> index;
-  int64_t rowBytes;
+  mlir::Value memory;                   ///< memref
+  llvm::SmallVector<mlir::Value> index; ///< indices of the first element
+  int64_t rowBytes;                     ///< bytes from one row to the next
 };
 
 class TileRegisters {
@@ -22,16 +22,18 @@ public:
   TileRegisters(mlir::OpBuilder &builder, mlir::Location loc, const MicroKernel &kernel)
       : builder(builder), loc(loc), kernel(kernel) {}
 
-  /// For blocks of so many rows, at most two tiles of them. It empties all registers. `memory` is of 64 bytes.
+  /// Configures the registers for blocks of `rows` rows, which fill at most two tiles. This clears all registers.
+  /// `memory` holds the configuration and has 64 bytes.
   void configure(mlir::Value memory, int64_t rows);
   void release();
 
-  /// Of the block's first `lanes` lanes.
+  /// Clear, load or store the accumulators of the block's first `lanes` elements along N.
   void clearAccumulators(int64_t rows, int64_t lanes);
   void loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
   void storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
 
-  /// Adds one step's products: `rows` has the terms of a row side by side, `along` groups of terms as rows of lanes.
+  /// Adds the products of one step. In `rows` (lhs), the K of a row are side by side. A row of `along` (rhs) holds one
+  /// group of K for all lanes.
   void multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes);
 
 private:
@@ -40,7 +42,7 @@ private:
   mlir::Value pointerTo(mlir::Value address);
   mlir::Value offset(mlir::Value address, int64_t bytes);
   void call(llvm::StringRef name, mlir::ValueRange arguments);
-  /// Loads or stores a register: of the tile that begins so many bytes behind the address.
+  /// Loads or stores a register. The tile begins `bytes` behind the address.
   void move(llvm::StringRef name, int64_t tile, mlir::Value address, int64_t bytes, int64_t rowBytes);
   void forAccumulators(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t row, int64_t lane)> body);
 

@@ -1,7 +1,7 @@
-// Records where a kernel reads and writes, in order: its bindings and its workgroup's memory. The trace is one more
-// binding: how many records there are, how many fit, then the records, one more than fit. What does not fit is counted
-// all the same, so that a run with no room says how much another needs. The accesses are those of the plain build;
-// what LLVM spills to the stack or keeps in registers after that is not seen.
+// Records in order where a kernel reads and writes its bindings and its workgroup's memory. The trace is one more
+// binding. It holds the number of accesses, the number of records that fit, and the records, with room for one more.
+// Accesses that do not fit are still counted, so that a run without room tells how much another run needs. The accesses
+// are those of the plain build. Later spills of LLVM to the stack, and loads that it removes, do not show.
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/MemoryAccess.h"
 
@@ -19,9 +19,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kRecords = 2;            ///< index of the first
-constexpr int64_t kUnbounded = 1LL << 40;  ///< elements of the trace, as far as its type goes
-constexpr int64_t kAddressShift = 1 << 16; ///< a record: address, then 15 bits of bytes, then whether it is a store
+constexpr int64_t kRecords = 2;            ///< index of the first record
+constexpr int64_t kUnbounded = 1LL << 40;  ///< elements in the type of the trace; the caller knows the real number
+constexpr int64_t kAddressShift = 1 << 16; ///< a record is the address, 15 bits of bytes, and a bit for stores
 
 class Tracer {
 public:
@@ -32,7 +32,7 @@ public:
     int64_t size = access.elementBytes();
     if (!access.places)
       return append(address, access.mask ? maskedBytes(access) : constant(access.lanes * size), access.isStore);
-    // Elements anywhere are as many accesses; those that are masked are of no bytes.
+    // Each lane of a gather or scatter is an access of its own. A lane that is masked off has zero bytes.
     for (int64_t lane = 0; lane < access.lanes; ++lane) {
       Value place = vector::ExtractOp::create(builder, loc, access.places, lane);
       if (!place.getType().isIndex())
@@ -58,7 +58,7 @@ private:
     return address;
   }
 
-  /// Masks of neighbours hold for the first lanes.
+  /// Returns the bytes of a masked access to neighbours, whose mask covers the first lanes.
   Value maskedBytes(const MemoryAccess &access) {
     Value lanes =
         arith::ExtUIOp::create(builder, loc, VectorType::get({access.lanes}, builder.getI64Type()), access.mask);

@@ -13,16 +13,16 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// A copy whose elements lie along one dim of the nest where they are read, along another where they are written.
+/// A copy that reads elements along one dim of the nest and writes them along another.
 struct Transpose {
   LoadOp load;
   StoreOp store;
-  int64_t from, to;
-  int64_t together = 1; ///< neighbours along `from` that are neighbours where they are written, too: moved as one
+  int64_t from, to;     ///< dims along which elements are contiguous in the source and in the destination
+  int64_t together = 1; ///< neighbours along `from` that are neighbours in the destination, too; they move as one
 };
 
-/// How many elements along a dim are written side by side, groups of them apart; 1: none. Other indices than that of
-/// the group and that in it do not depend on the dim.
+/// Returns the number of elements along a dim that are written side by side as a group, or 1. Only the index of the
+/// group and the index within it may depend on the dim.
 int64_t writtenTogether(StoreOp store, int64_t dim) {
   AffineMap map = store.getMap();
   int64_t size = store.getSlice().getType().getShape().empty() ? 1 : store.getSlice().getType().getShape().back();
@@ -36,7 +36,7 @@ int64_t writtenTogether(StoreOp store, int64_t dim) {
              : 1;
 }
 
-/// The dim along which neighbours, or groups of `together`, are written one after another.
+/// Returns the dim along which elements, or groups of `together` elements, are contiguous in the destination.
 int64_t writtenAlong(StoreOp store, int64_t together) {
   SliceType type = store.getSlice().getType();
   AffineMap map = store.getMap();
@@ -46,7 +46,7 @@ int64_t writtenAlong(StoreOp store, int64_t together) {
   return innermostDim(groups, map.dropResult(map.getNumResults() - 1));
 }
 
-/// Whether the nest goes over all of a dim, in whole groups of `size`.
+/// Returns true if the nest covers a whole dim in whole groups of `size`.
 bool goesOverWhole(ComputeOp compute, int64_t dim, int64_t size) {
   return compute.getSizes()[dim] == compute.getExtents()[dim] && compute.getExtents()[dim] % size == 0 &&
          !llvm::is_contained(compute.getOffsetDims(), dim);
@@ -66,7 +66,7 @@ std::optional<Transpose> matchTranspose(ComputeOp compute) {
   if (int64_t size = writtenTogether(store, found.from); goesOverWhole(compute, found.from, size))
     found.together = size;
   found.to = writtenAlong(store, found.together);
-  // Of narrower ones a square takes more registers than there are.
+  // For elements of less than 16 bits, a square takes more registers than there are.
   Type element = load.getValue().getType();
   if (found.to < 0 || found.from == found.to || !element.isIntOrFloat() ||
       element.getIntOrFloatBitWidth() * found.together < 16)
@@ -94,10 +94,10 @@ private:
   Type movedType() const {
     return what.together == 1 ? element : Type(builder.getIntegerType(what.together * element.getIntOrFloatBitWidth()));
   }
-  /// Elements of the dim that a lane stands for.
+  /// Returns the number of elements along the dim that one lane holds.
   int64_t elementsPerLane(int64_t dim) const { return dim == what.from ? what.together : 1; }
 
-  /// The loops over all other dims, then over squares.
+  /// Emits the loops over all other dims, and inside them the loops over squares.
   void emitDim(int64_t dim) {
     int64_t size = dim < rank() ? compute.getSizes()[dim] : 0, extent = dim < rank() ? compute.getExtents()[dim] : 0;
     if (dim == rank())
@@ -114,14 +114,14 @@ private:
     });
   }
 
-  /// Rows or columns of a square that are there: all lanes, fewer, or as many as turn out.
+  /// The number of rows or columns of a square that exist.
   struct Count {
-    int64_t known;
-    Value computed;
+    int64_t known;  ///< number, or an upper bound if it is computed
+    Value computed; ///< number if it is known only at run time; else null
     bool isKnown() const { return !computed; }
   };
 
-  /// Whole vectors along a dim in a loop, and the rest.
+  /// Calls `body` for whole vectors along a dim in a loop, and for the rest.
   void forBlocks(int64_t dim, llvm::function_ref<void(Count count)> body) {
     int64_t each = elementsPerLane(dim), step = lanes * each;
     int64_t size = compute.getSizes()[dim], whole = size / step * step;
@@ -138,7 +138,7 @@ private:
     body({(size - whole) / each, Value()});
   }
 
-  /// The same in a tile that may reach past the end of the dim.
+  /// Does what forBlocks() does, for a tile that may reach past the end of the dim.
   void forBlocksWithin(int64_t dim, llvm::function_ref<void(Count count)> body) {
     Value end = arith::MinUIOp::create(builder, loc, add(offsets[dim], compute.getSizes()[dim]),
                                        constant(compute.getExtents()[dim]));
@@ -168,7 +168,8 @@ private:
       write(square[column], column, maskOf(column, columns, rows));
   }
 
-  /// The lanes of line `number` of `lines` that are there, if it is there itself; null: all.
+  /// Returns the mask of the existing lanes of line `number` (a row or a column), or null if all exist. No lane of a
+  /// line that does not exist is on.
   Value maskOf(int64_t number, Count lines, Count filled) {
     auto type = VectorType::get({lanes * what.together}, builder.getI1Type());
     if (lines.isKnown() && filled.isKnown())
@@ -186,7 +187,8 @@ private:
     return vector::CreateMaskOp::create(builder, loc, type, count);
   }
 
-  /// Each round interleaves the rows of both halves; after as many rounds as a row's number has bits they are columns.
+  /// Transposes a square. Each round interleaves the rows of the first half with those of the second. After log2(lanes)
+  /// rounds, the rows are columns.
   SmallVector<Value> transpose(SmallVector<Value> rows) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -203,7 +205,7 @@ private:
     return rows;
   }
 
-  /// Of memory: as many elements as a vector of what is moved has.
+  /// Returns the type of a vector in memory, whose elements are not yet grouped.
   VectorType stored() const { return VectorType::get({lanes * what.together}, element); }
 
   Value read(int64_t row, Value mask) {
@@ -231,7 +233,7 @@ private:
       vector::MaskedStoreOp::create(builder, loc, memory, index, mask, value);
   }
 
-  /// The index of the square's first element, `steps` further along `dim`.
+  /// Returns the index of the square's first element, moved by `steps` along `dim`.
   SmallVector<Value> at(AffineMap map, int64_t dim, int64_t steps) {
     SmallVector<AffineExpr> dims;
     for (int64_t place = 0; place < rank(); ++place)

@@ -1,5 +1,6 @@
-// Emits a tile.compute that only moves elements from along one dim to along another as squares of vectors, transposed
-// in registers: a gather takes the time of an element for each lane, this that of a few shuffles for each vector.
+// Emits a tile.compute that transposes, that is, reads elements along one dim and writes them along another. It loads
+// squares of vectors and transposes them in registers. That takes a few shuffles per vector, whereas a gather takes the
+// time of one element per lane.
 #ifndef TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 #define TILEWRIGHT_CODEGEN_CPU_TRANSPOSEEMITTER_H
 
@@ -7,8 +8,8 @@
 
 namespace tilewright {
 
-/// Emits `compute` at the builder's insertion point if it copies one slice to another whose innermost dims differ;
-/// otherwise emits nothing and returns false.
+/// Emits `compute` at the builder's insertion point if it copies one slice to another with a different innermost dim.
+/// Otherwise, emits nothing and returns false.
 bool emitTranspose(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, VectorShape shape);
 
 } // namespace tilewright

@@ -1,4 +1,5 @@
-// Register blocks whose sums are vectors: a step is an instruction for each of them, with a row's factor in all lanes.
+// Emits register blocks whose accumulators are vectors. A step takes one instruction per accumulator, with an element
+// of lhs broadcast to all lanes.
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/target/MicroKernelBody.h"
 
@@ -12,11 +13,13 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kBlocksToPack = 4;            ///< of rows that make it worth to put the terms of a step side by side
-constexpr int64_t kBlocksToCopy = 16;           ///< ... to copy a panel whose steps lie apart, measured on Zen 5
-constexpr int64_t kPanelBytes = 32 * 1024;      ///< on the stack, and in L1 beside the rows
-constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< of a panel, from which on the first row block would wait for memory
-constexpr int64_t kLineBytes = 64;
+/// Fewest row blocks of a tile for which it pays off to pack the K of a step side by side.
+constexpr int64_t kBlocksToPack = 4;
+/// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
+constexpr int64_t kBlocksToCopy = 16;
+constexpr int64_t kPanelBytes = 32 * 1024;      ///< bytes of a packed panel, on the stack and in L1 beside rows of lhs
+constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< smallest panel whose first row block would wait for memory
+constexpr int64_t kLineBytes = 64;              ///< bytes of a cache line
 
 class VectorBlocks : public ContractionLoops {
 public:
@@ -25,13 +28,14 @@ public:
 private:
   int64_t vectorsOf(int64_t count) const { return llvm::divideCeil(count, lanes); }
 
-  /// Where lanes do not fill a register block, more rows keep as many sums.
+  /// If a block is narrower than a register block, more rows keep the same number of accumulators.
   int64_t rowsTogether(int64_t count) override { return block.rows * (block.vectors / vectorsOf(count)); }
 
   // --- panels ------------------------------------------------------------------------------------------------------
 
   bool blocksK() override {
-    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 && keepsAccumulators();
+    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 &&
+           keepsAccumulators();
   }
 
   bool packsPanels() override {
@@ -51,15 +55,16 @@ private:
 
   // --- prefetching -------------------------------------------------------------------------------------------------
 
-  /// The panel behind the one that row blocks read comes into the L2 while the last of them compute. The first row
-  /// block of it would wait for each line otherwise: it reads them faster than memory gives them.
+  /// The prefetch of the next panel into the L2 while the last row blocks of the current panel compute. Without it, the
+  /// first row block of the next panel would wait for each line, because it reads lines faster than memory delivers
+  /// them.
   struct Prefetch {
-    SmallVector<Value> panel; ///< where it begins
-    Value slot;               ///< how many steps of row blocks have prefetched before this one
-    int64_t lines, slots;     ///< so many lines in so many slots
+    SmallVector<Value> panel; ///< indices of the next panel's first element
+    Value slot;               ///< number of steps of earlier row blocks that have prefetched
+    int64_t lines, slots;     ///< `slots` steps prefetch `lines` cache lines
   };
 
-  /// Whether panels of so many steps lie one behind the other, each step by step.
+  /// Returns true if panels of `steps` steps follow each other in memory, and so do the steps of a panel.
   bool panelsLieInLine(int64_t steps) {
     SliceType type = contraction.lanes.getSlice().getType();
     int64_t stepElements = width() * depth;
@@ -119,7 +124,7 @@ private:
     prefetch.reset();
   }
 
-  /// What the sums begin with: the init, or what is in the slice.
+  /// Returns the initial accumulators: the initial value, or the accumulators in the slice.
   SmallVector<Value> start(int64_t rows, int64_t count) {
     if (init() && !accumulatorsInSlice)
       return SmallVector<Value>(rows * vectorsOf(count), broadcast(constant(init())));
@@ -144,7 +149,7 @@ private:
     });
   }
 
-  /// The innermost loop, whose index counts steps of several terms, and the terms that are left.
+  /// Emits the innermost loop, whose index counts steps of several K, and a partial step for the remaining K.
   SmallVector<Value> reduceSteps(int64_t dim, ValueRange sums, int64_t rows, int64_t count) {
     int64_t whole = length / depth, rest = length % depth;
     SmallVector<Value> now(sums);
@@ -184,7 +189,7 @@ private:
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// One step for each sum, with `terms` of the step's terms; the others are zero.
+  /// Emits one step for each accumulator, with the first `terms` K of the step. The others are zero.
   SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t terms) {
     int64_t vectors = vectorsOf(count);
     SmallVector<Value> along, next;
@@ -207,7 +212,7 @@ private:
     return vector::LoadOp::create(builder, loc, type, packed, inPanel(current->step, vector));
   }
 
-  std::optional<Prefetch> prefetch; ///< while a row block's steps are emitted
+  std::optional<Prefetch> prefetch; ///< set while the steps of a row block are emitted
 };
 } // namespace
 

@@ -1,11 +1,12 @@
-// IREE's ABI for CPU executables: int f(environment*, dispatch_state*, workgroup_state*), 0 on success. The offsets are
-// those of the structs in its executable_library.h; a kernel needs only the binding pointers, the workgroup's index
-// along x and its local memory; one with variants also what the processor can do.
+// Wraps kernels in entry points with IREE's ABI for CPU executables, int f(environment*, dispatch_state*,
+// workgroup_state*), which return 0 on success. The offsets are those of the structs in IREE's executable_library.h. A
+// kernel needs only the binding pointers, the workgroup's index along x and its local memory. A kernel with variants
+// also needs the features of the processor.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/cpu/TileGate.h"
-#include "passes/target/ProcessorData.h"
 #include "passes/program/InPlace.h"
+#include "passes/target/ProcessorData.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
@@ -25,7 +26,7 @@ constexpr int64_t kBindingPointers = 32; ///< dispatch_state.binding_ptrs
 constexpr int64_t kProcessorData = 32;   ///< environment.processor.data[0], u64: feature bits
 constexpr int64_t kWorkgroupX = 0;       ///< workgroup_state.workgroup_id_x, u32
 constexpr int64_t kLocalMemory = 16;     ///< workgroup_state.local_memory
-constexpr int32_t kNoVariant = 1;        ///< the status of a call that no variant can serve
+constexpr int32_t kNoVariant = 1;        ///< status of a call that no variant can serve
 constexpr StringLiteral kUsesTilesAttr = "tile.uses_tile_registers";
 
 struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
@@ -65,7 +66,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     builder.setInsertionPointToStart(block);
     bool usesTiles = !assumeTiles && usesTileRegisters(kernel);
     if (usesTiles && kernel->hasAttr(kVariantOfAttr))
-      entry->setAttr(kUsesTilesAttr, builder.getUnitAttr()); // whoever chooses it asks first
+      entry->setAttr(kUsesTilesAttr, builder.getUnitAttr()); // choose() adds the check
     else if (usesTiles)
       failWithoutTiles(builder, entry);
     unsigned bindings = kernel.getNumArguments() - 2;
@@ -81,7 +82,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     return entry;
   }
 
-  /// Goes on where tile registers may be used; elsewhere the call fails before it has done anything.
+  /// Emits a check that the process may use tile registers. If it may not, the call fails before it has done anything.
   static void failWithoutTiles(OpBuilder &builder, LLVM::LLVMFuncOp entry) {
     Location loc = entry.getLoc();
     Block *ask = builder.createBlock(&entry.getBody()), *refuse = builder.createBlock(&entry.getBody()),
@@ -109,14 +110,14 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     LLVM::ReturnOp::create(builder, loc, value);
   }
 
-  /// The kernel's own entry: calls the first variant whose features the processor has.
+  /// Creates the kernel's entry point, which calls the first variant whose features the processor has.
   FailureOr<LLVM::LLVMFuncOp> choose(ArrayRef<LLVM::LLVMFuncOp> variants) {
     LLVM::LLVMFuncOp first = variants.front(), last = variants.back();
     std::string name = first.getName().str();
     OpBuilder builder(first);
     Location loc = first.getLoc();
     LLVM::LLVMFuncOp entry = createEntry(builder, first, name);
-    entry->setAttr(kTargetAttr, last->getAttr(kTargetAttr)); // it runs on every processor that any variant runs on
+    entry->setAttr(kTargetAttr, last->getAttr(kTargetAttr)); // the entry runs on all processors of all variants
     builder.setInsertionPointToStart(entry.addEntryBlock(builder));
     Value reported = field(builder, loc, entry.getArgument(0), kProcessorData, builder.getI64Type());
     for (LLVM::LLVMFuncOp variant : variants) {
@@ -125,7 +126,7 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
       if (!bits)
         return variant.emitError(llvm::toString(bits.takeError()));
       variant.setLinkage(LLVM::Linkage::Internal);
-      variant.setNoInline(true); // so that the choice is no more than a test and a jump
+      variant.setNoInline(true); // the choice is then no more than a test and a jump
       variant.setName(name + "." + target->name);
       Block *here = builder.getInsertionBlock();
       Block *ask = variant->hasAttr(kUsesTilesAttr) ? builder.createBlock(&entry.getBody()) : nullptr;
@@ -145,8 +146,9 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     return entry;
   }
 
-  /// An entry for launches with a binding less for each output that takes the memory of an input: calls the kernel's
-  /// own with a dispatch_state that has them all. Kernels read nothing else there.
+  /// Adds an entry point for launches whose outputs may share the memory of inputs. Such a launch has one binding less
+  /// per shared output. The entry calls the kernel's own one with a dispatch_state that has all bindings; kernels read
+  /// no other field of it.
   static void addInPlaceEntry(LLVM::LLVMFuncOp entry, ArrayRef<int64_t> tied) {
     OpBuilder builder(entry->getContext());
     builder.setInsertionPointAfter(entry);

@@ -62,7 +62,7 @@ tile.program @streams_while_it_reads outputs 1 {
 // CHECK:       nontemporal
 tile.program @keeps_order_of_what_it_reads_back outputs 1 {
 ^bb0(%x: !tile.slice<6x128xf32, global>, %y: !tile.slice<6x128xf32, global>):
-  // expected-remark @+1 {{the first nest of a tile may meet what the last one stores}}
+  // expected-remark @+1 {{the first nest of a tile may access memory that the last one stores}}
   tile.parallel [6] tiles [1] workgroups 1 {
   tile.walk {
   ^bb0(%i: index):

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-trace-accesses))' --verify-diagnostics
 
 // A record without them would be wrong, and say nothing of it.
-// expected-error @below {{what tile registers load and store is not recorded; take a target without AMX}}
+// expected-error @below {{loads and stores of tile registers are not recorded; use a target without AMX}}
 func.func @tiles(%x: memref<64xi8>, %memory: memref<1xi8>, %workgroup: index) attributes {tile.workgroups = 1 : i64} {
   %at = memref.extract_aligned_pointer_as_index %x : memref<64xi8> -> index
   %bits = arith.index_cast %at : index to i64
