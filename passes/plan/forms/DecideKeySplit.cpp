@@ -15,10 +15,10 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastKeys = 64; ///< of a part
-constexpr double kClearly = 0.9;   ///< of the time of one part
+constexpr int64_t kLeastKeys = 64; ///< least number of keys in a part
+constexpr double kClearly = 0.9;   ///< greatest fraction of the time of one part that several parts may take
 
-/// The group alone, in a function of its own.
+/// Predicts a group in a function of its own.
 class GroupTrial {
 public:
   GroupTrial(const TensorGraph &graph, const KeyGroup &group) : module(ModuleOp::create(last(graph, group)->getLoc())) {
@@ -40,7 +40,7 @@ public:
     function.setFunctionType(builder.getFunctionType(body->getArgumentTypes(), TypeRange(ValueRange(results))));
   }
 
-  /// Nothing if the planner does not take all of it.
+  /// Returns the predicted seconds, or nothing if the planner does not take the whole group.
   std::optional<double> seconds(const Target &target, int64_t parts, bool gridSync) {
     if (parts > 1) {
       TensorGraph graph = TensorGraph::build(*body);
@@ -61,7 +61,7 @@ private:
     return graph.exprs()[group.members.back().expr].op;
   }
 
-  /// With what starts its sums, and the views that it reads through; everything else is given.
+  /// Clones an op with its inits and the views that it reads through. Its other operands become arguments.
   void clone(OpBuilder &builder, const TensorGraph &graph, const KeyGroup &group, Operation *op) {
     if (mapping.contains(op->getResult(0)))
       return;
@@ -113,7 +113,7 @@ KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &gr
     }
   }
   if (best.parts == 1)
-    best.reason = "parts of its keys are not predicted to take clearly less time";
+    best.reason = "no split of its keys is predicted to take clearly less time";
   return best;
 }
 

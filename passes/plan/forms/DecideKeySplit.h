@@ -1,4 +1,5 @@
-// Into how many parts the keys of a group are cut: the planner predicts the group by itself, whole and in parts.
+// Decides into how many parts the keys of a group are split. The planner predicts the group on its own, whole and in
+// parts.
 #ifndef TILEWRIGHT_PLAN_FORMS_DECIDEKEYSPLIT_H
 #define TILEWRIGHT_PLAN_FORMS_DECIDEKEYSPLIT_H
 
@@ -7,11 +8,11 @@
 
 namespace tilewright {
 
-/// How many parts, and the predictions that decided it.
+/// The decision how the keys of a group are split, and the predictions that it is based on.
 struct KeySplit {
   int64_t parts = 1;
-  double oneSeconds = 0, twoSeconds = 0;
-  std::string reason; ///< for one part
+  double oneSeconds = 0, twoSeconds = 0; ///< predicted seconds in one part and in `parts` parts
+  std::string reason;                    ///< why the keys stay in one part
 
   std::string form() const;
   void print(llvm::raw_ostream &os) const;

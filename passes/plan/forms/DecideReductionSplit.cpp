@@ -12,12 +12,13 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kFewestParts = 16, kMostParts = 16384;
-/// Of a contraction, whose blocks have more to do; and terms of a part, below which its blocks only begin and end.
+constexpr int64_t kFewestParts = 16, kMostParts = 16384; ///< bounds on the number of parts of a reduction
+/// Least number of parts of a contraction, whose blocks have more work, and least K of a part, below which a block spends
+/// its time on prologue and epilogue.
 constexpr int64_t kFewestOfProducts = 2, kLeastK = 128;
-constexpr double kClearly = 0.8; ///< of the time of one phase
+constexpr double kClearly = 0.8; ///< greatest fraction of the time of one phase that two phases may take
 
-/// The reduction alone, in a function of its own, where cuts are tried.
+/// Predicts cuts of a reduction in a function of its own.
 class Trial {
 public:
   Trial(linalg::GenericOp op, const Target &target, bool gridSync)
@@ -37,20 +38,20 @@ public:
       mapping.map(init, linalg::FillOp::create(builder, op.getLoc(), start, empty).getResult(0));
     }
     reduction = cast<linalg::GenericOp>(builder.clone(*op, mapping));
-    for (auto [i, argument] : llvm::enumerate(body->getArguments())) // an input that is read twice is two
+    for (auto [i, argument] : llvm::enumerate(body->getArguments())) // an input that is read twice has two arguments
       reduction.getDpsInputOperand(i)->set(argument);
   }
 
   double oneSeconds() {
     TensorGraph graph = TensorGraph::build(function.front());
-    if (multiplies(reduction)) // whose tiles blocks may share
+    if (multiplies(reduction)) // its tiles may be shared by blocks, which only a whole plan predicts
       return plannedSeconds(graph, target, options()).value_or(0);
     std::optional<PlannedGroup> part = planGroup(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
     return part ? part->predicted.seconds : 0;
   }
 
-  /// As the planner takes both phases: in two launches, or in one with a barrier of the grid between. Nothing: it
-  /// declines one of them.
+  /// Returns the predicted seconds of both phases, in two launches or in one with a grid barrier between them, or nothing
+  /// if the planner declines a phase.
   std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto trial = cast<func::FuncOp>(builder.clone(*function));
@@ -81,7 +82,8 @@ private:
   func::FuncOp function;
 };
 
-/// Counts of parts of a dim, about a factor of two apart: divisors that leave whole vectors, if there are any.
+/// Returns the numbers of parts to try for a dim, about a factor of two apart. They divide the extent, and preferably
+/// leave parts of whole vectors.
 SmallVector<int64_t> partCounts(int64_t extent, int64_t most) {
   SmallVector<int64_t> counts;
   int64_t last = 0;

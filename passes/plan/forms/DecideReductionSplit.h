@@ -1,4 +1,5 @@
-// Into how many parts a reduction is cut, and whether two phases are faster than one: the planner predicts both.
+// Decides whether a reduction is faster in two phases than in one, and into how many parts it is cut. The planner
+// predicts both.
 #ifndef TILEWRIGHT_PLAN_FORMS_DECIDEREDUCTIONSPLIT_H
 #define TILEWRIGHT_PLAN_FORMS_DECIDEREDUCTIONSPLIT_H
 
@@ -7,7 +8,8 @@
 
 namespace tilewright {
 
-/// Tries cuts of the reduced dims, outermost first, into more and more parts.
+/// Tries to cut the reduced dims, outermost first, into more and more parts. `gridSync` is true if a grid barrier may
+/// separate the phases.
 ReductionSplit decideSplit(mlir::linalg::GenericOp reduction, const Target &target, bool gridSync);
 
 } // namespace tilewright

@@ -5,115 +5,125 @@
 include "mlir/Pass/PassBase.td"
 
 def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
-  let summary = "Reduce in two phases where the results are too few to fill the GPU";
+  let summary = "Reduce in two phases where there are too few results to fill the GPU";
   let description = [{
-    Arrives: any function. A reduction of few results keeps few blocks busy.
-    Leaves: where two phases are predicted to take clearly less time, a reduction
-    of parts of the reduced elements into partial results, from a neutral start,
-    and one of those into the results. Both have the form `two-phase reduction`,
-    with both predictions; sums are regrouped by it, and those of f16 and bf16
-    keep partial results in f32. Which dims are cut into how many parts is
-    predicted as the planner predicts kernels, with a barrier of the grid between
-    the phases (`grid-sync`) or else a launch; of contractions, a launch. Left
-    alone are contractions that no micro kernel computes, reductions whose body is
-    not a sum, product, extremum or bit operation per result, inits that are no
-    constants, and targets that are no GPUs; a missed remark says why. Sums of
-    exponentials relative to a maximum along the same dim (a softmax and what it
-    is multiplied with) are cut together with the maximum, and with what their
-    exponents are computed from: each part is relative to a maximum of its own.
+    Input: any function. A reduction with few results occupies few thread blocks.
+    Output: if two phases are predicted to take clearly less time, a reduction of
+    parts of the elements to partial results, which starts from neutral elements,
+    and a reduction of these to the results. Both have the form `two-phase
+    reduction`, with both predictions. The split changes the order of summation, and
+    partial sums of f16 and bf16 are kept in f32.
+
+    The planner predicts how many parts each dim is cut into, as it predicts
+    kernels. The phases are separated by a grid barrier (`grid-sync`) or by a launch;
+    those of a contraction are separated by a launch.
+
+    Sums of exponentials relative to a maximum along the same dim (a softmax and the
+    contraction that reads it) are split together with the maximum and with the ops
+    that compute their exponents: each part is relative to its own maximum.
+
+    Left alone are contractions that no micro kernel computes, reductions whose body
+    is not a sum, product, extremum or bit operation for each result, inits that are
+    not constants, and all targets except GPUs; a missed remark gives the reason.
     See test/passes/plan/forms/split-reductions.mlir and split-keys.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
-                 Option<"gridSync", "grid-sync", "bool", "true", "whether kernels may wait at a barrier of the grid">];
-  let statistics = [Statistic<"numSplit", "split", "reductions in two phases">,
-                    Statistic<"numDeclined", "declined", "reductions of GPUs left in one, each with a missed remark">];
+                 Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">];
+  let statistics = [Statistic<"numSplit", "split", "reductions split into two phases">,
+                    Statistic<"numDeclined", "declined",
+                              "reductions on GPUs that stay in one phase, each with a missed remark">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
 def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> {
-  let summary = "Make independent contractions that share an input one, their weights side by side";
+  let summary = "Merge independent contractions that share an input into one with concatenated weights";
   let description = [{
-    Arrives: expressions as the front end leaves them. Leaves: contractions that
-    multiply one tensor with weights or constants, and agree in all but their
-    numbers of columns, as one (Souffle 6.1: horizontal transformation), with
-    the columns split into heads, slots and width: one dim where each part has
-    one slot, so that a tile holds the same columns of every part. Elementwise
-    ops that follow each part alike, such as biases, are one as well. Readers
-    get their part as a slice. Nothing is added in another order.
+    Input: expressions as the front end produces them. Output: contractions that
+    multiply the same tensor with weights or constants, and differ at most in their
+    number of columns, become one (Souffle 6.1: horizontal transformation). The
+    columns are split into heads, slots and width; the slots are one dim, of which
+    each contraction has one or several, so that a tile contains the same columns of
+    every contraction. Elementwise ops that follow all of them alike, such as biases,
+    are merged as well. Readers get their part as a slice. The order of summation
+    does not change.
 
-    Weights that are computed in each call, other dims, orders of elements or
-    types, and columns that would fill up more register blocks of `target` than
-    a launch is worth keep contractions apart; a missed remark says which.
+    Contractions stay apart if their weights are computed in each call, if their
+    dims, layouts or types differ, or if padding the columns to whole register blocks
+    of `target` costs more than a launch; a missed remark gives the reason.
     See test/passes/plan/forms/merge-contractions.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
-  let statistics = [Statistic<"numMerged", "merged", "contractions that became part of one">,
+  let statistics = [Statistic<"numMerged", "merged", "contractions that were merged into another one">,
                     Statistic<"numDeclined", "declined", "pairs that share an input and stay apart">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }
 
 def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
-  let summary = "Lay constant operands of contractions out as the micro kernel reads them";
+  let summary = "Lay out constant operands of contractions in the order in which the micro kernel reads them";
   let description = [{
-    Arrives: expressions as the front end leaves them. Leaves: every contraction
-    that a register block can compute, and whose lane operand depends on weights
-    and constants alone, reading that operand as blocks of lanes, one block
-    after another, each with the reduced dims outside and its lanes inside,
-    filled up with zeros (Chimera 5: packing); where a step of the micro kernel
-    takes several terms, those of a lane lie side by side. Whatever order the
-    weights came in, the kernel then reads them from first to last. Where any
-    other operand lies across the lanes (the keys of an attention), the
-    contraction reads a copy of it with the lanes innermost, for the planner to
-    place.
+    Input: expressions as the front end produces them. Output: every contraction
+    that a register block can compute, and whose rhs depends only on weights and
+    constants, reads that operand in packed form (Chimera 5: packing): blocks of
+    lanes one after another, each with K outside and the lanes inside, padded with
+    zeros. If a step of the micro kernel covers several elements of K, those of a
+    lane are contiguous. The kernel then reads the weights sequentially, whatever
+    their original layout.
+
+    If any other rhs is not contiguous along the lanes (such as the keys of an
+    attention), the contraction reads a transposed copy of it, which the planner
+    places.
+    See test/passes/plan/forms/pack-weights.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
-    Option<"numerics", "numerics", "std::string", "\"default\"", "default or strict: which micro kernels there are">];
+    Option<"numerics", "numerics", "std::string", "\"default\"", "default, or strict, which has fewer micro kernels">];
   let statistics = [Statistic<"packed", "packed", "operands packed">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }
 
 def SwizzleWeights : Pass<"tile-swizzle-weights", "::mlir::func::FuncOp"> {
-  let summary = "Lay weights of contractions out as images of their tiles in shared memory";
+  let summary = "Lay out weights of contractions as their tiles lie in shared memory, swizzle included";
   let description = [{
-    Arrives: composed subprograms, in which `tile.swizzled` on a contraction names the
-    lines and the terms of a step of its operand along the lanes, as the plan lays
-    it out. Leaves: that operand as steps x lines x terms, filled up with zeros, its
-    atoms of 16 bytes swizzled as shared memory has them, so that one bulk copy
-    brings a step of a tile; and maps that say where its elements are but for the
-    swizzle, which code generation knows by the attribute. An operand that is no
-    input of the subprogram, or no matrix of lanes and terms, stays as it is: the
-    attribute is gone, and a missed remark says why.
+    Input: composed subprograms, in which the plan's attribute `tile.swizzled` on a
+    contraction holds the number of lines and the K of a step of its rhs. Output:
+    that operand has the shape steps x lines x K of a step, padded with zeros, and
+    its atoms of 16 bytes are swizzled as in shared memory, so that one bulk copy
+    brings a step of a tile. The contraction's map gives the position of an element
+    without the swizzle, which code generation knows from the attribute.
+
+    An operand that is not an input of the subprogram, or not a matrix, stays as it
+    is: the attribute is removed, and a missed remark gives the reason.
     See test/passes/plan/forms/swizzle-weights.mlir.
   }];
-  let statistics = [Statistic<"numPacked", "packed", "operands packed">,
-                    Statistic<"numDeclined", "declined", "operands that stay as they are">];
+  let statistics = [Statistic<"numPacked", "packed", "operands with a swizzled layout">,
+                    Statistic<"numDeclined", "declined", "operands that keep their layout">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }
 
 def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
-  let summary = "Have weights stored in the parameter file as they were laid out for kernels";
+  let summary = "Store packed weights in the parameter file";
   let description = [{
-    Arrives: functions whose weights `tile-pack-weights` or `tile-swizzle-weights` laid
-    out. Leaves: every
-    one that movement alone makes of parameters of `scopes` as a parameter of its
-    own, which is loaded, and mapped, as it lies in the file; globals of
-    parameters that nothing reads then are gone. Equal ones are one parameter.
-    `recipes` says, as JSON, how each new parameter is made of the ones there
-    were, and which of those nobody needs: who writes the file carries it out,
-    and without `recipes` nothing is changed. What is made of other weights, or
-    by arithmetic, IREE computes whenever the program is loaded, and a missed
-    remark says so.
+    Input: functions whose weights `tile-pack-weights` or `tile-swizzle-weights` laid
+    out. Output: each of these weights that is made of parameters of `scopes` by
+    movement only becomes a parameter of its own, which IREE maps from the file when
+    it loads the program. Equal weights share one parameter. Globals of parameters
+    that nothing reads any more are erased.
+
+    `recipes` is a JSON file that says how each new parameter is made of the old
+    ones, and which of those are no longer needed. The writer of the parameter file
+    carries it out; without `recipes` the pass changes nothing. IREE computes weights
+    that are made of others, or by arithmetic, each time the program is loaded, and a
+    missed remark says so.
     See test/passes/plan/forms/store-weights.mlir.
   }];
   let options = [
-    ListOption<"scopes", "scopes", "std::string", "parameter files that can be written anew, by scope">,
-    Option<"recipes", "recipes", "std::string", "\"\"", "write what to store as JSON">];
-  let statistics = [Statistic<"numStored", "stored", "parameters to be stored packed">,
+    ListOption<"scopes", "scopes", "std::string", "scopes of the parameter files that can be rewritten">,
+    Option<"recipes", "recipes", "std::string", "\"\"", "JSON file to write the recipes of new parameters to">];
+  let statistics = [Statistic<"numStored", "stored", "packed weights stored as parameters">,
                     Statistic<"numDeclined", "declined", "packed weights that are computed at load">];
 }
 
