@@ -1,7 +1,7 @@
-// Fused candidates: every choice of scopes that differs from the planner's in one value (kept or computed again), each
-// with the product of a few sizes for every dim that tiles cut, or on a GPU with every block of threads; all are
-// predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into
-// what IREE would launch.
+// There are two kinds of candidates. Fused ones take every choice of scopes that differs from the planner's in one
+// value (buffered or recomputed), and combine it with a few tile sizes for every tiled dim, or on a GPU with every size
+// of thread block. All are predicted, and the fastest that differ are listed. Cut ones split the graph in two anywhere
+// in program order, or into the dispatches that IREE would launch.
 #include "passes/plan/fusion/Candidates.h"
 
 #include "passes/graph/Eligibility.h"
@@ -17,18 +17,18 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr size_t kMostTilings = 512; ///< predicted for one choice of scopes
-constexpr size_t kMostFlips = 8;     ///< values whose scope is turned
-constexpr unsigned kCutShare = 5;    ///< one candidate in so many cuts the subprogram
+constexpr size_t kMostTilings = 512; ///< most tilings that are predicted for one choice of scopes
+constexpr size_t kMostFlips = 8;     ///< most values whose scope is flipped
+constexpr unsigned kCutShare = 5;    ///< one in this many candidates cuts the subprogram
 constexpr int64_t kLanes = 64;       ///< tiles of a vector dim are multiples of this many elements
 
 using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 
-/// Kernels that together compute a graph, and what they are predicted to take.
+/// Kernels that together compute a graph, and their predicted time.
 struct Candidate {
   std::vector<PlannedGroup> kernels;
   double seconds = 0;
-  size_t scopes = 0; ///< which choice of scopes; 0: the planner's
+  size_t scopes = 0; ///< number of its choice of scopes; 0 is the planner's
 };
 
 class CandidateLister {
@@ -54,8 +54,8 @@ public:
   }
 
 private:
-  /// Predictions of neighbours are closer than predictions are right, so half of the room is for tilings that differ,
-  /// then come scopes that differ, then the rest.
+  /// Adds candidates that differ. Predictions of similar tilings differ by less than their error, so the first half is
+  /// for different tilings; then come different scopes, then the rest.
   void addVaried(ArrayRef<Candidate> fused, size_t limit) {
     std::set<std::vector<int64_t>> tilings = {plans.front().kernels.front().parts.front().tiles};
     std::set<size_t> scopes;
@@ -85,36 +85,37 @@ private:
     return found;
   }
 
-  /// As chosen, everything elementwise computed again, and each value handed over the other way.
+  /// Returns the given scopes, the scopes that recompute every elementwise value, and the given scopes with one value
+  /// flipped.
   std::vector<Edges> scopeChoices(const Edges &own) const {
     std::vector<Edges> choices = {own, chooseScopes(graph, all, /*threadOnly=*/true)};
     for (unsigned expr : all) {
       if (choices.size() >= 2 + kMostFlips)
         break;
       if (graph.exprs()[expr].oneReliesOnOne() && graph.exprs()[expr].kind != ExprKind::movement)
-        if (std::optional<Edges> turned = turn(own, expr))
-          choices.push_back(std::move(*turned));
+        if (std::optional<Edges> flipped = flip(own, expr))
+          choices.push_back(std::move(*flipped));
     }
     return choices;
   }
 
-  std::optional<Edges> turn(Edges edges, unsigned expr) const {
-    bool turned = false;
+  std::optional<Edges> flip(Edges edges, unsigned expr) const {
+    bool flipped = false;
     for (unsigned edge : graph.outEdges(expr)) {
       auto entry = edges.find(edge);
       if (entry == edges.end())
         continue;
       EdgeChoice &choice = entry->second;
       if (choice.scope == tile::Scope::block)
-        choice = {tile::Scope::thread, true, "computed again where it is read: measured faster than keeping it"};
+        choice = {tile::Scope::thread, true, "recomputed where it is read: measured to be faster than buffering it"};
       else
-        choice = {tile::Scope::block, false, "computed once and kept: measured faster than computing it again"};
-      turned = true;
+        choice = {tile::Scope::block, false, "computed once and buffered: measured to be faster than recomputing it"};
+      flipped = true;
     }
-    return turned ? std::optional(std::move(edges)) : std::nullopt;
+    return flipped ? std::optional(std::move(edges)) : std::nullopt;
   }
 
-  /// On a GPU, its blocks of threads.
+  /// Returns the group with every legal size of thread block, for a GPU.
   std::vector<PlannedGroup> blocks(const PlannedGroup &part) const {
     std::vector<PlannedGroup> parts;
     for (const BlockCandidate &block : blockCandidates(graph, part.choice, target, part.space)) {
@@ -153,8 +154,8 @@ private:
     return parts;
   }
 
-  /// The planner's, and even pieces: whole ones of what the hardware likes where they are lanes or rows of a
-  /// contraction.
+  /// Returns the planner's tile size for the dim and those of even pieces. Along M and N of a contraction and along the
+  /// vector dim, sizes are multiples of the register block's.
   std::vector<int64_t> sizesOf(const IterationSpace &space, int64_t dim) const {
     bool contracts = space.block.rows > 1;
     int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kLanes;
@@ -171,7 +172,7 @@ private:
     return sizes;
   }
 
-  /// The tiling as it is, and shared out to one workgroup for each core.
+  /// Returns the group as it is, and with one workgroup per core.
   std::vector<PlannedGroup> sharings(const PlannedGroup &part) const {
     std::vector<PlannedGroup> found = {part};
     if (!isGpu() && part.space.workgroups > target.cores) {
@@ -210,7 +211,7 @@ private:
           {SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
     sort(found);
     consider(dispatchesOfIree(graph, all));
-    // Cut all the way is always among those that are measured.
+    // IREE's dispatches come first, so that they are always measured.
     if (!found.empty())
       std::rotate(found.begin(), found.end() - 1, found.end());
     return found;
@@ -231,7 +232,8 @@ private:
     return candidate;
   }
 
-  /// Each kernel after those that it reads from. (Where kernels wait for each other some are left out: no plan.)
+  /// Orders kernels so that each follows those that it reads from. Kernels that depend on each other are left out,
+  /// which makes the plan invalid.
   std::vector<PlannedGroup> launchOrder(ArrayRef<PlannedGroup> kernels) const {
     llvm::DenseMap<unsigned, size_t> kernelOf;
     for (auto [index, kernel] : llvm::enumerate(kernels))
@@ -258,7 +260,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // As plans
+  // Conversion to plans
   //===--------------------------------------------------------------------===//
 
   static void sort(std::vector<Candidate> &candidates) {
@@ -294,7 +296,7 @@ private:
   const PlanOptions &options;
   std::vector<unsigned> all;
   std::vector<Plan> plans;
-  std::set<std::string> known; ///< the plans as text
+  std::set<std::string> known; ///< JSON of the plans that were added
 };
 } // namespace
 

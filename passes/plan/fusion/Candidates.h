@@ -1,5 +1,5 @@
-// The plans worth measuring for one subprogram. What a prediction cannot tell apart, a clock can; this lists what to
-// put before it, in the order of the prediction.
+// Lists the plans worth measuring for one subprogram, for tuning: predictions cannot tell close plans apart, but
+// measurements can. The plans are listed in the order of their predictions.
 #ifndef TILEWRIGHT_PLAN_FUSION_CANDIDATES_H
 #define TILEWRIGHT_PLAN_FUSION_CANDIDATES_H
 
@@ -7,9 +7,9 @@
 
 namespace tilewright {
 
-/// Plans that put all of a graph (as `outlineGroup` makes it) into one kernel, with other tiles, workgroups and scopes,
-/// and the best that cut it into several; the planner's own choice comes first. At most `count`, all legal and all
-/// different. None where the planner has no plan of one kernel for the graph.
+/// Returns at most `count` different legal plans for a graph that `outlineGroup` made: plans of one kernel with various
+/// tiles, workgroups and scopes, and the best plans of several kernels. The planner's own choice comes first. Returns
+/// nothing if the planner has no plan of one kernel for the graph.
 std::vector<Plan> planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                                  unsigned count);
 

@@ -1,8 +1,8 @@
-// Scopes inside a part. Reductions hand their results over at block scope; movement is worth a buffer only where lanes
-// could not be loaded from what is behind it. An elementwise value is computed in registers by the one nest that reads
-// it; if several do, or it leaves the kernel as well, it is computed once and kept when that is dear, and again from
-// staged inputs when it is cheap. Where one nest evaluates a value more often than it has elements (windows, repeated
-// elements), the kernel is predicted both ways.
+// Chooses the scope of every edge inside a fusion group. Reductions hand their results over at block scope. Movement
+// gets a buffer only if lanes could not be loaded from its source. An elementwise value is computed in registers by the
+// nest that reads it; if several nests read it, or if it leaves the kernel as well, it is buffered if it is expensive
+// and recomputed from staged inputs if it is cheap. If one nest evaluates a value more often than it has elements
+// (windows, repeated elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// The dim that an innermost index runs along, whole or within blocks.
+/// Returns the dim along which an innermost index advances by one, possibly within blocks; -1 if there is none.
 static int64_t blockedDim(AffineExpr index) {
   auto cut = dyn_cast<AffineBinaryOpExpr>(index);
   return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
@@ -30,7 +30,8 @@ public:
   ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly)
       : graph(graph), threadOnly(threadOnly) {
     part.exprs.assign(exprs.begin(), exprs.end());
-    // Every element that a contraction meets it meets many times: its points are no measure of what others compute.
+    // Contractions do not count: they read every element many times, so their points do not compare with those of other
+    // nests.
     for (unsigned expr : exprs)
       if (graph.exprs()[expr].kind != ExprKind::contraction)
         largest = std::max(largest, graph.exprs()[expr].domainSize());
@@ -44,7 +45,7 @@ public:
 
 private:
   using Nests = llvm::SmallSet<unsigned, 4>;
-  static constexpr int64_t kSmall = 8; ///< points of the largest nest for each point of a small value
+  static constexpr int64_t kSmall = 8; ///< a value is small if the largest nest has this many times its points
 
   void chooseFor(unsigned expr) {
     Nests readers;
@@ -57,8 +58,8 @@ private:
       for (unsigned nest : nestsOf[consumer])
         readers.insert(nest);
     }
-    bool leaves =
-        llvm::any_of(graph.exprs()[expr].op->getResults(), [&](Value value) { return leavesGroup(graph, part, value); });
+    bool leaves = llvm::any_of(graph.exprs()[expr].op->getResults(),
+                               [&](Value value) { return leavesGroup(graph, part, value); });
     EdgeChoice choice = decide(expr, readers, leaves);
     for (unsigned edge : inside)
       edges[edge] = choice;
@@ -76,32 +77,32 @@ private:
       return {Scope::block, false, "a reduction: later nests read the finished tile"};
     if (tensorExpr.kind == ExprKind::movement && liesAcrossLanes(expr))
       return {Scope::block, false,
-              "a contraction multiplies with it, whose lanes the tensor lies across: laid out once"};
+              "a contraction reads it along its lanes and the tensor lies across them: laid out once"};
     if (tensorExpr.kind == ExprKind::movement && kSmall * tensorExpr.domainSize() <= largest && wrapsRows(expr))
-      return {Scope::block, false, "short rows that repeat along a longer one: laid out once for the tile"};
+      return {Scope::block, false, "its short rows repeat along a longer one: laid out once for the tile"};
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
     if (feedsContraction(expr))
       return {Scope::block, false, "a contraction reads each element many times: computed once for its tile"};
     if (threadOnly)
-      return {Scope::thread, true, "computed again where it is read: predicted faster than keeping it"};
+      return {Scope::thread, true, "recomputed where it is read: predicted to be faster than buffering it"};
     if (leaves)
-      return {Scope::block, false, "it is stored for readers outside as well: computed once"};
+      return {Scope::block, false, "it is also stored for readers outside the kernel: computed once"};
     if (readers.size() <= 1) {
       bool slower = !readers.empty() && tensorExpr.domainSize() < largest;
       return {Scope::thread, slower, "one nest reads it: it stays in registers"};
     }
     std::string nests = std::to_string(readers.size()) + " nests read it";
     if (kSmall * tensorExpr.domainSize() <= largest)
-      return {Scope::thread, true, nests + " and it is small against them: computed again in each, once per row"};
+      return {Scope::thread, true, nests + " and it is small compared with them: recomputed in each, once a row"};
     if (isDear(expr))
-      return {Scope::block, false, nests + " and it takes a division or a transcendental function: computed once"};
+      return {Scope::block, false, nests + " and it needs a division or a transcendental function: computed once"};
     if (isFullSize(tensorExpr.domainSize()) && numFullSizeSources(expr) >= 2)
       return {Scope::block, false, nests + " and it combines several tensors: one buffer instead of several"};
-    return {Scope::thread, true, nests + " and it is cheap: computed again in each"};
+    return {Scope::thread, true, nests + " and it is cheap: recomputed in each"};
   }
 
-  /// Whether a contraction of the part reads it, at most through movement.
+  /// Returns true if a contraction of the group reads the expression, directly or through movement.
   bool feedsContraction(unsigned expr) const {
     return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
       unsigned consumer = graph.edges()[edge].consumer;
@@ -111,8 +112,8 @@ private:
     });
   }
 
-  /// Whether a contraction of the part loads its lanes from what this movement gives, and the tensor behind it does not
-  /// lie along them.
+  /// Returns true if a contraction of the group loads its lanes from the result of this movement, and the movement's
+  /// source is not contiguous along them.
   bool liesAcrossLanes(unsigned expr) const {
     return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
       const TensorEdge &entry = graph.edges()[edge];
@@ -125,7 +126,7 @@ private:
     });
   }
 
-  /// Whether elements that are neighbours of a reshape are those of a shorter row, over and over.
+  /// Returns true for a reshape whose rows repeat the elements of a shorter row over and over.
   bool wrapsRows(unsigned expr) const {
     const TensorExpr &view = graph.exprs()[expr];
     if (!isa<tensor::CollapseShapeOp>(view.op))
@@ -140,7 +141,7 @@ private:
     });
   }
 
-  /// What a reader's access is to the tensor behind movement of the part.
+  /// Returns a reader's access to the source of movement, as far as the movement belongs to the group.
   TensorAccess accessBehind(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
     TensorAccess behind = access;
     while (producer >= 0 && part.contains(producer) && graph.exprs()[producer].kind == ExprKind::movement &&
@@ -155,7 +156,7 @@ private:
     return behind;
   }
 
-  /// The dim of a contraction along which the tensor behind movement lies, or -1.
+  /// Returns the dim of a contraction along which the source of movement is contiguous, or -1.
   int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
     TensorAccess behind = accessBehind(reader, access, producer);
     ArrayRef<int64_t> shape = cast<RankedTensorType>(behind.tensor.getType()).getShape();
@@ -171,7 +172,7 @@ private:
     return llvm::any_of(chain(expr), [&](unsigned member) { return specialOps(graph.exprs()[member]) > 0; });
   }
 
-  /// The expression and the one-relies-on-one expressions of its size that it would recompute.
+  /// Returns the expression and the one-relies-on-one expressions of its size that recomputing it would recompute.
   SmallVector<unsigned> chain(unsigned expr) const {
     SmallVector<unsigned> members = {expr};
     for (size_t i = 0; i < members.size(); ++i)
@@ -185,7 +186,7 @@ private:
     return members;
   }
 
-  /// Tensors of the part's full size that computing the expression again would read.
+  /// Returns the number of tensors of full size that recomputing the expression would read.
   unsigned numFullSizeSources(unsigned expr) const {
     SmallVector<unsigned> members = chain(expr);
     llvm::DenseSet<Value> sources;
@@ -203,8 +204,8 @@ private:
   const TensorGraph &graph;
   bool threadOnly;
   GroupChoice part;
-  int64_t largest = 1;                     ///< points of the largest nest but those of contractions
-  llvm::DenseMap<unsigned, Nests> nestsOf; ///< the loop nests that evaluate an expression
+  int64_t largest = 1;                     ///< points of the largest nest, contractions excluded
+  llvm::DenseMap<unsigned, Nests> nestsOf; ///< loop nests that evaluate an expression
   llvm::DenseMap<unsigned, EdgeChoice> edges;
 };
 } // namespace
@@ -215,16 +216,16 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
 }
 
 //===----------------------------------------------------------------------===//
-// Values that are computed at more points than they have
+// Values that are evaluated more often than they have elements
 //===----------------------------------------------------------------------===//
 
 namespace {
-constexpr double kRepeated = 1.5;    ///< evaluations of an element by one nest from which a buffer is considered
-constexpr double kWorthwhile = 0.05; ///< of a kernel's time: predictions that differ by less say nothing
+constexpr double kRepeated = 1.5;    ///< evaluations per element in one nest from which on a buffer is considered
+constexpr double kWorthwhile = 0.05; ///< fraction of a kernel's time below which predictions do not differ
 
 /// Windows, gathers, repeated elements and broadcasts along an outer loop make a nest evaluate a value once for each
-/// point that reads it. A buffer between the two makes it once; what that costs otherwise, and whether it fits, is for
-/// the index space to say.
+/// point that reads it. A buffer between the two evaluates it once per element. The iteration space decides what the
+/// buffer costs and if it fits.
 class RepeatedValues {
 public:
   RepeatedValues(const TensorGraph &graph, const PlannedGroup &part, const Target &target) : graph(graph), part(part) {
@@ -238,7 +239,8 @@ public:
     }
   }
 
-  /// The scopes with those values handed over at scope block instead, if enough of the kernel's time goes into them.
+  /// Returns the scopes with repeated values handed over at scope block instead, if their repetition takes enough of
+  /// the kernel's time.
   std::optional<llvm::DenseMap<unsigned, EdgeChoice>> kept() const {
     if (seconds < kWorthwhile * part.predicted.seconds)
       return std::nullopt;
@@ -264,7 +266,7 @@ private:
     seconds += (points - size) * ofPoint;
   }
 
-  /// Whether it is computed again only because what reads it is, whose buffer does for both.
+  /// Returns true if the value is repeated only because its readers are, so that a buffer for them suffices.
   bool isOfRepeated(unsigned expr) const {
     if (llvm::any_of(part.space.roots, [&](const GroupRoot &root) { return root.expr == expr; }))
       return false;
@@ -280,11 +282,11 @@ private:
   const TensorGraph &graph;
   const PlannedGroup &part;
   llvm::SmallSetVector<unsigned, 8> repeated;
-  double seconds = 0; ///< of computing them more than once
+  double seconds = 0; ///< time that evaluating them more than once takes
 };
 } // namespace
 
-/// A block of a GPU reads its operands either way, so nothing is laid out for it.
+/// Chooses scopes for a target. On a GPU movement never gets a buffer, because blocks read operands in either order.
 static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
                                                      ArrayRef<unsigned> exprs, bool threadOnly) {
   llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly);
@@ -296,7 +298,8 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
   return edges;
 }
 
-/// On a CPU the micro kernel loads its lane operand by whole vectors.
+/// Returns why no register block can compute a contraction of the group, or an empty string. On a CPU the micro kernel
+/// loads whole vectors along its lanes.
 static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
@@ -345,7 +348,7 @@ std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, Arra
   return part;
 }
 
-/// The part with what its nests compute again and again kept in buffers, if it is predicted to take clearly less time.
+/// Returns the group with repeated values in buffers, if it is then predicted to take clearly less time.
 static std::optional<PlannedGroup> keepRepeated(const TensorGraph &graph, const PlannedGroup &part,
                                                const Target &target) {
   std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges = RepeatedValues(graph, part, target).kept();

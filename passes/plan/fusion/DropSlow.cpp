@@ -1,4 +1,5 @@
-// Leaves to IREE the fusion groups that are not predicted to beat what IREE alone makes of the same ops.
+// Leaves to IREE the fusion groups that are not predicted to beat IREE alone on the same ops, and kernels that would
+// only stand between IREE's.
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -10,8 +11,8 @@ using namespace tilewright;
 namespace {
 constexpr llvm::StringLiteral kLoneMovement = "movement that no kernel of ours computes with";
 
-/// What a dispatch of IREE's takes on a CPU in the time of a kernel of ours for the same ops: the geometric mean of the
-/// 41 patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
+/// Time of an IREE dispatch on a CPU divided by the time of Tilewright's kernel for the same ops: the geometric mean of
+/// the 41 patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
 constexpr double kTimesOfIreeOnCpu = 1.9;
 
 class SlowDropper : PlannerStep {
@@ -19,35 +20,36 @@ public:
   using PlannerStep::PlannerStep;
 
   void dropSlow() {
-    for (std::optional<PlannedGroup> &part : decisions.parts) {
-      if (!part)
+    for (std::optional<PlannedGroup> &group : decisions.parts) {
+      if (!group)
         continue;
-      std::string why = whyNotFaster(*part);
+      std::string why = whyNotFaster(*group);
       if (why.empty())
         continue;
-      for (unsigned expr : part->choice.exprs)
+      for (unsigned expr : group->choice.exprs)
         leave(expr, why);
-      part.reset();
+      group.reset();
     }
   }
 
-  /// Slices that share no kernel: IREE copies as well.
+  /// Leaves kernels that only move elements to IREE, which copies as well. They are slices that ended up with no kernel
+  /// to share.
   void leaveLoneSlices() {
     llvm::erase_if(decisions.kernels, [&](ArrayRef<unsigned> kernel) {
-      if (!llvm::all_of(kernel, [&](unsigned part) { return movesUnguarded(*decisions.parts[part]); }))
+      if (!llvm::all_of(kernel, [&](unsigned group) { return movesUnguarded(*decisions.parts[group]); }))
         return false;
-      for (unsigned part : kernel) {
-        for (unsigned expr : decisions.parts[part]->choice.exprs)
+      for (unsigned group : kernel) {
+        for (unsigned expr : decisions.parts[group]->choice.exprs)
           leave(expr, kLoneMovement);
-        decisions.parts[part].reset();
+        decisions.parts[group].reset();
       }
       return true;
     });
   }
 
-  /// Where none of our kernels fuses what IREE would not, ours are as good but stand between contractions and the
-  /// packing that IREE fuses into their neighbours (measured: a CNN's average pool alone costs 2% of the model that
-  /// way).
+  /// Leaves everything to IREE if no kernel fuses more than IREE would. Such kernels are as fast as IREE's, but they
+  /// stand between contractions and the packing that IREE fuses into their neighbours. Measured: a CNN's average pool
+  /// alone then costs 2% of the model's time.
   void leaveLoneDispatches() {
     bool contractionsLeft = false;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
@@ -64,21 +66,21 @@ public:
   }
 
 private:
-  std::string whyNotFaster(const PlannedGroup &part) const {
-    if (contracts(part))
-      return ""; // measured: register blocks run at 95% of the machine's peak, IREE's contractions at 70%
+  std::string whyNotFaster(const PlannedGroup &group) const {
+    if (contracts(group))
+      return ""; // measured: register blocks reach 95% of the machine's peak, IREE's contractions 70%
     bool computes =
-        llvm::any_of(part.choice.exprs, [&](unsigned expr) { return graph.exprs()[expr].kind != ExprKind::movement; });
-    if (slicesOurs(part))
-      return ""; // until it is known whether it shares a kernel
-    if (!computes && llvm::none_of(part.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
+        llvm::any_of(group.choice.exprs, [&](unsigned expr) { return graph.exprs()[expr].kind != ExprKind::movement; });
+    if (slicesOurs(group))
+      return ""; // decided in leaveLoneSlices, when it is known if it shares a kernel
+    if (!computes && llvm::none_of(group.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
       return kLoneMovement.str();
-    if (!computes && llvm::all_of(part.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
+    if (!computes && llvm::all_of(group.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
       return "movement for a contraction alone: IREE's own";
-    std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, part.choice.exprs);
+    std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, group.choice.exprs);
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";
-    // Each of its dispatches is charged what a kernel of ours would be for the same ops, as far as is measured.
+    // Each of IREE's dispatches is priced as a Tilewright kernel for the same ops, times the measured ratio on a CPU.
     std::vector<PlannedGroup> dispatches;
     double bytes = 0;
     for (ArrayRef<unsigned> dispatch : alone) {
@@ -88,20 +90,20 @@ private:
       bytes += planned->predicted.bytes;
       dispatches.push_back(std::move(*planned));
     }
-    double ours = part.predicted.seconds, theirs = 0;
+    double ours = group.predicted.seconds, theirs = 0;
     for (const PlannedGroup &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
     theirs *= target.backend == Backend::cpu ? kTimesOfIreeOnCpu : 1;
-    if (ours > theirs * roughness(part.predicted.bytes))
+    if (ours > theirs * roughness(group.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }
 
-  /// On a GPU, what a kernel of ours computes is sliced by strides: alone, a launch that copies, and with that kernel
-  /// at scope grid one of its phases.
-  bool slicesOurs(const PlannedGroup &part) const {
-    return target.backend == Backend::cuda && movesUnguarded(part) &&
-           llvm::any_of(part.choice.exprs, [&](unsigned expr) {
+  /// Returns true for strided slices of a value that a Tilewright kernel computes on a GPU. Alone, the group is a
+  /// launch that copies; joined to that kernel by a grid barrier, it is one of its phases.
+  bool slicesOurs(const PlannedGroup &group) const {
+    return target.backend == Backend::cuda && movesUnguarded(group) &&
+           llvm::any_of(group.choice.exprs, [&](unsigned expr) {
              return isStridedSlice(expr) && llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
                       return decisions.partOf[graph.edges()[edge].producer] >= 0;
                     });
@@ -113,7 +115,7 @@ private:
     return slice && !isContiguous(slice);
   }
 
-  /// Behind the outermost dim that has more than one element in the slice, all dims are whole.
+  /// Returns true if the slice takes whole dims behind its outermost dim of more than one element.
   static bool isContiguous(tensor::ExtractSliceOp slice) {
     ArrayRef<int64_t> sizes = slice.getStaticSizes(), whole = slice.getSourceType().getShape();
     const int64_t *longer = llvm::find_if(sizes, [](int64_t size) { return size != 1; });

@@ -1,3 +1,4 @@
+// Runs the steps of the greedy planner in their order.
 #include "passes/plan/fusion/GreedyPlanner.h"
 
 #include "passes/plan/fusion/PlannerStep.h"

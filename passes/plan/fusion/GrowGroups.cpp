@@ -1,5 +1,6 @@
-// Merges fusion groups along the edges of the graph, and those that read a tensor in common, as long as one iteration
-// space serves both and one kernel is predicted to be no slower.
+// Merges fusion groups along the edges of the graph, with all their readers at once, and with others that read the same
+// tensor. Groups merge if one iteration space serves them and one kernel is not predicted to be clearly slower. The
+// order of the merges is fixed, so plans are deterministic; a declined merge is tried again when a group has changed.
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -9,11 +10,11 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// What contractions take is known better.
+/// The factor `roughness` for groups with contractions, whose predictions are closer.
 constexpr double kRoughnessOfContractions = 1.1;
 
-/// Instructions that a merged kernel may have, about. LLVM allocates registers in a time that grows with their square:
-/// 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
+/// Upper bound on the estimated instructions of a merged kernel, and the estimate for a special function. The time of
+/// LLVM's register allocation grows with their square: 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
 constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
 
 int64_t instructionsOf(const TensorExpr &expr) {
@@ -24,19 +25,21 @@ class GroupGrower : PlannerStep {
 public:
   explicit GroupGrower(PlannerState &state) : PlannerStep(state), versions(state.decisions.parts.size()) {}
 
-  /// What follows a contraction comes before what it reads: after it, a tile is at hand; in front of it, every tile of
-  /// columns reads whole rows, so that a norm there may keep its own bias out.
+  /// Merges along edges, in an order that keeps early merges from preventing better ones. A contraction merges with its
+  /// readers before its operands: its readers find a finished tile, whereas every tile of columns reads whole rows of
+  /// an operand, so that a norm there may keep out the contraction's own bias.
   void mergeAlongEdges() {
     mergeAlong([&](unsigned producer, unsigned consumer) {
       const PlannedGroup &reader = *decisions.parts[consumer];
       return contracts(*decisions.parts[producer]) && !contracts(reader) && !repeatsElements(reader);
     });
-    // What lays short rows out along a longer one is a broadcast and a reshape: to readers one index or buffer.
+    // A broadcast and a reshape that lay short rows out along a longer one are a single index or buffer to readers.
     mergeAlong([&](unsigned producer, unsigned consumer) { return laysOutRows({producer, consumer}); });
-    // Broadcasts before what is behind them: with their readers they are an index, with the sum of a long row that fits
-    // no workgroup they are a tensor to write.
+    // Broadcasts merge with their readers before their producers. With their readers they are an index; with a producer
+    // such as the sum of a long row that fits no workgroup, they would be a tensor to write.
     mergeAlong([&](unsigned producer, unsigned) { return repeatsElements(*decisions.parts[producer]); });
-    // The windows of an image before the pad behind them: a contraction reads through the one, not under a guard.
+    // Windows of an image merge with a contraction before the pad in front of them does: contractions can read through
+    // windows, but not under a guard.
     mergeAlong([&](unsigned producer, unsigned consumer) {
       const PlannedGroup &reader = *decisions.parts[consumer];
       return movesUnguarded(*decisions.parts[producer]) && (contracts(reader) || movesUnguarded(reader));
@@ -44,17 +47,17 @@ public:
     mergeAlong([](unsigned, unsigned) { return true; });
   }
 
-  /// A part with all that read it, where it gains from none of them alone: as long as one is outside, the tensor has to
-  /// be written, over other dims than the pieces that the readers take of it (the parts of a split). Contractions gain
-  /// from their readers and operands one by one.
+  /// Merges a group with all of its readers at once, if merging with a single one does not pay: while one reader is
+  /// outside, the tensor must be written, over other dims than the pieces that readers take of it (as the results of a
+  /// split do). Groups with contractions are excluded, because each reader and operand pays by itself.
   void mergeFans() {
-    for (unsigned part = 0; part < decisions.parts.size(); ++part) {
-      if (!decisions.parts[part])
+    for (unsigned group = 0; group < decisions.parts.size(); ++group) {
+      if (!decisions.parts[group])
         continue;
       llvm::SmallSetVector<unsigned, 4> fan;
-      fan.insert(part);
+      fan.insert(group);
       bool readElsewhere = false;
-      for (unsigned expr : decisions.parts[part]->choice.exprs) {
+      for (unsigned expr : decisions.parts[group]->choice.exprs) {
         readElsewhere |= graph.escapes(expr);
         for (unsigned edge : graph.outEdges(expr)) {
           int64_t reader = decisions.partOf[graph.edges()[edge].consumer];
@@ -70,7 +73,7 @@ public:
     }
   }
 
-  /// Independent parts that read a tensor in common read it once together (Souffle 5.1: spatial reuse).
+  /// Merges independent groups that read the same tensor, so that it is read once (Souffle 5.1: spatial reuse).
   void mergeSiblings() {
     for (const TensorReuse &reuse : graph.reuse()) {
       if (!reuse.spatial || tensorBytes(reuse.tensor) <= kBytesOfScalar)
@@ -103,6 +106,7 @@ private:
     }
   }
 
+  /// Returns false if this merge was declined and neither group has changed since.
   bool isNewPair(unsigned a, unsigned b) const {
     auto known = tried.find({a, b});
     return known == tried.end() || known->second.first != versions[a] || known->second.second != versions[b];
@@ -115,21 +119,21 @@ private:
 
   bool tryMerge(unsigned a, unsigned b, Declined &why) { return tryMerge({a, b}, why); }
 
-  /// Makes the first part what all of them are together.
-  bool tryMerge(ArrayRef<unsigned> parts, Declined &why) {
-    unsigned a = parts.front();
-    if (llvm::any_of(parts, [&](unsigned part) { return isApart(part); })) {
+  /// Merges all groups into the first one. On failure sets `why` and changes nothing.
+  bool tryMerge(ArrayRef<unsigned> groups, Declined &why) {
+    unsigned a = groups.front();
+    if (llvm::any_of(groups, [&](unsigned group) { return isApart(group); })) {
       why = {kUnfused.str(), "the fault in that pass mended"};
       return false;
     }
-    if (!llvm::all_of(parts.drop_front(), [&](unsigned b) { return partition.canMerge(groupOf(a), groupOf(b)); })) {
+    if (!llvm::all_of(groups.drop_front(), [&](unsigned b) { return partition.canMerge(groupOf(a), groupOf(b)); })) {
       why = {"another op depends on the producer's kernel and the consumer's kernel on it",
              "the ops between the two taken into the kernel"};
       return false;
     }
     SmallVector<unsigned> exprs;
-    for (unsigned part : parts)
-      llvm::append_range(exprs, decisions.parts[part]->choice.exprs);
+    for (unsigned group : groups)
+      llvm::append_range(exprs, decisions.parts[group]->choice.exprs);
     llvm::sort(exprs);
     int64_t instructions = 0;
     for (unsigned expr : exprs)
@@ -146,45 +150,47 @@ private:
       why = {reason, "a target with more memory for a workgroup or more bindings"};
       return false;
     }
-    // One after the other touch what both touch: neither finds its tensors closer than the other leaves them.
+    // Separate kernels are priced with the bytes of all of them as working set: each finds in the caches what the
+    // others leave there.
     double both = 0, separate = 0, together = merged->predicted.seconds;
-    for (unsigned part : parts)
-      both += decisions.parts[part]->predicted.bytes;
-    for (unsigned part : parts)
-      separate += secondsOf(*decisions.parts[part], both);
-    bool free = llvm::any_of(parts, [&](unsigned part) { return isFree(*decisions.parts[part]); });
+    for (unsigned group : groups)
+      both += decisions.parts[group]->predicted.bytes;
+    for (unsigned group : groups)
+      separate += secondsOf(*decisions.parts[group], both);
+    bool free = llvm::any_of(groups, [&](unsigned group) { return isFree(*decisions.parts[group]); });
     bool savesBytes = merged->predicted.bytes < both;
     double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
     double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
-    if (together > allowed && !laysOutRows(parts)) {
+    if (together > allowed && !laysOutRows(groups)) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;
     }
-    merged->apartSeconds = apartSeconds(parts, both);
-    for (unsigned part : parts.drop_front()) {
-      partition.merge(groupOf(a), groupOf(part));
-      for (unsigned expr : decisions.parts[part]->choice.exprs)
+    merged->apartSeconds = apartSeconds(groups, both);
+    for (unsigned group : groups.drop_front()) {
+      partition.merge(groupOf(a), groupOf(group));
+      for (unsigned expr : decisions.parts[group]->choice.exprs)
         decisions.partOf[expr] = a;
-      decisions.parts[part].reset();
+      decisions.parts[group].reset();
     }
     decisions.parts[a] = std::move(merged);
     ++versions[a];
     return true;
   }
 
-  bool laysOutRows(ArrayRef<unsigned> parts) const {
-    return parts.size() == 2 && repeatsElements(*decisions.parts[parts[0]]) && isFree(*decisions.parts[parts[1]]);
+  /// Returns true for a broadcast and a reshape of it, in this order.
+  bool laysOutRows(ArrayRef<unsigned> groups) const {
+    return groups.size() == 2 && repeatsElements(*decisions.parts[groups[0]]) && isFree(*decisions.parts[groups[1]]);
   }
 
-  /// What parts would take with a kernel for each contraction, if several have any or one has several.
-  double apartSeconds(ArrayRef<unsigned> parts, double bytes) const {
+  /// Returns the predicted seconds with a kernel of its own for each contraction, or 0 if there is one at most.
+  double apartSeconds(ArrayRef<unsigned> groups, double bytes) const {
     double seconds = 0;
     int64_t contractions = 0;
-    for (unsigned number : parts) {
-      const PlannedGroup &part = *decisions.parts[number];
-      contractions += part.apartSeconds > 0 ? 2 : contracts(part);
-      seconds += part.apartSeconds > 0 ? part.apartSeconds : secondsOf(part, bytes);
+    for (unsigned number : groups) {
+      const PlannedGroup &group = *decisions.parts[number];
+      contractions += group.apartSeconds > 0 ? 2 : contracts(group);
+      seconds += group.apartSeconds > 0 ? group.apartSeconds : secondsOf(group, bytes);
     }
     return contractions > 1 ? seconds : 0;
   }
@@ -195,8 +201,8 @@ private:
 
   static constexpr int64_t kBytesOfScalar = 8;
 
-  std::vector<unsigned> versions;                          ///< of parts; grows with each merge
-  std::map<std::pair<unsigned, unsigned>, Versions> tried; ///< the versions of two parts that did not merge
+  std::vector<unsigned> versions;                          ///< number of merges into each group
+  std::map<std::pair<unsigned, unsigned>, Versions> tried; ///< versions of two groups when their merge was declined
 };
 } // namespace
 

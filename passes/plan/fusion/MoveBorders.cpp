@@ -1,4 +1,5 @@
-// Moves the borders of fusion groups that have grown: transposes go to the group that reads them, and reshapes leave.
+// Moves the borders of fusion groups that have finished growing. On a GPU, a transpose moves from the group that makes
+// it to the group that reads it if that is predicted to be faster. Reshapes at a border leave their group.
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -10,31 +11,31 @@ class BorderMover : PlannerStep {
 public:
   using PlannerStep::PlannerStep;
 
-  /// On GPUs a transpose that another part alone reads goes there, where both are predicted to take less time then:
-  /// what it transposes is written as threads have it, and read by another index. While parts grow it is taken by
-  /// whoever makes it.
+  /// Moves a transpose that only one other group reads into that group, if both are then predicted to take less time.
+  /// The producer writes its elements as threads hold them, and the reader reads them by another index. While groups
+  /// grow, a transpose joins its producer.
   void handTransposesOn() {
     for (unsigned expr = graph.exprs().size(); expr-- > 0 && target.backend == Backend::cuda;)
       if (int64_t reader = onlyReaderElsewhere(expr); reader >= 0 && permutesElements(graph.exprs()[expr]))
         handOn(expr, reader);
   }
 
-  /// Reshapes at the border of a part: outside it they are free, inside they only make indices harder.
+  /// Removes reshapes from the borders of groups. Outside they are free; inside they only complicate indices.
   void trimViews() {
-    for (std::optional<PlannedGroup> &part : decisions.parts)
-      while (part) {
-        auto view = llvm::find_if(part->choice.exprs, [&](unsigned expr) { return isBorderView(*part, expr); });
-        if (view == part->choice.exprs.end())
+    for (std::optional<PlannedGroup> &group : decisions.parts)
+      while (group) {
+        auto view = llvm::find_if(group->choice.exprs, [&](unsigned expr) { return isBorderView(*group, expr); });
+        if (view == group->choice.exprs.end())
           break;
         unsigned expr = *view;
-        SmallVector<unsigned> rest(part->choice.exprs);
+        SmallVector<unsigned> rest(group->choice.exprs);
         llvm::erase(rest, expr);
         std::optional<PlannedGroup> trimmed;
         if (!rest.empty() && !(trimmed = planGroup(graph, rest, target)))
           break;
         if (trimmed)
-          trimmed->apartSeconds = part->apartSeconds;
-        part = std::move(trimmed);
+          trimmed->apartSeconds = group->apartSeconds;
+        group = std::move(trimmed);
         leave(expr, kBorderView);
       }
   }
@@ -45,7 +46,7 @@ private:
            !isView(expr) && expr.inputs[0].map.isPermutation();
   }
 
-  /// The part of all readers of a part's op, if it is one and another one; -1 if not.
+  /// Returns the group of all readers of `expr`, if it is a single group and not that of `expr`; else -1.
   int64_t onlyReaderElsewhere(unsigned expr) const {
     if (decisions.partOf[expr] < 0 || graph.escapes(expr) || graph.outEdges(expr).empty())
       return -1;
@@ -56,14 +57,16 @@ private:
     return isOnly ? reader : -1;
   }
 
-  /// By time, and where that stays by what blocks ask the L2 for.
-  static bool isBetter(const PlannedGroup &a, const PlannedGroup &b, const PlannedGroup &thanA, const PlannedGroup &thanB) {
+  /// Compares by predicted time and, if that is equal, by L2 traffic.
+  static bool isBetter(const PlannedGroup &a, const PlannedGroup &b, const PlannedGroup &thanA,
+                       const PlannedGroup &thanB) {
     double seconds = a.predicted.seconds + b.predicted.seconds,
            before = thanA.predicted.seconds + thanB.predicted.seconds;
-    auto asked = [](const PlannedGroup &part) { return part.space.blockWork.movedBytes; };
-    return seconds < before || (seconds == before && asked(a) + asked(b) < asked(thanA) + asked(thanB));
+    auto l2Bytes = [](const PlannedGroup &group) { return group.space.blockWork.movedBytes; };
+    return seconds < before || (seconds == before && l2Bytes(a) + l2Bytes(b) < l2Bytes(thanA) + l2Bytes(thanB));
   }
 
+  /// Moves `expr` to the group `reader` if that is better for both groups.
   void handOn(unsigned expr, unsigned reader) {
     if (isApart(decisions.partOf[expr]) || isApart(reader))
       return;
@@ -82,10 +85,11 @@ private:
     decisions.partOf[expr] = reader;
   }
 
-  bool isBorderView(const PlannedGroup &part, unsigned expr) const {
+  /// Returns true for a reshape that has no reader, or no producer, inside the group.
+  bool isBorderView(const PlannedGroup &group, unsigned expr) const {
     if (!isView(graph.exprs()[expr]))
       return false;
-    auto inside = [&](unsigned other) { return part.choice.contains(other); };
+    auto inside = [&](unsigned other) { return group.choice.contains(other); };
     bool read = llvm::any_of(graph.outEdges(expr), [&](unsigned edge) { return inside(graph.edges()[edge].consumer); });
     bool fed = llvm::any_of(graph.inEdges(expr), [&](unsigned edge) { return inside(graph.edges()[edge].producer); });
     return !read || !fed;

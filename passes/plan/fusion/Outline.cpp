@@ -45,14 +45,15 @@ public:
   }
 
 private:
-  /// What an op uses, in its regions as well.
+  /// Returns the values that an op uses, including those used in its regions.
   static llvm::SetVector<Value> usesOf(Operation *op) {
     llvm::SetVector<Value> uses(llvm::from_range, op->getOperands());
     getUsedValuesDefinedAbove(op->getRegions(), uses);
     return uses;
   }
 
-  /// Constants, and the tensors that accumulators start from, are no inputs: they come along.
+  /// Returns true for a value that is cloned into the function instead of becoming an argument: constants and initial
+  /// tensors of accumulators.
   bool comesAlong(Value value) const {
     Operation *op = value.getDefiningOp();
     return op && !arguments.contains(value) && graph.indexOf(op) < 0 && isMemoryEffectFree(op);
@@ -66,7 +67,7 @@ private:
         arguments.insert(value);
   }
 
-  /// Whoever measures the function must know which arguments come from memory each time a large model runs.
+  /// Marks arguments that are weights: a measurement must read them from memory, as a large model does in each run.
   void markWeights(OpBuilder &builder, func::FuncOp function) const {
     std::vector<bool> atLoad = computedAtLoad(graph);
     for (auto [index, argument] : llvm::enumerate(arguments))

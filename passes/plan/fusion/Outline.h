@@ -1,5 +1,5 @@
-// The ops of a part as a function of their own, named and placed by nothing but themselves: equal parts, such as those
-// of repeated layers, give equal functions.
+// Outlines the ops of a fusion group into a function. Names and locations do not depend on the rest of the module, so
+// equal groups, such as those of repeated layers, give equal functions.
 #ifndef TILEWRIGHT_PLAN_FUSION_OUTLINE_H
 #define TILEWRIGHT_PLAN_FUSION_OUTLINE_H
 
@@ -12,8 +12,8 @@ namespace tilewright {
 /// Marks arguments that are weights or constants.
 inline constexpr llvm::StringLiteral kWeightAttr = "tilewright.weight";
 
-/// A module with one function: its arguments are what the part reads, its results what leaves it, and its tensor
-/// expressions are those of the part, in the same order.
+/// Returns a module with one function. Its arguments are the group's inputs, its results the group's outputs, and its
+/// tensor expressions are those of the group in the same order.
 mlir::OwningOpRef<mlir::ModuleOp> outlineGroup(const TensorGraph &graph, const GroupPlan &part);
 
 } // namespace tilewright

@@ -1,29 +1,34 @@
-// Puts small independent fusion groups into one kernel (FusionStitching 4.1), and kernels into launch order.
+// Packs small independent fusion groups into one kernel, where they run side by side (FusionStitching 4.1: kernel
+// packing), and puts kernels into launch order. Packing is greedy: a pair of kernels merges if one launch is predicted
+// to take less time than two.
 #include "passes/plan/fusion/PlannerStep.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSmallPart = 1024 * 1024; ///< bytes of traffic up to which parts are packed into one kernel
+/// Bytes of traffic up to which a group may be packed with others.
+constexpr int64_t kSmallGroupBytes = 1024 * 1024;
 
-constexpr double kLaunchesOfSmall = 8; ///< the same for contractions on a GPU, in the time of a launch
+/// Launch times up to which a contraction on a GPU may be packed with others.
+constexpr double kLaunchesOfSmall = 8;
 
 class GroupPacker : PlannerStep {
 public:
   using PlannerStep::PlannerStep;
 
-  /// Groups without what was trimmed and dropped since they grew. Taking members at the border away makes no cycle.
+  /// Builds the partition anew, without expressions that were trimmed or dropped since groups grew. Removing members at
+  /// a border cannot make a cycle.
   void regroup() {
     partition = Partition(graph, block);
     keepApart();
-    for (const std::optional<PlannedGroup> &part : decisions.parts)
-      if (part)
-        for (unsigned expr : part->choice.exprs)
-          partition.merge(partition.groupOf(part->choice.exprs.front()), partition.groupOf(expr));
+    for (const std::optional<PlannedGroup> &group : decisions.parts)
+      if (group)
+        for (unsigned expr : group->choice.exprs)
+          partition.merge(partition.groupOf(group->choice.exprs.front()), partition.groupOf(expr));
   }
 
-  /// Small independent parts run side by side in one launch (FusionStitching 4.1: kernel packing).
+  /// Makes a kernel of every group, then merges pairs of kernels that may be packed.
   void pack() {
     for (unsigned index = 0; index < decisions.parts.size(); ++index)
       if (decisions.parts[index])
@@ -42,7 +47,7 @@ public:
       }
   }
 
-  /// Kernels in an order in which they can be launched.
+  /// Orders kernels so that each follows those that it depends on.
   void orderKernels() {
     llvm::DenseMap<unsigned, SmallVector<unsigned>> byGroup;
     for (const SmallVector<unsigned> &kernel : decisions.kernels)
@@ -61,37 +66,38 @@ public:
 private:
   using PlannerStep::secondsOf;
 
-  /// A contraction on a GPU is small while a launch takes as long as a good part of it.
-  bool isSmall(unsigned part) const {
-    const PlannedGroup &planned = *decisions.parts[part];
+  /// Returns true if the group may be packed. A contraction on a GPU is small if a launch takes much of its time.
+  bool isSmall(unsigned group) const {
+    const PlannedGroup &planned = *decisions.parts[group];
     bool isShort = target.backend == Backend::cuda && contracts(planned) &&
                    planned.predicted.seconds < kLaunchesOfSmall * target.launchSeconds;
-    return planned.work.globalBytes() <= kSmallPart || planned.space.workgroups == 1 || isShort;
+    return planned.work.globalBytes() <= kSmallGroupBytes || planned.space.workgroups == 1 || isShort;
   }
 
-  /// Blocks of one launch have one size, and the tiles of a contraction are chosen for theirs.
-  bool haveOneBlockSize(ArrayRef<unsigned> parts) const {
-    bool anyContracts = llvm::any_of(parts, [&](unsigned part) { return contracts(*decisions.parts[part]); });
-    return !anyContracts || llvm::all_of(parts, [&](unsigned part) {
-      return decisions.parts[part]->space.threads == decisions.parts[parts.front()]->space.threads;
+  /// Returns true if the groups can share a launch, whose blocks have one size. Tiles of a contraction are chosen for a
+  /// block size, so it cannot be changed; other groups adapt.
+  bool haveOneBlockSize(ArrayRef<unsigned> groups) const {
+    bool anyContracts = llvm::any_of(groups, [&](unsigned group) { return contracts(*decisions.parts[group]); });
+    return !anyContracts || llvm::all_of(groups, [&](unsigned group) {
+      return decisions.parts[group]->space.threads == decisions.parts[groups.front()]->space.threads;
     });
   }
 
   double secondsOf(ArrayRef<unsigned> kernel, double workingSetBytes) const {
-    auto workOf = [&](unsigned part) { return decisions.parts[part]->work; };
+    auto workOf = [&](unsigned group) { return decisions.parts[group]->work; };
     return predictKernel(llvm::map_to_vector(kernel, workOf), target, workingSetBytes).seconds;
   }
 
   double bytesOf(ArrayRef<unsigned> kernel) const {
     double bytes = 0;
-    for (unsigned part : kernel)
-      bytes += decisions.parts[part]->predicted.bytes;
+    for (unsigned group : kernel)
+      bytes += decisions.parts[group]->predicted.bytes;
     return bytes;
   }
 
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
     if (!llvm::all_of(llvm::concat<const unsigned>(a, b),
-                      [&](unsigned part) { return isSmall(part) && !isApart(part); }))
+                      [&](unsigned group) { return isSmall(group) && !isApart(group); }))
       return false;
     SmallVector<unsigned> both(a);
     llvm::append_range(both, b);

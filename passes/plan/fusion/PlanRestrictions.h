@@ -1,4 +1,4 @@
-// What a plan has to do without, because passes failed on kernels of an earlier one.
+// Restrictions on a plan after passes have failed on kernels of an earlier plan.
 #ifndef TILEWRIGHT_PLAN_FUSION_PLANRESTRICTIONS_H
 #define TILEWRIGHT_PLAN_FUSION_PLANRESTRICTIONS_H
 
@@ -9,12 +9,12 @@
 namespace tilewright {
 
 struct PlanRestrictions {
-  bool fuse = true;                 ///< whether ops may share kernels at all
+  bool fuse = true;                 ///< true if ops may share kernels
   llvm::DenseSet<unsigned> unfused; ///< expressions that share no kernel with others
   llvm::DenseSet<unsigned> left;    ///< expressions that stay with IREE
 };
 
-/// Why ops are kept apart, or left, by restrictions.
+/// Reasons that restrictions give for ops that are kept apart, or left to IREE.
 inline constexpr llvm::StringLiteral kUnfused = "kept apart, because a pass failed on a kernel that held it";
 inline constexpr llvm::StringLiteral kLeftByRestriction = "a pass failed on the kernel that held it";
 

@@ -6,9 +6,9 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Predictions are no closer than this. Within it fewer bytes and fewer launches decide.
+/// Factor within which two predictions do not differ. Within it, fewer bytes and fewer launches decide.
 static constexpr double kRoughness = 1.25;
-/// Up to this many bytes waking further workers costs about what they save, so predictions are rougher still.
+/// The same factor for kernels of at most `kFewBytes` bytes, where waking more workers costs about what they save.
 static constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 
 double tilewright::roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
@@ -27,17 +27,17 @@ PlannerState::PlannerState(const TensorGraph &graph, const Target &target, const
   decisions.partOf.assign(graph.exprs().size(), -1);
 }
 
-bool PlannerStep::contracts(const PlannedGroup &part) const {
-  return llvm::any_of(part.choice.exprs,
+bool PlannerStep::contracts(const PlannedGroup &group) const {
+  return llvm::any_of(group.choice.exprs,
                       [&](unsigned expr) { return graph.exprs()[expr].kind == ExprKind::contraction; });
 }
 
-bool PlannerStep::isFree(const PlannedGroup &part) const {
-  return llvm::all_of(part.choice.exprs, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
+bool PlannerStep::isFree(const PlannedGroup &group) const {
+  return llvm::all_of(group.choice.exprs, [&](unsigned expr) { return isView(graph.exprs()[expr]); });
 }
 
-bool PlannerStep::movesUnguarded(const PlannedGroup &part) const {
-  return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
+bool PlannerStep::movesUnguarded(const PlannedGroup &group) const {
+  return llvm::all_of(group.choice.exprs, [&](unsigned expr) {
     return graph.exprs()[expr].kind == ExprKind::movement && !movesInPieces(expr);
   });
 }
@@ -48,24 +48,24 @@ bool PlannerStep::movesInPieces(unsigned expr) const {
          llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); });
 }
 
-bool PlannerStep::repeatsElements(const PlannedGroup &part) const {
-  return llvm::all_of(part.choice.exprs, [&](unsigned expr) {
+bool PlannerStep::repeatsElements(const PlannedGroup &group) const {
+  return llvm::all_of(group.choice.exprs, [&](unsigned expr) {
     const TensorExpr &windows = graph.exprs()[expr];
     return windows.kind == ExprKind::movement && windows.inputs.size() == 1 &&
            windows.domainSize() > cast<RankedTensorType>(windows.inputs[0].tensor.getType()).getNumElements();
   });
 }
 
-double PlannerStep::secondsOf(const PlannedGroup &part, double workingSetBytes) const {
-  return isFree(part) ? 0 : predictKernel(part.work, target, workingSetBytes).seconds;
+double PlannerStep::secondsOf(const PlannedGroup &group, double workingSetBytes) const {
+  return isFree(group) ? 0 : predictKernel(group.work, target, workingSetBytes).seconds;
 }
 
-bool PlannerStep::isApart(unsigned part) const {
-  return llvm::any_of(decisions.parts[part]->choice.exprs, [&](unsigned expr) { return partition.isApart(expr); });
+bool PlannerStep::isApart(unsigned group) const {
+  return llvm::any_of(decisions.parts[group]->choice.exprs, [&](unsigned expr) { return partition.isApart(expr); });
 }
 
-unsigned PlannerStep::groupOf(unsigned part) const {
-  return partition.groupOf(decisions.parts[part]->choice.exprs.front());
+unsigned PlannerStep::groupOf(unsigned group) const {
+  return partition.groupOf(decisions.parts[group]->choice.exprs.front());
 }
 
 void PlannerStep::keepApart() {

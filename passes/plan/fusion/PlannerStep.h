@@ -1,4 +1,5 @@
-// A step of the greedy planner: what the steps share, and the questions that several of them ask of a fusion group.
+// The steps of the greedy planner. PlannerState is what they share; each step reads and changes it. PlannerStep is the
+// base of their implementations and answers the questions about a fusion group that several of them ask.
 #ifndef TILEWRIGHT_PLAN_FUSION_PLANNERSTEP_H
 #define TILEWRIGHT_PLAN_FUSION_PLANNERSTEP_H
 
@@ -8,7 +9,7 @@
 
 namespace tilewright {
 
-/// What the planner is given, and what its steps have decided.
+/// The planner's input and the decisions of the steps that have run.
 struct PlannerState {
   PlannerState(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                const PlanRestrictions &restrictions, mlir::Block &block);
@@ -22,6 +23,7 @@ struct PlannerState {
   Decisions decisions;
 };
 
+/// Base class of the steps. A group is given by its number in `decisions.parts` or as a PlannedGroup.
 class PlannerStep {
 public:
   explicit PlannerStep(PlannerState &state)
@@ -29,18 +31,23 @@ public:
         block(state.block), partition(state.partition), decisions(state.decisions) {}
 
 protected:
-  bool contracts(const PlannedGroup &part) const;
-  /// A part of reshapes alone costs nothing: whoever reads it reads the dense tensor.
-  bool isFree(const PlannedGroup &part) const;
-  bool movesUnguarded(const PlannedGroup &part) const;
-  /// Concats and pads: IREE makes a dispatch of each piece.
+  bool contracts(const PlannedGroup &group) const;
+  /// Returns true for a group of reshapes only. It costs nothing, because its readers read the dense tensor.
+  bool isFree(const PlannedGroup &group) const;
+  /// Returns true for a group that only moves elements, without concats and pads.
+  bool movesUnguarded(const PlannedGroup &group) const;
+  /// Returns true for concats and pads. IREE makes a dispatch of each piece.
   bool movesInPieces(unsigned expr) const;
-  /// Windows that overlap: whoever reads them had better read what is behind them.
-  bool repeatsElements(const PlannedGroup &part) const;
-  double secondsOf(const PlannedGroup &part, double workingSetBytes) const;
-  bool isApart(unsigned part) const;
-  unsigned groupOf(unsigned part) const;
+  /// Returns true for a group of broadcasts or overlapping windows. Its readers should read their source instead.
+  bool repeatsElements(const PlannedGroup &group) const;
+  double secondsOf(const PlannedGroup &group, double workingSetBytes) const;
+  /// Returns true if the restrictions keep an expression of the group apart.
+  bool isApart(unsigned group) const;
+  /// Returns the number that the partition has for the group.
+  unsigned groupOf(unsigned group) const;
+  /// Tells the partition which expressions the restrictions keep apart.
   void keepApart();
+  /// Leaves the expression to IREE.
   void leave(unsigned expr, llvm::StringRef reason);
 
   const TensorGraph &graph;
@@ -52,19 +59,27 @@ protected:
   Decisions &decisions;
 };
 
-/// The factor within which predictions for a kernel of so many bytes say nothing.
+/// Returns the factor within which two predictions for a kernel that moves this many bytes do not differ.
 double roughness(double bytes);
 
-/// As messages show it: "12.3 us".
+/// Formats a time for messages, such as "12.3 us".
 std::string microseconds(double seconds);
 
-/// The steps, in the order in which they run.
+// The steps, in the order in which they run; joinAtGrid (plan/grid) runs between packGroups and dropLoneKernels.
+
+/// Starts a group with every expression that Tilewright may compute.
 void startGroups(PlannerState &state);
+/// Merges groups along edges, and those that read a tensor in common.
 void growGroups(PlannerState &state);
+/// Hands transposes on to the groups that read them, and removes reshapes from the borders of groups.
 void moveBorders(PlannerState &state);
+/// Leaves groups to IREE that are not predicted to beat it.
 void dropSlowGroups(PlannerState &state);
+/// Makes a kernel of each group, and packs small independent ones into one kernel.
 void packGroups(PlannerState &state);
+/// Leaves to IREE the kernels that are of no use by themselves.
 void dropLoneKernels(PlannerState &state);
+/// Puts the kernels into launch order.
 void orderKernels(PlannerState &state);
 
 } // namespace tilewright

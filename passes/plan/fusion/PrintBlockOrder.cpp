@@ -1,4 +1,5 @@
-// Chains of contractions, what block order each would take and what that moves, as remarks at their last contraction.
+// Prints chains of contractions, their best block order and the bytes that it moves, as remarks at their last
+// contraction.
 #include "passes/Passes.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/target/TargetOrError.h"

@@ -1,4 +1,4 @@
-// The plan as remarks at the ops it speaks of, for tests and for people.
+// Prints the plan as remarks at the ops that it is about, for tests and for people.
 #include "passes/Passes.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/plan/fusion/GreedyPlanner.h"

@@ -1,4 +1,4 @@
-// The composition schemes of each part as remarks, for tests and for people.
+// Prints the composition schemes of each fusion group as remarks, for tests and for people.
 #include "passes/Passes.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
@@ -60,7 +60,7 @@ private:
   void run(const TensorGraph &graph, const Target &target) override {
     markAllAnalysesPreserved();
     if (target.backend != Backend::cuda) {
-      getOperation().emitError("target '") << target.name << "' is no GPU: it has no blocks of threads";
+      getOperation().emitError("target '") << target.name << "' is not a GPU: it has no thread blocks";
       return signalPassFailure();
     }
     Plan plan = makePlan(graph, target);

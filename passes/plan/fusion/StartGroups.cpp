@@ -1,5 +1,5 @@
-// Starts a fusion group with every expression that a kernel of Tilewright may compute, and says of every other one why
-// IREE keeps it.
+// Starts a fusion group with every expression that a Tilewright kernel may compute. Every other expression is left to
+// IREE, with the reason: it is not eligible, it is computed at load, or IREE folds it into a contraction of its own.
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
@@ -20,7 +20,7 @@ public:
       if (expr.kind != ExprKind::contraction)
         continue;
       if (decisions.reasons[id].empty() && !atLoad[id])
-        startPart(id);
+        startGroup(id);
       irees[id] = decisions.partOf[id] < 0 && !atLoad[id];
     }
     std::vector<int64_t> folded = foldsIntoContraction(graph, irees);
@@ -39,12 +39,12 @@ public:
       else if (llvm::all_of(expr.op->getResults(), [](Value result) { return result.use_empty(); }))
         decisions.reasons[id] = "nothing reads it";
       else
-        startPart(id);
+        startGroup(id);
     }
   }
 
-  /// Reshapes of results that no part reads: they end at a border whatever is merged, and until then would keep the
-  /// dims before them apart from those behind.
+  /// Leaves reshapes to IREE that no group reads. They end up at a border of a group whatever is merged, and as members
+  /// they would keep the dims in front of them apart from those behind.
   void leaveLastViews() {
     for (unsigned expr = graph.exprs().size(); expr-- > 0;) {
       auto isTaken = [&](unsigned edge) { return decisions.partOf[graph.edges()[edge].consumer] >= 0; };
@@ -58,12 +58,12 @@ public:
 private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
-  void startPart(unsigned id) {
-    std::optional<PlannedGroup> part = planGroup(graph, id, target, &decisions.reasons[id]);
-    if (!part)
+  void startGroup(unsigned id) {
+    std::optional<PlannedGroup> group = planGroup(graph, id, target, &decisions.reasons[id]);
+    if (!group)
       return;
     decisions.partOf[id] = decisions.parts.size();
-    decisions.parts.push_back(std::move(part));
+    decisions.parts.push_back(std::move(group));
   }
 };
 } // namespace
