@@ -316,7 +316,7 @@ void takeOffZeroPoints(linalg::LinalgOp op) {
 }
 
 struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> {
-  using ConvolutionToMatmulBase::UnfoldContractionsBase;
+  using ConvolutionToMatmulBase::ConvolutionToMatmulBase;
 
   void runOnOperation() override {
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;

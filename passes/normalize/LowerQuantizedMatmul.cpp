@@ -325,7 +325,7 @@ private:
 };
 
 struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmul> {
-  using LowerQuantizedMatmulBase::NarrowProductsBase;
+  using LowerQuantizedMatmulBase::LowerQuantizedMatmulBase;
 
   void runOnOperation() override {
     widenAccumulators(getOperation(), numerics == "strict");

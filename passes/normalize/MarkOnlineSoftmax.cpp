@@ -91,7 +91,7 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
 }
 
 struct MarkOnlineSoftmax : impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax> {
-  using MarkOnlineSoftmaxBase::RunMaximaBase;
+  using MarkOnlineSoftmaxBase::MarkOnlineSoftmaxBase;
 
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);

@@ -318,7 +318,7 @@ private:
 
 class OnePassVariance : public impl::OnePassVarianceBase<OnePassVariance> {
 public:
-  using OnePassVarianceBase::ShiftMomentsBase;
+  using OnePassVarianceBase::OnePassVarianceBase;
 
 private:
   /// CPUs keep two passes over narrow floats, because one pass was never timed there.

@@ -96,7 +96,7 @@ Value swizzleWeight(OpBuilder &builder, Location loc, Value matrix, const PlainO
 }
 
 class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
-  using SwizzleWeightsBase::PackImagesBase;
+  using SwizzleWeightsBase::SwizzleWeightsBase;
 
   void runOnOperation() override {
     SmallVector<tile::ExprOp> contractions;
