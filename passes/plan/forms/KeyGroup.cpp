@@ -10,6 +10,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
+/// Grows the group from a maximum to the ops that depend on it and those that compute its input, and checks each of them.
 class GroupFinder {
 public:
   GroupFinder(const TensorGraph &graph, unsigned maximum) : graph(graph), exprs(graph.exprs()) {
@@ -42,6 +43,7 @@ public:
   }
 
 private:
+  /// Returns true if the expression depends on the maximum.
   bool follows(unsigned id) const {
     return relations[id] == Relation::shifted || relations[id] == Relation::proportional ||
            relations[id] == Relation::sum;
@@ -52,7 +54,7 @@ private:
       group.reason = std::move(why);
   }
 
-  /// The access behind views, down to what another member computes.
+  /// Returns the access to the tensor behind views, stopping at results of members.
   TensorAccess behindViews(unsigned id, TensorAccess access) const {
     while (access.guard == IntegerSet()) {
       int64_t producer = graph.indexOf(access.tensor.getDefiningOp());
@@ -71,7 +73,8 @@ private:
     return access;
   }
 
-  /// The one index of an access that is the dim, -1 if none varies along it, -2 if it is read in another way.
+  /// Returns the position of the only index that is the dim. Returns -1 if no index varies along the dim, and -2 if the
+  /// access uses the dim in another way.
   static int64_t placeOf(AffineMap map, int64_t dim) {
     int64_t place = -1;
     for (auto [i, index] : llvm::enumerate(map.getResults())) {
@@ -84,7 +87,7 @@ private:
     return place;
   }
 
-  /// What computes an input along the dim goes with its reader, down to a contraction.
+  /// Adds the ops that compute inputs along the split dim to the group of their reader, back to a contraction.
   void takeInputs(unsigned reader) {
     if (exprs[reader].kind == ExprKind::contraction)
       return;
@@ -105,7 +108,7 @@ private:
     }
   }
 
-  /// Arithmetic that the group alone reads.
+  /// Returns true for arithmetic that only the group reads.
   bool isTakenWhole(unsigned id) const {
     const TensorExpr &expr = exprs[id];
     bool computes =
@@ -113,7 +116,7 @@ private:
     return computes && isa<linalg::LinalgOp>(expr.op) && expr.op->getNumResults() == 1 && groupAloneReads(id);
   }
 
-  /// Also behind views.
+  /// Returns true if only the group reads the expression, directly or through views.
   bool groupAloneReads(unsigned id) const {
     return !graph.escapes(id) && llvm::all_of(graph.outEdges(id), [&](unsigned edge) {
       unsigned reader = graph.edges()[edge].consumer;
@@ -121,26 +124,26 @@ private:
     });
   }
 
-  /// What `behindViews` may look through.
+  /// Returns true for the views that `behindViews` looks through.
   static bool movesOne(const TensorExpr &expr) { return expr.kind == ExprKind::movement && expr.inputs.size() == 1; }
 
   void addMember(unsigned id) {
     const TensorExpr &expr = exprs[id];
     KeyMember member{id, -1, AffineMap(), false, {}};
     if (!isa<linalg::LinalgOp>(expr.op) || expr.op->getNumResults() != 1)
-      return refuse("one of its ops is no structured op of one result");
+      return refuse("one of its ops is not a structured op with one result");
     member.sums = !expr.oneReliesOnOne() && follows(id);
     AffineMap ofMaximum;
     for (const TensorAccess &input : expr.inputs) {
       TensorAccess access = behindViews(id, input);
       if (access.guard != IntegerSet())
-        return refuse("one of its ops reads under a guard");
+        return refuse("one of its ops has a guarded input");
       if (int64_t producer = graph.indexOf(access.tensor.getDefiningOp());
           producer >= 0 && (relations[producer] == Relation::sum ||
                             (!included.contains(producer) && relations[producer] != Relation::independent)))
-        return refuse("one of its ops reads another one's result in a way that parts have not");
+        return refuse("one of its ops needs another one's result over all keys");
       if (OpOperand &operand = expr.op->getOpOperand(access.operand); access.tensor == operand.get())
-        access.map = cast<linalg::LinalgOp>(expr.op).getMatchingIndexingMap(&operand); // with dims of one point
+        access.map = cast<linalg::LinalgOp>(expr.op).getMatchingIndexingMap(&operand); // keeps unit dims
       member.reads.push_back(access);
       if (auto known = keyPlace.find(access.tensor); known != keyPlace.end() && !dims.contains(id))
         if (auto dim = dyn_cast<AffineDimExpr>(access.map.getResult(known->second)))
@@ -151,22 +154,22 @@ private:
         ofMaximum = composeInDomain(known->second, access.map, expr.domain);
     }
     if (!dims.contains(id))
-      return refuse("it is not known which dim of one of its ops the keys are");
+      return refuse("the key dim of one of its ops is not known");
     member.dim = dims[id];
     bool reduces = llvm::is_contained(expr.reductions, member.dim);
     if (expr.domain[member.dim] != group.keys || reduces != (id == group.maximum || member.sums))
-      return refuse("its sums are along another dim");
+      return refuse("one of its sums is along another dim than the keys");
     for (const TensorAccess &access : member.reads)
       if (placeOf(access.map, member.dim) == -2)
-        return refuse("one of its ops reads along the keys in another order");
+        return refuse("one of its ops does not read the keys with a plain index");
     if (!llvm::all_of(llvm::seq<int64_t>(0, expr.domain.size()),
                       [&](int64_t dim) { return isIndex(member, expr, dim); }))
-      return refuse("one of its ops has a dim that no index tells the size of, behind a view");
+      return refuse("one of its ops has a dim that no tensor has as a plain index, behind views");
     if (member.sums && !startsAtZero(expr))
-      return refuse("one of its sums does not start at zero");
+      return refuse("one of its sums does not start from zero");
     Value result = expr.op->getResult(0);
     if (follows(id) && !ofMaximum)
-      return refuse("one of its ops follows from the maximum in another way");
+      return refuse("one of its ops depends on the maximum without a known index");
     if (ofMaximum) {
       if (ofMaximum.isFunctionOfDim(member.dim) ||
           llvm::any_of(expr.reductions, [&](int64_t dim) { return ofMaximum.isFunctionOfDim(dim); }))
@@ -177,12 +180,13 @@ private:
     if (!reduces) {
       int64_t place = placeOf(expr.results[0], member.dim);
       if (place < 0)
-        return refuse("one of its ops writes along the keys in another order");
+        return refuse("one of its ops does not write the keys with a plain index");
       keyPlace[result] = place;
     }
     group.members.push_back(std::move(member));
   }
 
+  /// Returns true if the dim is a plain index of the op's result or of one of its reads, which gives its extent.
   static bool isIndex(const KeyMember &member, const TensorExpr &expr, int64_t dim) {
     AffineExpr index = getAffineDimExpr(dim, expr.op->getContext());
     auto op = cast<linalg::LinalgOp>(expr.op);
@@ -197,16 +201,16 @@ private:
     return init && init.getValue().isZero();
   }
 
-  /// Nobody outside reads what is relative to a part's maximum, and results are read behind all members only.
+  /// Checks that only members read values relative to a maximum, and that other ops read the sums behind all members.
   void checkUsers() {
     Operation *last = exprs[group.members.back().expr].op;
     bool sums = llvm::any_of(group.members, [](const KeyMember &member) { return member.sums; });
     if (!sums)
-      refuse("nothing is summed relative to it");
+      refuse("no sum is relative to the maximum");
     for (const KeyMember &member : group.members) {
-      bool isResult = member.sums; // the maximum of a row of minus infinity is another number afterwards
+      bool isResult = member.sums; // not the maximum: that of a row of minus infinity differs after the split
       if (!isResult && graph.escapes(member.expr))
-        refuse("something else reads exponentials");
+        refuse("an op outside the group reads exponentials");
       for (unsigned edge : graph.outEdges(member.expr))
         checkUser(member, graph.edges()[edge].consumer, isResult, last);
     }
@@ -220,11 +224,11 @@ private:
       for (unsigned edge : graph.outEdges(user))
         checkUser(member, graph.edges()[edge].consumer, isResult, last);
       if (graph.escapes(user))
-        refuse("something else reads a view of its results");
+        refuse("an op outside the group reads a view of its results");
       return;
     }
     if (!isResult || expr.op->isBeforeInBlock(last))
-      refuse("something else reads it before all sums are known");
+      refuse("an op outside the group reads a result before all sums are complete");
   }
 
   const TensorGraph &graph;
@@ -232,9 +236,9 @@ private:
   KeyGroup group;
   SmallVector<Relation> relations;
   llvm::DenseSet<unsigned> included;
-  llvm::DenseMap<unsigned, int64_t> dims;
-  llvm::DenseMap<Value, int64_t> keyPlace;
-  llvm::DenseMap<Value, AffineMap> maxima;
+  llvm::DenseMap<unsigned, int64_t> dims;  ///< by expression: the dim that is split
+  llvm::DenseMap<Value, int64_t> keyPlace; ///< by tensor: position of the keys among its dims
+  llvm::DenseMap<Value, AffineMap> maxima; ///< by result: index of its maximum
 };
 } // namespace
 
@@ -249,7 +253,7 @@ std::string tilewright::kindOfGroup(const TensorGraph &graph, const KeyGroup &gr
     auto op = cast<linalg::LinalgOp>(graph.exprs()[member.expr].op);
     os << op->getName() << op.getIndexingMaps();
     llvm::interleaveComma(op->getOperandTypes(), os);
-    for (const TensorAccess &read : member.reads) // behind transposes
+    for (const TensorAccess &read : member.reads)
       os << read.map;
     for (Operation &inner : *op.getBlock())
       os << inner.getName();

@@ -1,6 +1,7 @@
-// What is cut together where sums of exponentials relative to a maximum are split along their dim, the keys of an
-// attention (SplitKeys.h): the maximum, the sums, and what the exponentials are computed from, down to a contraction,
-// so that a part is one kernel. Read off the bodies (OnlineSoftmax.h), whatever they are part of.
+// Finds the ops that must be split together when sums of exponentials relative to a maximum are split along their dim,
+// the keys of an attention (SplitKeys.h): the maximum, the sums, and the ops that compute the exponents, back to a
+// contraction, so that each part is one kernel. The analysis reads bodies only (OnlineSoftmax.h), whatever they are
+// part of.
 #ifndef TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
 #define TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
 
@@ -8,27 +9,27 @@
 
 namespace tilewright {
 
-/// An op of the group that is cut.
+/// An op of a group that is split along its keys.
 struct KeyMember {
   unsigned expr;
-  int64_t dim;             ///< the one that is cut
-  mlir::AffineMap maximum; ///< of a sum: index of its maximum, over the indices of its result
-  bool sums = false;
-  llvm::SmallVector<TensorAccess> reads; ///< behind views, by input of the expression
+  int64_t dim;             ///< the dim that is split
+  mlir::AffineMap maximum; ///< for a sum: index of its maximum, over the indices of its result
+  bool sums = false;       ///< true if the op sums values that are relative to the maximum
+  llvm::SmallVector<TensorAccess> reads; ///< by input of the expression: the access to the tensor behind views
 };
 
-/// What is cut together.
+/// The ops that are split together.
 struct KeyGroup {
-  std::string reason; ///< why there is none
-  unsigned maximum = 0;
-  int64_t keys = 0;
+  std::string reason;   ///< why the group cannot be split; empty if it can
+  unsigned maximum = 0; ///< expression of the maximum
+  int64_t keys = 0;     ///< extent of the dim that is split
   std::vector<KeyMember> members; ///< in program order
 };
 
-/// The group of a maximum along one dim.
+/// Finds the group of a maximum along one dim.
 KeyGroup findKeyGroup(const TensorGraph &graph, unsigned maximum);
 
-/// The same for groups that are predicted alike, as in repeated layers.
+/// Returns a key that is equal for groups with equal predictions, such as those of repeated layers.
 std::string kindOfGroup(const TensorGraph &graph, const KeyGroup &group);
 
 } // namespace tilewright

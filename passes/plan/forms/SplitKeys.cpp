@@ -44,7 +44,8 @@ private:
     return builder.getMultiDimIdentityMap(cast<RankedTensorType>(tensor.getType()).getRank());
   }
 
-  /// An index into a tensor whose dim at `place` is cut, in a domain with the parts as dim 0; -1: it is not.
+  /// Returns the map into a tensor whose dim at `place` is cut (-1: none), over a domain with the parts as dim 0. With
+  /// `leads`, dim 0 of the tensor is the parts, too.
   AffineMap indexInParts(AffineMap map, int64_t place, bool leads) {
     SmallVector<AffineExpr> indices;
     AffineExpr part = builder.getAffineDimExpr(0);
@@ -65,6 +66,7 @@ private:
     return -1;
   }
 
+  /// Returns the view of a tensor whose dim at `place` is split into parts and keys of a part.
   Value cut(Value tensor, int64_t place, Location loc) {
     Value &view = views[{tensor.getAsOpaquePointer(), place}];
     if (view)
@@ -82,6 +84,7 @@ private:
     return view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
   }
 
+  /// Builds the first phase of a member: its op for each part.
   Value buildPartial(const KeyMember &member) {
     const TensorExpr &expr = graph.exprs()[member.expr];
     Location loc = expr.op->getLoc();
@@ -123,7 +126,8 @@ private:
     return op.getResult(0);
   }
 
-  /// A part may hold nothing but minus infinity, which no exponential is relative to: its maximum is a number.
+  /// Returns the start of a member's partial results. The maximum of a part starts from the lowest finite number, because
+  /// a part may contain only minus infinity, and exponentials relative to that are NaN.
   TypedAttr startOf(const KeyMember &member, TypedAttr start) const {
     if (member.expr != group.maximum)
       return start;
@@ -165,7 +169,7 @@ private:
 
   using Body = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-  /// Over the parts of the inputs, from where the op starts. Its result is that of the op.
+  /// Reduces over the parts of the inputs, from the start of `op`. The result replaces that of `op`.
   Value combine(Operation *op, ArrayRef<Value> inputs, ArrayRef<AffineMap> indices, Body body) {
     Location loc = op->getLoc();
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -185,7 +189,8 @@ private:
     return reduced.getResult(0);
   }
 
-  /// The exponentials are in the sum's own nest: what a part's kernel leaves must not wait for the maximum of all.
+  /// Builds the second phase of a sum. It computes the exponentials itself, so that the kernel of a part need not wait
+  /// for the maximum of all parts.
   void finish(const KeyMember &member, Value maxima, Value maximum) {
     Value before = resultOf(member), own = partial[before];
     AffineMap ofMaximum = member.maximum.shiftDims(1);
@@ -193,7 +198,7 @@ private:
     Value sum = combine(graph.exprs()[member.expr].op, {own, maxima, maximum}, indices,
                         [&](OpBuilder &at, Location loc, ValueRange values) {
                           Value above = arith::SubFOp::create(at, loc, values[2], values[1]);
-                          Value divisor = math::ExpOp::create(at, loc, above); // infinite: the part counts nothing
+                          Value divisor = math::ExpOp::create(at, loc, above); // infinity makes the part's term zero
                           Value term = arith::DivFOp::create(at, loc, values[0], divisor);
                           return arith::AddFOp::create(at, loc, values[3], term).getResult();
                         });
@@ -210,8 +215,8 @@ private:
   Operation *last;
   OpBuilder builder;
   StringAttr form;
-  llvm::DenseMap<Value, Value> partial;
-  std::map<std::pair<const void *, int64_t>, Value> views;
+  llvm::DenseMap<Value, Value> partial;                    ///< by original result: that of the first phase
+  std::map<std::pair<const void *, int64_t>, Value> views; ///< by tensor and position of the split dim
 };
 } // namespace
 

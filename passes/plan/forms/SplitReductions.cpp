@@ -1,9 +1,9 @@
-// Reductions in two phases, where one phase would leave most of a GPU idle (Souffle 2.3). What is decided and built is
-// SplitKeys.h's, of sums that are relative to a maximum along the same dim, and of others DecideReductionSplit.h's;
-// reductions of one domain are cut alike, so that those of one tensor still share a kernel.
+// Splits reductions into two phases where one phase would leave most of a GPU idle (Souffle 2.3). SplitKeys.h builds the
+// split of sums relative to a maximum along the same dim, and TwoPhaseReduction.h that of all others. Reductions over
+// the same domain are split alike, so that those of one tensor still share a kernel.
 //
-// A row that a block has room for, and that is read again for each of its elements when the result is known (a softmax,
-// a norm), stays whole: its block keeps it, where parts would be read anew behind a barrier.
+// A row stays whole if it fits a block's memory and is read again for each of its elements once the result is known (a
+// softmax, a norm): the block keeps the row, while parts would be read again behind a barrier.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
@@ -27,9 +27,10 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Of a block's memory, for what it needs beside rows: partial results of 512 threads. With less, the planner finds
-/// blocks of fewer threads (3 rows of a softmax on an H200: 24 us predicted for 229376 bytes, 31 us and 128 threads for
-/// 231424), and none for a row of 232200 of 232448 bytes, of which it must not be said that a block keeps it.
+/// Bytes of a block's memory that are not available to rows: they hold the partial results of 512 threads. Where less is
+/// left, the planner chooses blocks of fewer threads (predictions for 3 rows of a softmax on an H200: 24 us for rows of
+/// 229376 bytes; 31 us, with 128 threads, for 231424), and finds no block for a row of 232200 of 232448 bytes, which
+/// therefore must not count as kept by a block.
 constexpr int64_t kBesideRows = 2048;
 
 class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
@@ -37,8 +38,8 @@ public:
   using SplitReductionsBase::SplitReductionsBase;
 
 private:
-  /// What reductions have in common that are cut alike: the domain; of contractions also what is multiplied, and how
-  /// it lies, and then they are predicted once.
+  /// Returns a key that is equal for reductions that are split alike: the domain and, for contractions, also the maps and
+  /// types, so that equal contractions are predicted once.
   static std::string kindOf(linalg::GenericOp op) {
     std::string kind;
     llvm::raw_string_ostream os(kind);
@@ -51,7 +52,7 @@ private:
     return kind;
   }
 
-  /// The op, or what a named one says at length, beside it.
+  /// Returns the op, or a generic copy of a named op next to it.
   static linalg::GenericOp genericOf(linalg::LinalgOp op) {
     if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
       return generic;
@@ -60,7 +61,7 @@ private:
     return *linalg::generalizeNamedOp(rewriter, copy);
   }
 
-  /// The bytes of the input's rows, along the dims that the op reduces; nothing where those are not innermost.
+  /// Returns the bytes of an input's row, along the dims that the op reduces, or nothing if these are not innermost.
   static std::optional<int64_t> rowBytes(linalg::GenericOp op, OpOperand *input) {
     AffineMap map = op.getMatchingIndexingMap(input);
     SmallVector<int64_t> extents = op.getStaticLoopRanges();
@@ -86,7 +87,8 @@ private:
     return structured && structured.getNumReductionLoops() == 0;
   }
 
-  /// Whether what is computed for each element of the input, or of what that is computed from, waits for the result.
+  /// Returns true if an elementwise op that depends on the result reads the input, or a tensor of the same size from
+  /// which elementwise ops compute the input.
   static bool isReadBehind(linalg::LinalgOp op, Value input) {
     llvm::SetVector<Operation *> behind;
     behind.insert(op);
@@ -106,11 +108,12 @@ private:
     });
   }
 
+  /// Returns why a block keeps the rows of the reduction, or an empty string if it does not.
   static std::string whyKept(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     for (OpOperand *input : op.getDpsInputOperands()) {
       std::optional<int64_t> bytes = rowBytes(op, input);
       if (bytes && *bytes <= machine.blockBytes - kBesideRows && isReadBehind(named, input->get()))
-        return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for what reads them again";
+        return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for the ops that read them again";
     }
     return "";
   }
@@ -145,7 +148,7 @@ private:
     }
   }
 
-  /// Of each maximum along a dim, one after another: a cut makes other ops.
+  /// Splits the group of each maximum along a dim, one after another, because a split changes the graph.
   void splitAlongKeys(Block &block, const Target &machine) {
     SmallVector<Operation *> maxima;
     TensorGraph before = TensorGraph::build(block);
@@ -200,8 +203,8 @@ private:
       op->erase();
   }
 
-  std::map<std::string, ReductionSplit> decided;
-  std::map<std::string, KeySplit> decidedKeys;
+  std::map<std::string, ReductionSplit> decided; ///< by kindOf()
+  std::map<std::string, KeySplit> decidedKeys;   ///< by kindOfGroup()
 };
 } // namespace
 } // namespace tilewright

@@ -92,7 +92,7 @@ func.func @one_query(%q: tensor<8x128xf16>, %k: tensor<8x8192x128xf16>, %v: tens
 // Who reads the exponentials themselves reads them relative to the maximum of all.
 // CHECK-LABEL: func @exponentials_leave
 // CHECK-NOT: relative to maxima of parts
-// WHY: remark: {{.*}}keys in one part: something else reads exponentials
+// WHY: remark: {{.*}}keys in one part: an op outside the group reads exponentials
 func.func @exponentials_leave(%s: tensor<4x65536xf32>) -> (tensor<4xf32>, tensor<4x65536xf32>) {
   %c0 = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32

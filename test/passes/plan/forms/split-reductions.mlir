@@ -125,7 +125,7 @@ func.func @many_rows(%x: tensor<4096x256xf32>) -> tensor<4096xf32> {
 // A row of 200 KB, whose elements are divided by their sum: its block keeps it until the sum is known.
 // CHECK-LABEL: func @row_that_is_read_again
 // CHECK-NOT: two-phase
-// WHY: remark: {{.*}}one phase: a block keeps its rows of 200000 bytes for what reads them again
+// WHY: remark: {{.*}}one phase: a block keeps its rows of 200000 bytes for the ops that read them again
 func.func @row_that_is_read_again(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32> {
   %c0 = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1xf32>
