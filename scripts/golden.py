@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OPT = ROOT / "build/bin/tilewright-opt"
@@ -73,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="every workload, not only the chosen ones")
     parser.add_argument("--workloads", metavar="REGEX", help="only workloads whose whole name matches")
     parser.add_argument("--targets", metavar="REGEX", help="only targets whose whole name matches")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build/golden", help="where the records are kept")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "build/golden", help="where the records are kept"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs compiled at a time")
     options = parser.parse_args(arguments)
     cases = list(_cases(options))
@@ -84,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = options.folder / ("recorded" if options.command == "record" else "compared")
     differing = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        compiled = [pool.submit(_compile, case, options.folder / "inputs", kept / case.name) for case in cases]
+        compiled = [
+            pool.submit(_compile, case, options.folder / "inputs", kept / case.name) for case in cases
+        ]
         for number, (case, done) in enumerate(zip(cases, compiled, strict=True), 1):
             done.result()
             if options.command == "compare":
@@ -152,8 +157,15 @@ def _compile(case: Case, inputs: Path, folder: Path) -> None:
     """Runs our passes on one input; what they write, names aside, is in `folder` then."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made:
-        files = {name: Path(made) / name for name in ("plan.json", "recipes.json", "code.o", "code.s", "code.ptx")}
-        options = {"target": case.target, "plan-out": files["plan.json"], "recipes": files["recipes.json"], "scopes": "model"}
+        files = {
+            name: Path(made) / name for name in ("plan.json", "recipes.json", "code.o", "code.s", "code.ptx")
+        }
+        options = {
+            "target": case.target,
+            "plan-out": files["plan.json"],
+            "recipes": files["recipes.json"],
+            "scopes": "model",
+        }
         if case.backend == "cpu":
             options |= {"cores": 2, "object-path": files["code.o"], "dump-assembly": files["code.s"]}
         else:
@@ -164,30 +176,44 @@ def _compile(case: Case, inputs: Path, folder: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         (folder / "error.txt").write_text(_without_names(done.stderr) if done.returncode else "")
         code = files["code.s"] if case.backend == "cpu" else files["code.ptx"]
-        for name, path in (("plan.json", files["plan.json"]), ("recipes.json", files["recipes.json"]), ("code", code)):
+        for name, path in (
+            ("plan.json", files["plan.json"]),
+            ("recipes.json", files["recipes.json"]),
+            ("code", code),
+        ):
             text = path.read_text() if path.exists() else ""
             (folder / name).write_text(_without_names(text) if name == "code" else _sorted_json(text))
 
 
 _COMMENT = re.compile(r"(^|\s)(#|//).*$", re.MULTILINE)
-_SYMBOL = re.compile(r"(?:^\s*\.(?:globl|type|visible \.entry|entry|func)\s+|^)([A-Za-z_][\w.$]*)(?=[,:(\s])", re.MULTILINE)
-_LABEL = re.compile(r"[.$]L[A-Za-z_]*\d+(?:_\d+)?")
+_DEFINED = re.compile(
+    r"^\s*(?:\.globl|\.visible \.entry|\.entry|\.visible \.func|\.func|\.extern \.\w+.*?)\s+([\w$.]+)|^([A-Za-z_][\w$.]*):",
+    re.MULTILINE,
+)
 
 
 def _without_names(text: str) -> str:
     """Assembly or PTX with symbols numbered in the order in which they are defined, and without comments."""
     text = _COMMENT.sub("", text)
-    defined = re.findall(r"^\s*(?:\.globl|\.visible \.entry|\.entry|\.visible \.func|\.func|\.extern \.\w+.*?)\s+([\w$.]+)", text, re.MULTILINE)
-    defined += re.findall(r"^([A-Za-z_][\w$.]*):", text, re.MULTILINE)
     numbers: dict[str, str] = {}
-    for symbol in defined:
-        numbers.setdefault(symbol, f"symbol{len(numbers)}")
+    for directive, label in _DEFINED.findall(text):
+        numbers.setdefault(directive or label, f"symbol{len(numbers)}")
     text = re.sub(r"[A-Za-z_][\w$.]*", lambda match: numbers.get(match[0], match[0]), text)
     return _renamed(text)
 
 
+PROSE = ("reason", "wouldChange", "copies")
+"""Fields of a plan that hold sentences for people."""
+
+
+def _without_prose(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_prose(member) for key, member in value.items() if key not in PROSE}
+    return [_without_prose(member) for member in value] if isinstance(value, list) else value
+
+
 def _sorted_json(text: str) -> str:
-    return _renamed(json.dumps(json.loads(text), indent=1)) if text else ""
+    return _renamed(json.dumps(_without_prose(json.loads(text)), indent=1)) if text else ""
 
 
 def _renamed(text: str) -> str:
@@ -204,7 +230,10 @@ def _report(case: Case, recorded: Path, compared: Path) -> bool:
     names = ("error.txt", "plan.json", "recipes.json", "code")
     differing = [name for name in names if (recorded / name).read_text() != (compared / name).read_text()]
     if differing:
-        print(f"{case.name}: {', '.join(differing)} differ: diff {recorded / differing[0]} {compared / differing[0]}", flush=True)
+        print(
+            f"{case.name}: {', '.join(differing)} differ: diff {recorded / differing[0]} {compared / differing[0]}",
+            flush=True,
+        )
     return bool(differing)
 
 
