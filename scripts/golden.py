@@ -34,8 +34,8 @@ CPUS = ("x86-64-avx2", "x86-64-avx512")
 GPUS = ("cuda:a100", "cuda:h200")
 
 CHOSEN = (
-    "bert-small", "gpt2-block", "gpt2-decode-block", "llama-block-grouped", "cnn", "conformer-block", "nerf", "mmoe-256",
-    "softmax-77x77x5", "softmax-1x50257", "masked-softmax-1x12x128x128", "layer-norm-197x1027", "rms-norm-1x4096",
+    "bert-small", "gpt2-block", "gpt2-decode-block", "llama-block-grouped", "cnn", "conformer-block", "nerf",
+    "mmoe-256", "softmax-77x77x5", "softmax-1x50257", "masked-softmax-1x12x128x128", "layer-norm-197x1027", "rms-norm-1x4096",
     "bias-residual-layer-norm-128x768", "gelu-erf-128x3072", "log-softmax-127x1003", "l2-normalise-1023x129",
     "batch-statistics-129x77", "transpose-cast-12x128x64", "argmax-512x30522", "rotary-32x128x64", "random-stitch-3",
     "dense-1x768x768", "dense-33x1027x65", "matmul-128x768x768", "matmul-77x321x123", "g2-chain", "g9-softmax-chain",
@@ -134,7 +134,6 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
 
 def _front(case: Case) -> str:
     """The workload at IREE's preprocessing phase, as MLIR 22 reads it."""
-    from benchmarks.workloads import WORKLOADS
     from tilewright.compilation import iree_flags
     from tilewright.frontends import import_model
     from tilewright.iree.compiler import IreeCompiler
@@ -142,6 +141,8 @@ def _front(case: Case) -> str:
     from tilewright.process import lend_worker
     from tilewright.targets import resolve_targets
     from tilewright.triangles import mark_triangles
+
+    from benchmarks.workloads import WORKLOADS
 
     model = WORKLOADS[case.workload].in_type(case.dtype).build()
     target = resolve_targets(case.target, threads=2)[-1]
@@ -187,7 +188,8 @@ def _compile(case: Case, inputs: Path, folder: Path) -> None:
 
 _COMMENT = re.compile(r"(^|\s)(#|//).*$", re.MULTILINE)
 _DEFINED = re.compile(
-    r"^\s*(?:\.globl|\.visible \.entry|\.entry|\.visible \.func|\.func|\.extern \.\w+.*?)\s+([\w$.]+)|^([A-Za-z_][\w$.]*):",
+    r"^\s*(?:\.globl|\.visible \.entry|\.entry|\.visible \.func|\.func|\.extern \.\w+.*?)\s+([\w$.]+)"
+    r"|^([A-Za-z_][\w$.]*):",
     re.MULTILINE,
 )
 
