@@ -35,7 +35,8 @@ GPUS = ("cuda:a100", "cuda:h200")
 
 CHOSEN = (
     "bert-small", "gpt2-block", "gpt2-decode-block", "llama-block-grouped", "cnn", "conformer-block", "nerf",
-    "mmoe-256", "softmax-77x77x5", "softmax-1x50257", "masked-softmax-1x12x128x128", "layer-norm-197x1027", "rms-norm-1x4096",
+    "mmoe-256", "softmax-77x77x5", "softmax-1x50257", "masked-softmax-1x12x128x128", "layer-norm-197x1027",
+    "rms-norm-1x4096",
     "bias-residual-layer-norm-128x768", "gelu-erf-128x3072", "log-softmax-127x1003", "l2-normalise-1023x129",
     "batch-statistics-129x77", "transpose-cast-12x128x64", "argmax-512x30522", "rotary-32x128x64", "random-stitch-3",
     "dense-1x768x768", "dense-33x1027x65", "matmul-128x768x768", "matmul-77x321x123", "g2-chain", "g9-softmax-chain",
@@ -173,9 +174,13 @@ def _compile(case: Case, inputs: Path, folder: Path) -> None:
             options |= {"object-path": files["code.ptx"]}
         written = " ".join(f"{name}={value}" for name, value in options.items())
         pipeline = f"builtin.module(tilewright-{case.backend}{{{written}}})"
-        command = [OPT, f"--pass-pipeline={pipeline}", case.input_in(inputs), "-o", os.devnull]
+        command = [OPT, "--allow-unregistered-dialect", f"--pass-pipeline={pipeline}"]
+        command += [case.input_in(inputs), "-o", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        (folder / "error.txt").write_text(_without_names(done.stderr) if done.returncode else "")
+        error = done.stderr if done.returncode else ""
+        if error:
+            print(f"{case.name} does not compile: {error.splitlines()[0]}", flush=True)
+        (folder / "error.txt").write_text(_without_names(error))
         code = files["code.s"] if case.backend == "cpu" else files["code.ptx"]
         for name, path in (
             ("plan.json", files["plan.json"]),
