@@ -25,7 +25,8 @@ public:
   }
 
 private:
-  /// Whether many elements of what `own` makes, elementwise ops included, have to be there for one of the expression.
+  /// Returns true if each element of the expression depends on many elements of the result of `own`, or of elementwise
+  /// ops on that result.
   bool standsBehind(unsigned expr, unsigned own) const {
     return llvm::any_of(exprs, [&](unsigned many) {
       return isMany(many) && graph.dependsOn(many, own) && (expr == many || graph.dependsOn(expr, many));
@@ -51,7 +52,8 @@ private:
       cuts.push_back(std::move(cut));
   }
 
-  /// What only expressions behind the barrier read, and depends on inputs alone, is computed there.
+  /// Moves expressions behind the barrier if only expressions there read them and they depend on the group's inputs
+  /// alone.
   void takeAlong(std::vector<bool> &behind) const {
     for (unsigned expr : llvm::reverse(exprs)) {
       SmallVector<unsigned> readers = readersOf(expr);
@@ -71,7 +73,8 @@ private:
     return readers;
   }
 
-  /// Expressions that hand nothing to each other can be parts of their own.
+  /// Splits the expressions in front of the barrier into components that do not depend on each other. Each can be a
+  /// group of its own.
   BarrierCut piecesInFront(const std::vector<bool> &behind) const {
     llvm::EquivalenceClasses<unsigned> joined;
     for (unsigned expr : exprs) {

@@ -1,6 +1,6 @@
-// Where a part can be cut in two, with a barrier of the grid between: blocks that compute all of a row, or of an
-// attention, are few, and the ops in front of a cut and behind it each have a grid of their own. Which cut pays is for
-// CutAtGrid to predict. Pure.
+// Finds the places where a fusion group can be cut in two by a grid barrier. A group with few blocks, each of which
+// computes whole rows or a whole attention, can use more SMs if the ops in front of the cut and those behind it have
+// grids of their own. CutAtGrid predicts which cut pays. Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_GRID_BARRIERCUTS_H
 #define TILEWRIGHT_PLAN_GRID_BARRIERCUTS_H
 
@@ -8,12 +8,12 @@
 
 namespace tilewright {
 
-/// The pieces of a part, each in program order: those in front of the barrier, of which none reads another, and last
-/// the one behind it.
+/// The pieces of a group, each in program order. The last piece is behind the barrier; the others are in front of it
+/// and do not read each other.
 using BarrierCut = std::vector<llvm::SmallVector<unsigned>>;
 
-/// Two for each contraction of the part (expressions in program order): in front of it, and behind what is elementwise
-/// behind it.
+/// Returns two cuts for each contraction of the group, whose expressions are in program order: one in front of the
+/// contraction, and one behind it and the elementwise ops that follow it.
 std::vector<BarrierCut> barrierCuts(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs);
 
 } // namespace tilewright

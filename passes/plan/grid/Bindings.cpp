@@ -11,14 +11,14 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSmallWeight = 1 << 20; ///< bytes; stored twice where two kernels read it
+constexpr int64_t kSmallWeight = 1 << 20; ///< bytes up to which a weight may be stored twice, if two kernels read it
 
 bool isSmall(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return type.getNumElements() * tile::elementBytes(type.getElementType()) <= kSmallWeight;
 }
 
-/// Ops of the block that read a tensor, as operands or inside.
+/// Returns true if one op of the block reads the tensor, as an operand or in a nested region.
 bool hasOneReader(Value tensor) {
   llvm::SmallPtrSet<Operation *, 2> readers;
   Block *block = tensor.getDefiningOp()->getBlock();
@@ -27,8 +27,9 @@ bool hasOneReader(Value tensor) {
   return readers.size() == 1;
 }
 
-/// Whether what a weight is made of is small, or read by nobody else, so that it is stored once. The answer is the same
-/// for a weight and for what is laid out of it later, so that plan and code generation agree.
+/// Returns true if a weight may be stored once more: it is small, or nothing else reads the constants and parameters
+/// that it is made of. The answer is the same for a weight and for a layout of it that is made later, so the plan and
+/// code generation agree.
 bool mayBeStoredAgain(Value weight) {
   bool isOnly = hasOneReader(weight);
   while (weight.getDefiningOp()->getNumOperands() > 0) {

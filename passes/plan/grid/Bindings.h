@@ -1,5 +1,5 @@
-// Bindings of a kernel, of which drivers pass only so many. A GPU kernel with more tensors than that has its weights
-// behind one another in one, and in another what none but itself reads.
+// Counts and groups the bindings of a kernel, since drivers limit their number. A GPU kernel with more tensors than
+// that stores its weights one after another in one binding, and the results that only it reads in another.
 #ifndef TILEWRIGHT_PLAN_GRID_BINDINGS_H
 #define TILEWRIGHT_PLAN_GRID_BINDINGS_H
 
@@ -13,22 +13,23 @@
 
 namespace tilewright {
 
-/// What may lie behind one another in one tensor.
+/// Weights that may be stored one after another in one tensor.
 struct WeightGroup {
   mlir::Type element;
-  bool isConstant; ///< of the program's text, and not of a parameter file
+  bool isConstant; ///< true if the elements are in the program's text, not in a parameter file
 
   bool operator==(const WeightGroup &other) const { return element == other.element && isConstant == other.isConstant; }
 };
 
-/// The group of a tensor that is a weight or a small constant; nothing for all others, and for a large weight that
-/// somebody else reads as well, which would be stored twice.
+/// Returns the group of a tensor that is a weight or a small constant, else nothing. A large weight that other kernels
+/// read as well has no group, since it would be stored twice.
 std::optional<WeightGroup> weightGroupOf(mlir::Value input);
 
-/// The elements of a constant, in any shape; null for what is none.
+/// Returns the elements of a constant, through reshapes; null if the tensor is no constant.
 mlir::DenseElementsAttr constantBehindViews(mlir::Value tensor);
 
-/// Of a kernel with these tensors, each once; `isPrivate`: whether none but the kernel reads a result.
+/// Returns the number of bindings of a kernel with these tensors, each listed once. `isPrivate` returns true for a
+/// result that only the kernel reads.
 int64_t countBindings(llvm::ArrayRef<mlir::Value> inputs, llvm::ArrayRef<mlir::Value> outputs,
                       llvm::function_ref<bool(mlir::Value)> isPrivate, const Target &target);
 

@@ -9,21 +9,21 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Of the time of a part in blocks as they are, for a cut: what crosses the barrier is written and read, and
-/// contractions are predicted no closer than this.
+/// Fraction of the kernel's predicted time that a kernel with a cut may take at most. The margin covers the traffic
+/// across the barrier and the error of contraction predictions.
 constexpr double kWorthTheBytes = 0.9;
 
-/// A part of a kernel in pieces, and the kernel with them.
+/// A group of a kernel cut into pieces, and the kernel with these pieces.
 struct PartCut {
-  std::vector<PlannedGroup> pieces; ///< the one behind the barrier last
-  SmallVector<unsigned> places;     ///< of the pieces among all parts: new ones, and last that of the part
-  SmallVector<unsigned> kernel;     ///< its parts
-  double bound = 0;                 ///< below which the kernel was looked for
-  double seconds = 0;               ///< of the kernel
+  std::vector<PlannedGroup> pieces; ///< the last one is behind the barrier
+  SmallVector<unsigned> places;     ///< index of each piece among all groups; the last piece replaces the cut group
+  SmallVector<unsigned> kernel;     ///< groups of the kernel, pieces included
+  double bound = 0;                 ///< seconds that the kernel must undercut
+  double seconds = 0;               ///< predicted seconds of the kernel
 };
 } // namespace
 
-/// Nothing if some piece is no part.
+/// Returns nothing if some piece cannot be a group.
 static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<unsigned> kernel, unsigned own,
                                           const BarrierCut &pieces) {
   PartCut cut{{}, {}, SmallVector<unsigned>(kernel)};
@@ -40,7 +40,7 @@ static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<u
   return cut;
 }
 
-/// Whatever else stands in the kernel.
+/// Returns a lower bound on the seconds of any kernel with these pieces.
 static double secondsAtLeast(ArrayRef<PlannedGroup> pieces, const Target &target) {
   double slowest = 0;
   for (const PlannedGroup &piece : pieces)
@@ -53,7 +53,7 @@ static void place(const PartCut &cut, TrialGroups &trial) {
     trial.place(index, piece);
 }
 
-/// Of the kernel; nothing if there is none below the bound.
+/// Returns the seconds of the kernel with the cut, or nothing if they are not below the cut's bound.
 static std::optional<double> secondsWith(const GridContext &context, const PartCut &cut, Decisions &decisions) {
   TrialGroups trial(context, decisions);
   place(cut, trial);
@@ -63,8 +63,8 @@ static std::optional<double> secondsWith(const GridContext &context, const PartC
   return planned ? std::optional(planned->seconds()) : std::nullopt;
 }
 
-/// The cut with which the kernel takes least; nothing if none is predicted to take less than `bound`. Decisions change
-/// meanwhile.
+/// Returns the cut with which the kernel takes the least time, or nothing if no cut is predicted to take less than
+/// `bound`. Decisions change temporarily.
 static std::optional<PartCut> bestCut(const GridContext &context, ArrayRef<unsigned> kernel, double bound,
                                       Decisions &decisions) {
   std::optional<PartCut> best;
@@ -96,7 +96,7 @@ bool tilewright::cutOnePart(const GridContext &context, size_t kernel, Decisions
   place(*cut, chosen);
   chosen.keep();
   sayCut(cut->places, cut->seconds, whole, decisions);
-  // Found again: stages refer to the parts where they stand now.
+  // The kernel is planned again, since stages refer to the groups in their current positions.
   carryOut(context, *planKernel(context, cut->kernel, cut->bound), kernel, decisions);
   return true;
 }

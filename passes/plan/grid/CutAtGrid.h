@@ -1,6 +1,6 @@
-// Where kernels get a barrier of the grid inside a part. While parts grew, what stays outside was charged a launch;
-// where a barrier takes less time than the few blocks that compute several contractions, or whole rows behind one, the
-// part is cut there. Which cuts there are is for BarrierCuts to say.
+// Puts a grid barrier inside a fusion group. The fusion policy compared larger groups with separate launches. Where a
+// barrier costs less than running several contractions, or the ops behind whole rows, in too few blocks, this step cuts
+// the group. BarrierCuts lists the possible cuts.
 #ifndef TILEWRIGHT_PLAN_GRID_CUTATGRID_H
 #define TILEWRIGHT_PLAN_GRID_CUTATGRID_H
 
@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-/// Makes the cut with which the kernel with this index is predicted to take least time, if that is clearly less than it
-/// takes now; false if there is none.
+/// Applies the cut that is predicted to make the kernel with this index fastest, if it is clearly faster than now.
+/// Returns false if there is none.
 bool cutOnePart(const GridContext &context, size_t kernel, Decisions &decisions);
 
 } // namespace tilewright

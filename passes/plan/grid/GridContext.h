@@ -1,5 +1,5 @@
-// What decisions about barriers of the grid are made from: CutAtGrid, JoinAtGrid, ResidentAtGrid and StreamK. They
-// change what the planner has decided, one after another; each sees what those before it have left.
+// Shared state of the steps that decide about grid barriers: CutAtGrid, JoinAtGrid, ResidentAtGrid and StreamK. The
+// steps run one after another, and each one changes the decisions that the previous ones have left.
 #ifndef TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 #define TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 
@@ -9,15 +9,15 @@ namespace tilewright {
 
 class ResizedGroups;
 
-/// Of one run of joinAtGrid. Decisions are made from it, and carried out on the `Decisions` that it shows.
+/// The state of one run of joinAtGrid. Steps read `decisions` through it and change the same object.
 struct GridContext {
   const TensorGraph &graph;
   const Target &target;
   const Decisions &decisions;
-  bool allowed;           ///< barriers of the grid
-  ResizedGroups &resized; ///< remembered from one decision to the next
+  bool allowed;           ///< true if grid barriers are allowed
+  ResizedGroups &resized; ///< cache of resized groups, shared by all steps
 
-  /// Parts by their index among those of the decisions, which is what kernels name.
+  /// Returns a fusion group by its index in the decisions. Kernels list these indices.
   const PlannedGroup &part(unsigned index) const { return *decisions.parts[index]; }
 
   bool contracts(unsigned index) const {

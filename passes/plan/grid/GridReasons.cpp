@@ -7,13 +7,13 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Why the two are not one part, without what was said of kernels before.
+/// Returns the reason why two groups could not be one group, without the reasons about kernels added later.
 static std::string whyNotOnePart(const Declined &declined) {
   StringRef reason = declined.reason;
   return reason.take_front(reason.find("scope launch")).rtrim("; ").str();
 }
 
-/// Producing and reading parts.
+/// Returns pairs of a producing group and a group that reads its results.
 static SmallVector<std::pair<unsigned, unsigned>> edgesBetween(const GridContext &context, const KernelPair &pair) {
   SmallVector<std::pair<unsigned, unsigned>> edges;
   for (unsigned producer : pair.producers)
@@ -59,7 +59,7 @@ void tilewright::sayApart(const GridContext &context, const KernelPair &pair, co
                           Decisions &decisions) {
   for (std::pair<unsigned, unsigned> edge : edgesBetween(context, pair)) {
     Declined &declined = decisions.declined[edge];
-    // What stands between contractions at block scope is said as well.
+    // Next to a contraction, the reason against block scope is kept as well.
     bool keepsReason = context.contracts(edge.first) || context.contracts(edge.second);
     std::string inBlock = keepsReason ? whyNotOnePart(declined) : "";
     if (inBlock.empty())

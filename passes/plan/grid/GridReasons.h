@@ -1,5 +1,5 @@
-// What `explain` says of edges between parts that might share a kernel: why a barrier of the grid stands there, or a
-// launch.
+// Words the reasons that `explain` prints for edges between groups that might share a kernel: why there is a grid
+// barrier or a separate launch.
 #ifndef TILEWRIGHT_PLAN_GRID_GRIDREASONS_H
 #define TILEWRIGHT_PLAN_GRID_GRIDREASONS_H
 
@@ -7,31 +7,31 @@
 
 namespace tilewright {
 
-/// Of the time of two kernels, for one that has the same code twice, as of two layers of a model. Apart, they share it:
-/// it is compiled, assembled and fetched once.
+/// Fraction of the time of two kernels that a joined kernel may take if both run the same code, such as two layers of a
+/// model. Separate kernels share that code, so it is compiled, assembled and fetched once.
 inline constexpr double kWorthTheCode = 0.95;
 
-/// Two kernels that might be one.
+/// Two kernels that might be joined.
 struct KernelPair {
-  llvm::SmallVector<unsigned> producers, readers; ///< their parts; readers read what producers make
-  double seconds = 0;                             ///< of the two, one after the other
-  bool repeats = false;                           ///< the second has the code of the first
+  llvm::SmallVector<unsigned> producers, readers; ///< groups of each kernel; readers read results of producers
+  double seconds = 0;                             ///< total seconds of the two kernels, one after the other
+  bool repeats = false;                           ///< true if the second kernel has the same code as the first
 
   llvm::SmallVector<unsigned> parts() const;
 };
 
-/// Why the two stay apart: one kernel has so many bindings.
+/// Returns the reason that a joined kernel would have too many bindings.
 Declined tooManyBindings(int64_t bindings, const Target &target);
-/// Or it is not predicted to take less. `cut` is what planKernel says.
+/// Returns the reason that a joined kernel is not predicted to be faster. `cut` is the reason that planKernel gave.
 Declined notQuicker(const GridContext &context, const KernelPair &pair, const std::string &cut);
 
 void sayApart(const GridContext &context, const KernelPair &pair, const Declined &why, Decisions &decisions);
 
-/// The two become a kernel that is predicted to take so many seconds.
+/// Records that the two kernels become one that is predicted to take `seconds`.
 void sayJoined(const GridContext &context, const KernelPair &pair, double seconds, Decisions &decisions);
 
-/// A part of a kernel stands in pieces, the one behind the barrier last; the kernel is predicted to take so many
-/// seconds, and `whole` before.
+/// Records that a group was cut into pieces, the last one behind the barrier. The kernel is predicted to take
+/// `seconds`; it took `whole` before.
 void sayCut(llvm::ArrayRef<unsigned> pieces, double seconds, double whole, Decisions &decisions);
 
 } // namespace tilewright

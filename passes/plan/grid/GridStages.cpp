@@ -7,10 +7,12 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Beside sums, as ptxas counts them where nothing bounds them: 70 in all for two sums of 4 lanes, 90 for two of 8.
+/// Registers of a thread besides its accumulators and their partners. Without launch bounds, ptxas used 70 in all for
+/// two accumulators of 4 lanes and 90 for two of 8.
 static constexpr int64_t kBesideAccumulators = 56;
 
-/// Of a thread that adds up over a loop: its own sums, and those of others that they are combined with behind it.
+/// Returns the registers of a thread that accumulates in a loop: its own accumulators, and those of other threads that
+/// it combines with them afterwards.
 static int64_t registersOfAccumulators(const IterationSpace &space) {
   const BlockWork &work = space.blockWork;
   int64_t narrowest = work.accessBytes, sums = 0;
@@ -21,13 +23,14 @@ static int64_t registersOfAccumulators(const IterationSpace &space) {
   return sums > 0 ? kBesideAccumulators + 2 * sums : 0;
 }
 
-/// What the proof counts on (countedRegisters), and launch bounds hold the assembler to: fewer blocks where it would
-/// have to spill.
+/// Returns the registers per thread that the residency proof counts on (countedRegisters). Launch bounds hold the
+/// assembler to this number; where it would have to spill, the kernel gets fewer blocks.
 static int64_t registersOf(const IterationSpace &space, const Target &target) {
   return std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfAccumulators(space)));
 }
 
-/// False if blocks of so many threads cannot compute its tile.
+/// Describes a contraction's stage in blocks of `threads` threads. Returns false if such blocks cannot compute its
+/// tile.
 static bool describeContraction(const GridContext &context, const IterationSpace &space, int64_t threads,
                                 GridStage &stage) {
   const TensorGraph &graph = context.graph;

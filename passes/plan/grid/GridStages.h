@@ -1,5 +1,5 @@
-// Planned parts as stages of one kernel, which is what the evaluator (GridPartition.h) knows: what a block of each
-// does, whose results it reads, and how long so many blocks take. Pure.
+// Describes planned groups as stages of one kernel for the evaluator (GridPartition.h): the work of one block, the
+// stages whose results it reads, and the time of a given number of blocks. Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_GRID_GRIDSTAGES_H
 #define TILEWRIGHT_PLAN_GRID_GRIDSTAGES_H
 
@@ -8,19 +8,23 @@
 
 namespace tilewright {
 
-/// The part `own` of a kernel of `parts`, with the tiles of `space` in blocks of so many threads; nothing if those
-/// cannot compute the tile of a contraction. A contraction's stage refers to the space, and asks it when it is asked.
+/// Returns the stage of group `own` in a kernel of `parts`, with the tiles of `space` in blocks of `threads` threads.
+/// Returns nothing if such blocks cannot compute the tile of a contraction. The stage of a contraction keeps a
+/// reference to `space` and reads it when it is asked for times.
 std::optional<GridStage> stageOf(const GridContext &context, unsigned own, llvm::ArrayRef<unsigned> parts,
                                  const IterationSpace &space, int64_t threads);
 
-/// A kernel of these parts as they stand, all in blocks of the size of the largest; nothing if those cannot compute one
-/// of them. The stages refer to the spaces of the parts: they are good until a part is replaced, or moves.
+/// Returns the stages of a kernel of these groups, all in blocks as large as the largest one. Returns nothing if such
+/// blocks cannot compute one of the groups. The stages refer to the groups' spaces, so they are valid until a group is
+/// replaced or moved.
 std::optional<std::vector<GridStage>> stagesOf(const GridContext &context, llvm::ArrayRef<unsigned> parts);
 
-/// Of that kernel, or of several where its blocks cannot all be resident; 0: no blocks compute all parts.
+/// Returns the predicted seconds of that kernel, or of several kernels if its blocks cannot all be resident; 0 if no
+/// blocks compute all groups.
 double predictedSeconds(const GridContext &context, llvm::ArrayRef<unsigned> parts);
 
-/// One kernel of all stages, whatever two would take; nothing if their blocks cannot all be resident.
+/// Returns one kernel of all stages, even if two kernels would be faster. Returns nothing if its blocks cannot all be
+/// resident.
 std::optional<GridKernel> joinStages(const GridContext &context, llvm::ArrayRef<GridStage> stages);
 
 } // namespace tilewright

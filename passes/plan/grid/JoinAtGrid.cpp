@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Takes the steps one after another. Most are decided in files of their own; here is which kernels become one.
+/// Runs the steps one after another. This file decides which kernels are joined; the other steps have their own files.
 class GridJoiner {
 public:
   GridJoiner(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions, bool allowed)
@@ -52,7 +52,8 @@ private:
         carryOut(context, *keeping, kernel, decisions);
   }
 
-  /// Of kernels that have been joined with nothing: whether a phase shares tiles was decided with its kernel.
+  /// Applies stream-K to kernels that were not joined. For a phase of a larger kernel, planning that kernel has decided
+  /// it.
   void shareTilesOfLone() {
     for (ArrayRef<unsigned> parts : decisions.kernels)
       if (std::optional<PlannedGroup> shared = parts.size() == 1 ? inSharedTiles(context, parts.front()) : std::nullopt)
@@ -60,7 +61,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Two kernels in one
+  // Joining two kernels
   //===--------------------------------------------------------------------===//
 
   bool joinOneTo(size_t kernel) {
@@ -70,9 +71,10 @@ private:
     return false;
   }
 
-  /// Two kernels with the reshapes between them taken into the parts that read these. Apart, they are the border.
+  /// Tries to join two kernels with the reshapes between them. These were left to IREE as the border of two kernels; in
+  /// one kernel they become part of the group that reads them.
   bool tryJoinThroughViews(size_t kernel, size_t reader) {
-    std::map<unsigned, SmallVector<unsigned>> views; // by part
+    std::map<unsigned, SmallVector<unsigned>> views; // by reading group
     for (unsigned own : decisions.kernels[reader])
       if (SmallVector<unsigned> between = viewsBetween(context, decisions.kernels[kernel], own); !between.empty())
         views[own] = between;
@@ -93,7 +95,7 @@ private:
     return false;
   }
 
-  /// False if there is no part with them.
+  /// Adds the views to a group. Returns false if no such group can be planned.
   bool takeViews(unsigned own, ArrayRef<unsigned> views, TrialGroups &trial) {
     if (llvm::any_of(views, [&](unsigned view) { return partition.isApart(view); }))
       return false;
@@ -110,11 +112,11 @@ private:
     return true;
   }
 
-  /// Apart, the two take so many seconds.
+  /// Joins two kernels if one kernel is faster than the `apart` seconds that both take now.
   bool tryJoin(size_t kernel, size_t reader, double apart) {
     KernelPair pair{decisions.kernels[kernel], decisions.kernels[reader], apart};
     if (!partition.canMerge(groupOf(pair.producers), groupOf(pair.readers)))
-      return false; // the reason that stands there already says more
+      return false; // the recorded reason is more specific
     SmallVector<unsigned> both = pair.parts();
     if (int64_t bindings = countBindings(context.graph, decisions, both, context.target);
         bindings > context.target.maxBindings) {
@@ -136,7 +138,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Questions
+  // Queries
   //===--------------------------------------------------------------------===//
 
   unsigned first(ArrayRef<unsigned> kernel) const { return context.part(kernel.front()).choice.exprs.front(); }
@@ -150,7 +152,7 @@ private:
     });
   }
 
-  /// Whether each part of the one kernel has its like in the other.
+  /// Returns true if each group of `reader` has an equal group in `producer`.
   bool repeats(ArrayRef<unsigned> reader, ArrayRef<unsigned> producer) const {
     return llvm::all_of(reader, [&](unsigned a) {
       return llvm::any_of(producer,
@@ -158,7 +160,7 @@ private:
     });
   }
 
-  /// The same ops, but for what they read.
+  /// Returns true if both groups have the same ops, apart from their operands.
   bool areAlike(const GroupChoice &a, const GroupChoice &b) const {
     auto opOf = [&](unsigned expr) { return context.graph.exprs()[expr].op; };
     return llvm::equal(a.exprs, b.exprs, [&](unsigned own, unsigned other) {

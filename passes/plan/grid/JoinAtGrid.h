@@ -1,6 +1,6 @@
-// Barriers of the grid in place of launches, and in place of blocks that are too few: the kernels that the planner has
-// packed are cut (CutAtGrid), joined, have their blocks keep tiles (ResidentAtGrid) or share them (StreamK), wherever
-// the evaluator predicts that it pays.
+// Uses grid barriers instead of launches, and instead of blocks that are too few. It cuts the kernels that the planner
+// has packed (CutAtGrid), joins them, lets their blocks keep tiles (ResidentAtGrid) and lets workgroups share tiles
+// (StreamK), wherever the evaluator predicts a gain.
 #ifndef TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 #define TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 
@@ -9,10 +9,10 @@
 
 namespace tilewright {
 
-/// Joins kernels that depend on each other at scope grid where the target is sure to have all blocks resident and the
-/// evaluator says that a barrier costs less than a launch (partitionAtGridSync); the reasons against it are noted in
-/// `decisions.declined`. Leaves all as it is where the target has no barriers of the grid; where they are not allowed,
-/// that is the reason.
+/// Joins kernels that depend on each other with an edge at scope grid, if the target guarantees that all blocks are
+/// resident and the evaluator predicts that a barrier costs less than a launch (partitionAtGridSync). Reasons against
+/// it are recorded in `decisions.declined`. Changes nothing if the target has no grid barriers. If they are not
+/// allowed, that is the recorded reason.
 void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
                 bool allowed);
 

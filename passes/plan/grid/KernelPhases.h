@@ -1,5 +1,5 @@
-// Kernels whose parts depend on each other run them in phases, with a barrier of the grid between two: edges at scope
-// grid. Which parts share a phase follows from those edges and the order of the parts, so no plan states it.
+// Splits a kernel whose groups depend on each other into phases, with a grid barrier between two phases; these edges
+// have scope grid. The phases follow from the edges and the order of the groups, so plans do not list them.
 #ifndef TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 #define TILEWRIGHT_PLAN_GRID_KERNELPHASES_H
 
@@ -11,18 +11,19 @@ namespace tilewright {
 
 using Phases = llvm::SmallVector<llvm::SmallVector<unsigned>>;
 
-/// A sequence of parts, cut before each that reads what another of its phase makes.
+/// Splits a sequence of groups in front of each group that reads a result of its own phase.
 Phases splitIntoPhases(unsigned count, llvm::function_ref<bool(unsigned reader, unsigned producer)> reads);
 
-/// Of a kernel of a plan: indices into its parts.
+/// Returns the phases of a kernel of a plan, as indices into its groups.
 Phases phasesOf(const Plan &plan, const KernelPlan &kernel);
-/// Of the widest phase.
+/// Returns the workgroups of the kernel's widest phase.
 int64_t workgroupsOf(const Plan &plan, const KernelPlan &kernel);
 
-/// Whether the part `reader` reads what the part `producer` makes.
+/// Returns true if group `reader` reads a result of group `producer`.
 bool readsResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer);
 
-/// Empty, or why a kernel has edges at scope grid whose workgroups cannot all be resident at once, or are not allowed.
+/// Returns why a kernel with edges at scope grid is illegal, because its workgroups cannot all be resident at once or
+/// because such edges are not allowed, or an empty string.
 std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target, bool allowed);
 
 } // namespace tilewright

@@ -33,8 +33,8 @@ static std::optional<PlannedKernel> inBlocksOf(const GridContext &context, Array
   return kernel ? inBlocksOf(context, parts, threads, kernel->grid.residentBlocks) : std::nullopt;
 }
 
-/// Each part was planned for blocks of its own size, and the kernel has those of the largest. The size for which all
-/// together take the least time; nothing if that is not less than `most`.
+/// Returns the kernel in blocks of the common size for which it takes the least time, since each group was planned for
+/// a block size of its own. Returns nothing if no size takes less than `most` seconds.
 static std::optional<PlannedKernel> inBlocksAlike(const GridContext &context, ArrayRef<unsigned> parts, double most) {
   std::optional<PlannedKernel> best;
   for (int64_t threads : {128, 256, 512, 1024}) {
@@ -47,8 +47,8 @@ static std::optional<PlannedKernel> inBlocksAlike(const GridContext &context, Ar
   return best;
 }
 
-/// Each part was planned for all SMs. Contractions that stand side by side have a share of them, in which fewer tiles
-/// that are larger may take less time than several turns.
+/// Replans contractions that run side by side. Each group was planned for all SMs, but side by side each one has a
+/// share of them. Fewer, larger tiles may then take less time than several waves.
 static std::optional<PlannedKernel> withTilesOfShares(const GridContext &context, const PlannedKernel &before) {
   PlannedKernel kernel = before;
   double slots = static_cast<double>(coResidentBlocks(context.target, before.grid.residentBlocks));
@@ -107,7 +107,7 @@ std::optional<PlannedKernel> tilewright::planKernel(const GridContext &context, 
 }
 
 //===----------------------------------------------------------------------===//
-// Carrying it out
+// Applying a kernel
 //===----------------------------------------------------------------------===//
 
 static int64_t blocksOf(ArrayRef<GridShare> phase) {
@@ -127,7 +127,8 @@ void tilewright::giveBlocks(const GridContext &context, const PlannedKernel &ker
   int64_t together = llvm::divideCeil(blocksOf(phase), context.target.gpu.guaranteedSms);
   BlockWork work = part.space.blockWork;
   work.mostResident = kernel.grid.residentBlocks;
-  // First: a contraction's stage may refer to this very space, and counts what each of its workgroups computes again.
+  // This comes before the stage is asked for times: its contraction may refer to this very space, and counts what each
+  // workgroup recomputes.
   part.space.workgroups = part.work.workgroups = share.blocks;
   part.space.steps = share.sharesTiles ? stage.steps : 0;
   part.work.latencySeconds = share.sharesTiles

@@ -1,5 +1,5 @@
-// A kernel of several parts as it might be: which blocks they have together, and whether it is worth its barriers.
-// Finding it changes nothing; `carryOut` makes it what the planner has decided.
+// A candidate kernel of several fusion groups: the blocks that they share, and whether the kernel is worth its
+// barriers. Planning it changes nothing; `carryOut` makes it the planner's decision.
 #ifndef TILEWRIGHT_PLAN_GRID_PLANNEDKERNEL_H
 #define TILEWRIGHT_PLAN_GRID_PLANNEDKERNEL_H
 
@@ -7,31 +7,31 @@
 
 namespace tilewright {
 
-/// Of the time in blocks as they are, for other blocks.
+/// Fraction of the present time that a kernel in other blocks may take at most.
 inline constexpr double kWorthOtherBlocks = 0.97;
 
-/// Parts, what they are planned as, and their stages stand in the same order. Stages refer to spaces of parts (see
-/// stagesOf), so it is carried out before any part changes, or found again.
+/// Groups, their replanned versions and their stages, in the same order. Stages refer to spaces of groups (see
+/// stagesOf), so the kernel must be carried out before any group changes, or be planned again.
 struct PlannedKernel {
   llvm::SmallVector<unsigned> parts;
-  std::vector<PlannedGroup> planned; ///< for blocks of as many threads
+  std::vector<PlannedGroup> planned; ///< groups replanned for the kernel's block size
   std::vector<GridStage> stages;
-  GridKernel grid; ///< its phases, and the blocks that stages have there
+  GridKernel grid; ///< phases, with the blocks of each stage
   std::vector<ResidentInput> kept = {};
 
   double seconds() const { return grid.seconds; }
 };
 
-/// One kernel of parts, where it is predicted to take no longer than `bound`: in the blocks that they have or, where
-/// that cannot be or others are clearly quicker, in blocks of another size. Else nothing, and in `cut` why the blocks
-/// that they have do not share a kernel, if they do not.
+/// Plans one kernel of these groups if it is predicted to take at most `bound` seconds. It uses the groups' present
+/// blocks, or blocks of another size if the present ones are impossible or clearly slower. Otherwise it returns
+/// nothing; then `cut` has the reason if the present blocks cannot share a kernel.
 std::optional<PlannedKernel> planKernel(const GridContext &context, llvm::ArrayRef<unsigned> parts, double bound,
                                         std::string *cut = nullptr);
 
-/// Gives the part the blocks that the stage has in the kernel.
+/// Gives a group the blocks that its stage has in the kernel.
 void giveBlocks(const GridContext &context, const PlannedKernel &kernel, unsigned stage, PlannedGroup &part);
 
-/// Makes it the kernel with this index, its parts in the order of its phases.
+/// Makes the planned kernel the one with this index, with its groups in the order of its phases.
 void carryOut(const GridContext &context, const PlannedKernel &kernel, size_t index, Decisions &decisions);
 
 } // namespace tilewright

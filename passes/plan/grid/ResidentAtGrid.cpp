@@ -8,21 +8,22 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kKeptPadding = 64; ///< a kept tile is aligned to it, and lies as its tensor does modulo a vector
+constexpr int64_t kKeptPadding =
+    64; ///< alignment of a resident tile, which also keeps the tensor's alignment modulo a vector
 
-/// Two parts of a kernel, and the inputs that blocks of the one may keep for the other.
+/// Two groups of a kernel, and the inputs that blocks of the first may keep resident for the second.
 struct ReusingPair {
-  unsigned writer, reader; ///< indices into the kernel's parts; the writer reads them first
+  unsigned writer, reader; ///< indices into the kernel's groups; the writer reads the inputs first
   std::vector<CommonInput> inputs;
 };
 
-/// The two in blocks that read the same.
+/// The two groups in blocks that read the same tiles.
 struct AlikeGroups {
   PlannedGroup writer, reader;
 };
 } // namespace
 
-/// With this block for the writer; nothing if some blocks could not keep their tile.
+/// Plans both groups with this block for the writer. Returns nothing if some blocks could not keep their tile.
 static std::optional<AlikeGroups> inTilesAlike(const GridContext &context, unsigned writer, unsigned reader,
                                                CommonInput input, const BlockCandidate &block) {
   if (!block.discarded.empty() || block.cluster > 1)
@@ -39,7 +40,7 @@ static std::optional<AlikeGroups> inTilesAlike(const GridContext &context, unsig
   return reading ? std::optional(AlikeGroups{std::move(*writing), std::move(*reading)}) : std::nullopt;
 }
 
-/// Blocks of the space find in shared memory what they read of the input.
+/// Predicts that blocks of the space read the input from shared memory.
 static void readFromBlock(IterationSpace &space, Value input, double bytes) {
   BlockWork &work = space.blockWork;
   work.bytes -= bytes;
@@ -53,7 +54,7 @@ static void readFromBlock(IterationSpace &space, Value input, double bytes) {
       }
 }
 
-/// Those of the inputs by whose tiles the two do agree.
+/// Returns the inputs whose tiles are the same in both groups.
 static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
                                                  const ReusingPair &pair, const AlikeGroups &alike) {
   std::vector<ResidentInput> kept;
@@ -67,8 +68,8 @@ static std::vector<ResidentInput> residentInputs(const GridContext &context, Arr
   return kept;
 }
 
-/// Moves what the reader reads of the input to shared memory, in its predictions too. Returns the bytes that a block
-/// keeps; those that the writer does not hold for its own nests anyway are added to its memory.
+/// Predicts that the reader reads the input from shared memory. Returns the bytes that a block keeps. Tiles that the
+/// writer does not already buffer for its own nests are added to its shared memory.
 static int64_t keepInput(const ResidentInput &kept, PlannedGroup &writer, PlannedGroup &reader) {
   Value written = writer.space.inputs[kept.writerInput], read = reader.space.inputs[kept.readerInput];
   double all = tensorBytes(read);
@@ -82,14 +83,16 @@ static int64_t keepInput(const ResidentInput &kept, PlannedGroup &writer, Planne
   return placed;
 }
 
-/// A block finds its tile by its own number, so both parts begin their phases.
+/// Returns true if both groups are the first of their phases. A block finds its tile by its own number, so this is
+/// required.
 static bool areFirst(const GridKernel &kernel, const ReusingPair &pair) {
   return llvm::all_of(ArrayRef({pair.writer, pair.reader}), [&](unsigned stage) {
     return llvm::any_of(kernel.phases, [&](ArrayRef<GridShare> phase) { return phase.front().stage == stage; });
   });
 }
 
-/// With this block for the writer; nothing if some blocks could not keep their tile, or not all are resident.
+/// Plans the kernel with this block for the writer. Returns nothing if some blocks could not keep their tile, or if not
+/// all are resident.
 static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, ArrayRef<unsigned> parts,
                                                     const ReusingPair &pair, const BlockCandidate &block) {
   std::optional<AlikeGroups> alike =
@@ -108,7 +111,7 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
     if (!planned)
       return std::nullopt;
     GridStage &stage = kernel.stages.emplace_back(*stageOf(context, own, parts, planned->space, block.threads));
-    stage.work.sharedBytes += writes ? 0 : keptBytes; // which the writer's has already
+    stage.work.sharedBytes += writes ? 0 : keptBytes; // the writer's stage already counts them
     stage.walks &= !writes && !reads;
     kernel.planned.push_back(std::move(*planned));
   }
@@ -132,7 +135,7 @@ static std::vector<ReusingPair> pairsThatMayKeep(const GridContext &context, Arr
 }
 
 std::optional<PlannedKernel> tilewright::keepTiles(const GridContext &context, ArrayRef<unsigned> parts) {
-  if (parts.size() < 2 || context.anyContracts(parts)) // which read in steps
+  if (parts.size() < 2 || context.anyContracts(parts)) // contractions read their operands in steps
     return std::nullopt;
   double least = kWorthOtherBlocks * predictedSeconds(context, parts);
   std::optional<PlannedKernel> best;

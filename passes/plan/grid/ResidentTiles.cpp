@@ -12,7 +12,7 @@ Value tilewright::viewedTensor(Value value) {
 }
 
 namespace {
-/// Neighbouring dims, the innermost last, that either tell tiles apart or lie inside one.
+/// A run of neighbouring dims that are all either split into tiles or inside one tile.
 struct DimRun {
   int64_t size;
   bool inside;
@@ -20,7 +20,7 @@ struct DimRun {
 };
 } // namespace
 
-/// A tiled shape without dims of one element. Equal runs are equal tiles.
+/// Returns the runs of a tiled shape, innermost last, without dims of one element. Equal runs mean equal tiles.
 static SmallVector<DimRun> runsOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> tiles) {
   SmallVector<DimRun> runs;
   auto add = [&](DimRun run) {
@@ -40,7 +40,8 @@ static SmallVector<DimRun> runsOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> til
 
 std::optional<SmallVector<int64_t>> tilewright::reshapedTiles(ArrayRef<int64_t> shape, ArrayRef<int64_t> tiles,
                                                               ArrayRef<int64_t> reshaped) {
-  SmallVector<DimRun> runs = runsOf(shape, tiles), left(llvm::reverse(runs)); // what is left, the outermost last
+  SmallVector<DimRun> runs = runsOf(shape, tiles),
+                      left(llvm::reverse(runs)); // runs still to be matched, the outermost last
   SmallVector<int64_t> result;
   for (int64_t extent : reshaped) {
     int64_t rest = extent;
@@ -61,8 +62,8 @@ std::optional<SmallVector<int64_t>> tilewright::reshapedTiles(ArrayRef<int64_t> 
   return runsOf(reshaped, result) == runs ? std::optional(result) : std::nullopt;
 }
 
-/// Where the dims of an input stand in the space, -1 for those of one element; nothing if a root reads it at anything
-/// but its own points.
+/// Returns the dim of the space for each dim of an input, -1 for those of one element. Returns nothing if a root reads
+/// the input at other points than its own.
 static std::optional<SmallVector<int64_t>> placesOf(const IterationSpace &space, Value input) {
   std::optional<SmallVector<int64_t>> places;
   for (const GroupRoot &root : space.roots)

@@ -16,7 +16,8 @@ std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, uns
   return shaped;
 }
 
-/// A contraction's time in no more than `most` blocks, which then take several tiles one after another.
+/// Returns the seconds of a contraction in at most `most` blocks, each of which then computes several tiles one after
+/// another.
 static double secondsInBlocks(const GridContext &context, IterationSpace space, const BlockCandidate &block,
                               int64_t most, int64_t resident) {
   block.applyTo(space);
@@ -25,7 +26,8 @@ static double secondsInBlocks(const GridContext &context, IterationSpace space, 
                             static_cast<double>(resident));
 }
 
-/// Blocks of contractions come with their times, which the evaluator does not know; it is asked again about others.
+/// Returns the fastest block of this size. Blocks of contractions come with their times, which the evaluator cannot
+/// predict; other blocks are evaluated again.
 static std::optional<BlockCandidate> quickestBlock(const GridContext &context, unsigned part, int64_t threads,
                                                    int64_t resident, int64_t most) {
   const PlannedGroup &planned = context.part(part);

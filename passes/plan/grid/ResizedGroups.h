@@ -1,5 +1,5 @@
-// Parts in other blocks than those that they were planned for: a kernel has blocks of one size, and what its largest
-// block leaves of an SM bounds how many of the others are resident.
+// Replans fusion groups for other blocks. A kernel has blocks of one size, and the shared memory of its largest block
+// limits how many blocks of every group are resident.
 #ifndef TILEWRIGHT_PLAN_GRID_RESIZEDGROUPS_H
 #define TILEWRIGHT_PLAN_GRID_RESIZEDGROUPS_H
 
@@ -10,23 +10,23 @@
 
 namespace tilewright {
 
-/// The part in these blocks; nothing if they cannot compute it.
+/// Returns the group in these blocks, or nothing if they cannot compute it.
 std::optional<PlannedGroup> inBlocks(const GridContext &context, unsigned part, const BlockCandidate &block);
 
-/// The quickest blocks of parts, by size. The same are asked for with every kernel that a part might join, so what was
-/// found is remembered until the part is another one.
+/// A cache of the fastest blocks of groups, by size. Every kernel that a group might join asks for the same sizes, so
+/// results are kept until the group changes.
 class ResizedGroups {
 public:
-  /// In blocks of so many threads of which so many are resident on an SM (0: as many as fit); nothing if there are
-  /// none. Contractions may be asked about that have no more than `most` blocks (0: as many as they have tiles).
+  /// Returns the group in its fastest blocks of `threads` threads, `resident` of which fit on an SM (0: as many as
+  /// possible), or nothing. For contractions, `most` limits the number of blocks (0: one per tile).
   const std::optional<PlannedGroup> &find(const GridContext &context, unsigned part, int64_t threads, int64_t resident,
                                           int64_t most = 0);
 
-  /// The part has other ops now.
+  /// Drops the results for a group whose ops have changed.
   void forget(unsigned part);
 
 private:
-  /// By part, threads of a block, blocks on an SM, and blocks in all.
+  /// Results by group, threads per block, blocks per SM, and number of blocks.
   std::map<std::tuple<unsigned, int64_t, int64_t, int64_t>, std::optional<PlannedGroup>> known;
 };
 

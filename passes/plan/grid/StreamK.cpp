@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// What workgroups leave to each other is written and read once.
+/// Adds the traffic of partials, which one workgroup writes and another reads once.
 static GroupWork withPartials(const GridContext &context, const PlannedGroup &planned) {
   const IterationSpace &space = planned.space;
   int64_t units = space.numTiles() * space.steps, left = 0;

@@ -1,6 +1,6 @@
-// Kernels of one contraction whose workgroups share the steps of all tiles, and so tiles (stream-K: Osama et al.,
-// "Stream-K", PPoPP 2023): where whole tiles leave many SMs idle in the last turn, and that costs more than the barrier
-// at which workgroups leave sums to each other.
+// Applies stream-K to kernels of one contraction: workgroups share the K steps of all tiles (Osama et al., "Stream-K",
+// PPoPP 2023). It pays where whole tiles leave many SMs idle in the last wave, and that costs more than the barrier at
+// which workgroups hand over partials.
 #ifndef TILEWRIGHT_PLAN_GRID_STREAMK_H
 #define TILEWRIGHT_PLAN_GRID_STREAMK_H
 
@@ -8,11 +8,11 @@
 
 namespace tilewright {
 
-/// The kernel's only part with tiles that workgroups share; nothing where that is not clearly quicker, with what they
-/// leave to each other counted.
+/// Returns the kernel's only group with tiles shared by workgroups, or nothing if it is not clearly faster with the
+/// traffic of partials counted.
 std::optional<PlannedGroup> inSharedTiles(const GridContext &context, unsigned part);
 
-/// Counts that for all parts whose workgroups share tiles, alone or as a phase of a kernel.
+/// Adds the traffic of partials to all groups whose workgroups share tiles, in a kernel of their own or in a phase.
 void countPartials(const GridContext &context, Decisions &decisions);
 
 } // namespace tilewright

@@ -13,7 +13,7 @@ void TrialGroups::place(unsigned index, PlannedGroup part) {
   resized.forget(index);
 }
 
-/// The last ones first: a part may have been replaced twice.
+/// Restores in reverse order, since a group may have been replaced twice.
 TrialGroups::~TrialGroups() {
   if (isKept)
     return;

@@ -1,5 +1,5 @@
-// Other parts in the planner's decisions for as long as it takes to see whether they pay: bindings and stages are those
-// of the decisions.
+// Replaces fusion groups in the planner's decisions temporarily, to find out whether the replacement pays. Bindings and
+// stages are computed from the decisions, so a trial has to change them.
 #ifndef TILEWRIGHT_PLAN_GRID_TRIALGROUPS_H
 #define TILEWRIGHT_PLAN_GRID_TRIALGROUPS_H
 
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Takes all of them back when its life ends, unless they are kept.
+/// Restores all replaced groups on destruction, unless keep() was called.
 class TrialGroups {
 public:
   TrialGroups(const GridContext &context, Decisions &decisions)
@@ -16,7 +16,7 @@ public:
   TrialGroups(const TrialGroups &) = delete;
   TrialGroups &operator=(const TrialGroups &) = delete;
 
-  /// With the expressions of the part as its own. An index past the last is a new part.
+  /// Replaces a group and assigns the new group's expressions to it. An index past the end adds a group.
   void place(unsigned index, PlannedGroup part);
   void keep() { isKept = true; }
 
@@ -32,7 +32,7 @@ private:
 
   ResizedGroups &resized;
   Decisions &decisions;
-  size_t before; ///< so many parts
+  size_t before; ///< number of groups before the trial
   std::vector<Replaced> replaced;
   std::vector<Moved> moved;
   bool isKept = false;

@@ -10,7 +10,7 @@ static bool isLeftView(const GridContext &context, unsigned expr) {
   return context.decisions.partOf[expr] < 0 && isView(context.graph.exprs()[expr]);
 }
 
-/// Or by a view behind it, of those in `chain`.
+/// Returns true if only the reading group or a view in `chain` reads the expression.
 static bool isReadOnlyIn(const GridContext &context, unsigned expr, const GroupChoice &reader,
                          ArrayRef<unsigned> chain) {
   const TensorGraph &graph = context.graph;

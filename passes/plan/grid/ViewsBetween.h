@@ -1,5 +1,6 @@
-// Reshapes between kernels. Left to IREE they are the border of both kernels, as long as they are two; a part that
-// alone reads them has them inside in the kernel that holds both. Pure.
+// Finds reshapes between two kernels. While there are two kernels, IREE evaluates these reshapes at their border. If
+// the kernels are joined, a reshape that only one group reads becomes part of that group. Everything here is a pure
+// function.
 #ifndef TILEWRIGHT_PLAN_GRID_VIEWSBETWEEN_H
 #define TILEWRIGHT_PLAN_GRID_VIEWSBETWEEN_H
 
@@ -7,7 +8,7 @@
 
 namespace tilewright {
 
-/// Those that the part `reader` alone reads, of what the parts `producers` make.
+/// Returns the reshapes of results of groups `producers` that only group `reader` reads.
 llvm::SmallVector<unsigned> viewsBetween(const GridContext &context, llvm::ArrayRef<unsigned> producers,
                                          unsigned reader);
 

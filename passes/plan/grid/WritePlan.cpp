@@ -1,4 +1,4 @@
-// The decisions of a planner, written down as a Plan.
+// Writes the decisions of a planner as a Plan.
 #include "passes/plan/grid/WritePlan.h"
 #include "passes/graph/Form.h"
 
@@ -66,7 +66,7 @@ private:
     return predictPhases(works, target).terms;
   }
 
-  /// On a GPU, in whole sectors; 0: not known of a part.
+  /// Returns the L2 traffic of a kernel on a GPU, in whole sectors; 0 if it is unknown for some group.
   double l2TrafficBytes(ArrayRef<unsigned> members) const {
     double asked = 0;
     for (unsigned part : members) {
@@ -74,7 +74,7 @@ private:
       if (space.blockWork.movedBytes <= 0)
         return 0;
       asked += space.blockWork.movedBytes;
-      if (space.steps > 0) // workgroups leave sums to each other
+      if (space.steps > 0) // traffic of partials between workgroups
         asked += 2.0 * static_cast<double>(sharedTiles(graph, target, space, space.threads).rowBytes *
                                            (space.workgroups - 1));
     }
@@ -103,7 +103,8 @@ private:
     return kernel;
   }
 
-  /// Of a chain, the movement that its order makes takes the place of what its tensors alone would take.
+  /// Returns the cost terms that decide what bounds the kernel. For a chain of contractions, the traffic of its loop
+  /// order replaces the traffic of its tensors.
   std::vector<CostTerm> boundingTerms(const KernelPlan &kernel) const {
     if (kernel.parts.size() != 1 || kernel.parts[0].movement.empty())
       return kernel.predicted;
@@ -116,7 +117,7 @@ private:
     return terms;
   }
 
-  /// The arithmetic that says most about a kernel: what it reduces with, then functions, then the rest.
+  /// Names a kernel after its most characteristic arithmetic: what it reduces with, then functions, then the rest.
   std::string nameOf(ArrayRef<unsigned> members) const {
     llvm::SetVector<StringRef> reduced, special, plain;
     bool contracts = false;
@@ -159,7 +160,7 @@ private:
     for (unsigned id : part.choice.exprs)
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
-    if (part.space.threads == 0) // blocks on a GPU meet in L2: what they ask of it is predicted
+    if (part.space.threads == 0) // on a GPU, blocks share the L2, whose traffic is predicted for the whole kernel
       plan.movement = movementOfGroup(graph, part, target, least);
     return plan;
   }
@@ -208,7 +209,7 @@ private:
     return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
   }
 
-  /// The grid's loops are outermost.
+  /// Returns the tile sizes of a root. The loops over the grid are outermost.
   static LevelTiling tilingOf(const PlannedGroup &part, ArrayRef<int64_t> dims) {
     LevelTiling tiling{tile::Scope::block, {}, {}};
     for (auto [dim, place] : llvm::enumerate(dims)) {
@@ -222,12 +223,12 @@ private:
     return tiling;
   }
 
-  /// What a micro kernel takes at once, and the loops around it inside a tile.
+  /// Returns the sizes that one step of the micro kernel covers, and the order of the loops around it inside a tile.
   LevelTiling registerTiling(const PlannedGroup &part, const GroupRoot &root) const {
     LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
     for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
       if (llvm::is_contained(tiling.order, loop.dim))
-        continue; // inside a block of terms, which the micro kernel takes at once
+        continue; // a loop inside a block of K, which one micro kernel step covers
       int64_t place = root.dims[loop.dim];
       tiling.sizes[loop.dim] = place < 0 ? 1 : std::min(loop.step, part.space.tiles[place]);
       tiling.order.push_back(loop.dim);
@@ -235,8 +236,8 @@ private:
     return tiling;
   }
 
-  /// Whether terms of a root's sums are added in another order than the domain's: threads of a block or lanes share
-  /// them, or what the innermost of several loops adds is kept apart.
+  /// Returns true if a root adds in another order than its domain's. This happens if threads of a block or lanes share
+  /// a sum, or if the innermost of several loops has an accumulator of its own.
   bool regroups(const PlannedGroup &part, const TensorExpr &expr, ArrayRef<int64_t> dims) const {
     if (expr.kind == ExprKind::contraction)
       return false;
@@ -244,10 +245,12 @@ private:
     return loops > 1 || (loops == 1 && isOfThreads(part)) || reducesLanes(part, expr, dims);
   }
 
-  /// Threads help each other along whatever is reduced: the few columns of a tile would leave most of them idle.
+  /// Returns true on a GPU, where several threads share every reduction, since the few columns of a tile would leave
+  /// most of them idle.
   static bool isOfThreads(const PlannedGroup &part) { return part.space.threads > 0; }
 
-  /// Whether the dim that fills the lanes of a root's nest is reduced: the space's, or without it the nest's innermost.
+  /// Returns true if the dim that fills the lanes of a root's nest is reduced. It is the space's vector dim, or the
+  /// nest's innermost tiled dim if the root does not have that one.
   static bool reducesLanes(const PlannedGroup &part, const TensorExpr &expr, ArrayRef<int64_t> dims) {
     int64_t lanes = part.space.vector;
     if (!llvm::is_contained(dims, lanes)) {
@@ -328,7 +331,7 @@ private:
                                                     : "scope warp, which this target does not have";
   }
 
-  /// The part that alone reads what reshapes from here on hand it; -1 if there is none.
+  /// Returns the only group that reads the expression through reshapes at a kernel's border; -1: none.
   int64_t partBehind(unsigned expr) const {
     while (decisions.partOf[expr] < 0 && decisions.reasons[expr] == kBorderView && graph.outEdges(expr).size() == 1)
       expr = graph.edges()[graph.outEdges(expr).front()].consumer;

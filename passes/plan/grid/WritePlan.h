@@ -1,37 +1,38 @@
-// What a planner decided, in the form in which it decides, and the Plan that says the same.
+// The decisions of a planner, and their conversion to a Plan.
 #ifndef TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 #define TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 
+#include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
 #include <map>
 
 namespace tilewright {
 
-/// Why an edge was not taken inside, and what would have to differ.
+/// The reason why an edge did not get an inner scope, and what would have to change.
 struct Declined {
   std::string reason, wouldChange;
 };
 
-/// What blocks keep of an input from one part to another of their kernel; see ResidentTile.
+/// An input that blocks keep resident from one group to another of their kernel; see ResidentTile.
 struct ResidentInput {
-  unsigned writer, writerInput, reader, readerInput; ///< parts, and inputs of theirs
+  unsigned writer, writerInput, reader, readerInput; ///< groups, and numbers of their inputs
   int64_t bytes;
 };
 
-/// Why a reshape is left.
+/// The reason why a reshape is left to IREE.
 inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
 
 struct Decisions {
-  std::vector<std::optional<PlannedGroup>> parts;   ///< empty: merged into another, or dropped
-  std::vector<int64_t> partOf;                      ///< by expression; -1: left
-  std::vector<std::string> reasons;                 ///< why an expression is left, by expression
-  std::vector<llvm::SmallVector<unsigned>> kernels; ///< the parts of each, in launch order
+  std::vector<std::optional<PlannedGroup>> parts;   ///< empty if merged into another group or dropped
+  std::vector<int64_t> partOf;                      ///< group of each expression; -1: left to IREE
+  std::vector<std::string> reasons;                 ///< reason why each expression is left to IREE
+  std::vector<llvm::SmallVector<unsigned>> kernels; ///< groups of each kernel, in launch order
   std::vector<ResidentInput> kept;
-  std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming part
-  std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< the same: why one of the grid stands between them
+  std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming group
+  std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< reason for each grid barrier, keyed as above
 };
 
-/// Of a kernel of so many parts: what several of them read, or hand on, is bound once.
+/// Returns the number of bindings of a kernel of these groups. A tensor that several of them access is bound once.
 int64_t countBindings(const TensorGraph &graph, const Decisions &decisions, llvm::ArrayRef<unsigned> parts,
                       const Target &target);
 

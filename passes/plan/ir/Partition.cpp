@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Ops that may be moved past others: what MLIR knows to be free of effects, and reads of constants.
+/// Returns true for ops that may be moved past others: those MLIR knows to be free of effects, and reads of constants.
 static bool isMovable(Operation *op) {
   return isMemoryEffectFree(op) || op->getName().getStringRef() == "util.global.load" ||
          op->getName().getStringRef() == "hal.tensor.import";
@@ -91,7 +91,7 @@ std::optional<std::vector<std::vector<Operation *>>> Partition::order() const {
     for (unsigned successor : successors[op])
       if (group[successor] != group[op])
         ++waiting[group[successor]];
-  // A group stands where its last op stood.
+  // A group is placed where its last op was.
   using Entry = std::pair<unsigned, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   unsigned groups = 0;

@@ -1,5 +1,5 @@
-// The plan as JSON, both ways. Reading checks types, required fields and unknown fields, and names the field by its
-// path; whether the plan is legal for a graph is verify()'s question.
+// Converts the plan to JSON and back. Reading checks types, required fields and unknown fields, and an error names the
+// path of the field. verify() checks whether the plan is legal for a graph.
 #include "passes/plan/ir/Plan.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -130,8 +130,8 @@ json::Value tilewright::toJson(const Plan &plan) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads an object field by field. A field is required unless it is read with optional(); fields that nobody read are
-/// an error, so that a misspelt one is not ignored.
+/// Reads an object field by field. A field is required unless optional() reads it. A field that nobody reads is an
+/// error, so a misspelt field is not silently ignored.
 class ObjectReader {
 public:
   ObjectReader(const json::Value &value, json::Path path) : path(path), object(value.getAsObject()) {
@@ -168,7 +168,7 @@ private:
   template <typename T> static bool read(const json::Value &value, T &out, json::Path path) {
     return fromJSON(value, out, path);
   }
-  /// LLVM's own takes any integer, and what of it does not fit is lost.
+  /// LLVM's conversion accepts any integer and silently truncates those that do not fit.
   static bool read(const json::Value &value, unsigned &out, json::Path path) {
     std::optional<int64_t> number = value.getAsInteger();
     if (!number || !isUInt<32>(*number)) {
@@ -205,8 +205,8 @@ private:
 };
 } // namespace
 
-// llvm::json finds these by argument-dependent lookup, so they stand in the namespaces of their types; scalars and
-// std::vector are its own.
+// llvm::json finds these functions by argument-dependent lookup, so each one is in the namespace of its type. LLVM
+// defines those for scalars and std::vector.
 namespace tilewright::tile {
 static bool fromJSON(const json::Value &value, Scope &out, json::Path path) {
   auto text = value.getAsString();

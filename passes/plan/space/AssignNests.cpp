@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Roots join the first nest that runs late enough for what they read and has the same dims and reductions, as lowering
-/// does (Movement). Inside a nest a value is handed over in a register.
+/// Assigns roots to loop nests. A root joins the first nest that runs late enough for its operands and has the same
+/// dims and reductions, as lowering does (program/movement). Values pass between roots of one nest in registers.
 class NestAssigner {
 public:
   NestAssigner(const TensorGraph &graph, const GroupChoice &part, IterationSpace &space)
@@ -22,8 +22,8 @@ public:
 private:
   struct Nest {
     SmallVector<int64_t> dims, reductions;
-    bool contracts = false; ///< the nest is one contraction's alone: its loops are those of a register block
-    int64_t running = -1;   ///< the root whose maximum others of the nest use while it is accumulated
+    bool contracts = false; ///< true for the nest of one contraction, whose loops are those of a register block
+    int64_t running = -1;   ///< root whose running maximum others of the nest use while it is accumulated; -1: none
   };
 
   void place(GroupRoot &root) {
@@ -50,7 +50,7 @@ private:
       if (!reductions.empty())
         nest.reductions = reductions;
       if (root.reference >= 0 && space.root(root.reference).nest != root.nest)
-        root.reference = -1; // the maximum is complete
+        root.reference = -1; // the maximum is already complete
       if (root.reference >= 0)
         nest.running = root.reference;
       return;
@@ -59,7 +59,7 @@ private:
     nests.push_back({dims, reductions, contracts});
   }
 
-  /// What is relative to a reference is handed over in a register to what uses it as well.
+  /// A value relative to a reference is passed on in a register, so its reader must use the same reference.
   bool sharesReference(GroupRoot &root, const GroupRoot &producer) {
     if (producer.reference < 0)
       return true;
@@ -68,7 +68,8 @@ private:
     return root.reference == producer.reference;
   }
 
-  /// Whether the root may read the producer's maximum while it is accumulated.
+  /// Returns true if the root may read the producer's maximum while it is still being accumulated, and records it as
+  /// the root's reference.
   bool takesReference(GroupRoot &root, const RootAccess &access, const GroupRoot &producer) {
     const TensorExpr &maximum = graph.exprs()[producer.expr];
     if (formOf(maximum) != kRunningMaximum || producer.dims[maximum.reductions.front()] != space.vector ||
@@ -80,7 +81,7 @@ private:
     return true;
   }
 
-  /// What is stored relative to a reference is corrected where it is read, so it must not leave.
+  /// A value stored relative to a reference is corrected by its readers, so it must not leave the group.
   bool mayUseReference(const GroupRoot &root, unsigned maximum) {
     auto [known, isNew] = relations.try_emplace(maximum);
     if (isNew)
@@ -105,7 +106,7 @@ private:
     return graph.exprs()[producer.expr].oneReliesOnOne() && readsOwnPlace(root, access, producer);
   }
 
-  /// Whether the root reads, at each point, what the producer computes for that place of the space.
+  /// Returns true if the root reads, at each point, what the producer computes at the same point of the space.
   bool readsOwnPlace(const GroupRoot &root, const RootAccess &access, const GroupRoot &producer) const {
     const TensorExpr &expr = graph.exprs()[producer.expr];
     if (access.guard != IntegerSet())
@@ -124,7 +125,7 @@ private:
   const GroupChoice &part;
   IterationSpace &space;
   std::vector<Nest> nests;
-  llvm::DenseMap<unsigned, SmallVector<Relation>> relations; ///< to a maximum
+  llvm::DenseMap<unsigned, SmallVector<Relation>> relations; ///< relation of every expression to a maximum
 };
 } // namespace
 

@@ -1,4 +1,4 @@
-// Which loop nest computes each root of a part.
+// Assigns the roots of a fusion group to loop nests.
 #ifndef TILEWRIGHT_PLAN_SPACE_ASSIGNNESTS_H
 #define TILEWRIGHT_PLAN_SPACE_ASSIGNNESTS_H
 
@@ -6,7 +6,7 @@
 
 namespace tilewright {
 
-/// Sets the nest and the reference of each root of a space whose dims are placed.
+/// Sets the nest and the reference of each root of a space whose roots have their dims.
 void assignNests(const TensorGraph &graph, const GroupChoice &part, IterationSpace &space);
 
 } // namespace tilewright

@@ -14,8 +14,8 @@ static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot 
                  [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
 }
 
-/// Tiles of the row operand are rows of memory with terms side by side; those of the other one are packed, at load or,
-/// once for all rows, in the kernel.
+/// Returns true if a tile micro kernel can load its operands. Tiles of lhs are rows of memory in which K is contiguous.
+/// The rhs is packed along K, either in memory or by the kernel, which packs it once for all of M.
 static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const ContractionRoles &roles,
                          const std::optional<PackedK> &terms) {
   int64_t dim = terms ? terms->dim : expr.reductions.back();
@@ -59,7 +59,7 @@ std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &gra
   return warpgroupKernel(target, productTypes(expr, *roles));
 }
 
-/// The dim that an innermost index runs along, whole or within blocks.
+/// Returns the dim that advances an innermost index by one, for a whole dim or for blocks of one; -1: none.
 static int64_t blockedDim(AffineExpr index) {
   auto cut = dyn_cast<AffineBinaryOpExpr>(index);
   return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);

@@ -1,4 +1,5 @@
-// Which micro kernel computes a contraction of a part: the registry's choice for what it multiplies, as it lies.
+// Chooses the micro kernel for a contraction of a fusion group from the target's registry, by its types and by the
+// layout of its operands.
 #ifndef TILEWRIGHT_PLAN_SPACE_CONTRACTIONKERNEL_H
 #define TILEWRIGHT_PLAN_SPACE_CONTRACTIONKERNEL_H
 
@@ -6,19 +7,21 @@
 
 namespace tilewright {
 
-/// Nothing if the root's accesses are none of a register block, or no micro kernel reads them.
+/// Returns the preferred micro kernel, or nothing if a register block cannot make the root's accesses or no micro
+/// kernel fits them.
 std::optional<MicroKernel> microKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
-/// All that a plan may name for the contraction, the most preferred first; empty in the same cases.
+/// Returns all micro kernels that a plan may name for the contraction, the preferred one first. The list is empty where
+/// microKernelFor returns nothing.
 std::vector<MicroKernel> microKernelsFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
-/// The one of warpgroups, if the target has one.
+/// Returns the micro kernel for warpgroups, if the target has one for the contraction.
 std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root, const Target &target);
 
-/// Whether the operand that a contraction loads by whole vectors lies along the lanes.
+/// Returns true if N is contiguous in rhs, the operand that a contraction loads by whole vectors.
 bool liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles);
 
-/// Whether the same terms lie innermost in both operands.
+/// Returns true if the same dim of K is innermost in both operands.
 bool lieAlongK(const TensorExpr &expr, mlir::AffineMap left, mlir::AffineMap right);
 
 } // namespace tilewright

@@ -1,5 +1,5 @@
-// The roots of a part and what each of them reads: thread edges are followed up to the next root or input, composing
-// maps and guards on the way.
+// Finds the roots of a fusion group and the tensors that each of them reads. It follows thread edges up to the next
+// root or input and composes maps and guards along the way.
 #include "passes/plan/space/IterationSpace.h"
 
 #include "mlir/IR/Matchers.h"
@@ -41,7 +41,7 @@ int64_t tilewright::tensorBytes(Value tensor) {
   return type.getNumElements() * tile::elementBytes(type.getElementType());
 }
 
-/// Raising makes a scalar of it.
+/// Returns true for a constant whose elements are all equal, which raising turns into a scalar.
 static bool isSplatConstant(Value tensor) { return constantElement(tensor) && matchPattern(tensor, m_Constant()); }
 
 std::vector<Value> tilewright::groupInputs(const TensorGraph &graph, const GroupChoice &part) {
@@ -90,7 +90,7 @@ bool tilewright::isRoot(const TensorGraph &graph, const GroupChoice &part, unsig
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Follows thread edges up from one root, once per distinct expression, index and guard.
+/// Follows thread edges up from one root. It visits each distinct combination of expression, index and guard once.
 class Collector {
 public:
   Collector(const TensorGraph &graph, const GroupChoice &part, unsigned root)
@@ -141,7 +141,8 @@ private:
     addLeaf({access.tensor, map, guard, -1, 0});
   }
 
-  /// The producer's domain as a function of the root's; dims its result does not use have one point.
+  /// Returns the producer's index as a function of the root's domain. Dims that the producer's result does not use have
+  /// one point.
   AffineMap producerIndex(const TensorEdge &edge, AffineMap access) {
     const TensorExpr &producer = graph.exprs()[edge.producer];
     SmallVector<AffineExpr> indices(producer.domain.size(), getAffineConstantExpr(0, access.getContext()));

@@ -31,7 +31,7 @@ double IterationSpace::countedShare() const {
   for (int64_t &last : high)
     --last;
   double visited = 0, all = 0;
-  // Tiles along the dims that the end depends on.
+  // Sums over the tiles along those grid dims that the end of the counted points depends on.
   std::function<void(unsigned)> visit = [&](unsigned place) {
     if (place == grid.size()) {
       int64_t end = std::clamp<int64_t>(largestOver(counted, low, high), 0, extents[walked]);
@@ -59,7 +59,7 @@ double IterationSpace::visitedShare(const GroupRoot &root) const {
 
 int64_t IterationSpace::keptAlong(const GroupRoot &root) const {
   if (llvm::is_contained(root.dims, walkedDim(extents, tiles, grid)))
-    return 0; // only a block of it is there at a time
+    return 0; // a tile holds only one block of it at a time
   auto own = llvm::find_if(llvm::reverse(grid), [&](int64_t dim) { return llvm::is_contained(root.dims, dim); });
   return own - llvm::reverse(grid).begin();
 }
@@ -97,8 +97,8 @@ double IterationSpace::timesComputed(const GroupRoot &root) const {
   return changes / own;
 }
 
-/// Whether a nest computes a division or a transcendental function of the lanes alone. Code generation has the loop of
-/// the lanes outside then, so that it is computed once for all rows (NestStructure).
+/// Returns true if a nest computes a division or a transcendental function that varies only along the vector dim. Code
+/// generation then makes that dim the outer loop, so the function is computed once for all rows (NestStructure).
 static bool hasLanesFirst(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
   int64_t lane = space.threads > 0 || space.vector < 0 ? -1 : llvm::find(root.dims, space.vector) - root.dims.begin();
   if (lane < 0 || lane == static_cast<int64_t>(root.dims.size()) ||

@@ -25,7 +25,7 @@ static bool grows(const TensorGraph &graph, const IterationSpace &space, const G
                                      [&](int64_t reduced) { return root.dims[reduced] == walked; });
 }
 
-/// Whether what the expression accumulates may be regrouped over lanes.
+/// Returns true if the numerics allow the expression's accumulation to be regrouped over lanes.
 static bool regroups(const TensorExpr &expr, const IterationSpace &space) {
   return llvm::all_of(llvm::zip(combiningKinds(expr), expr.op->getResultTypes()), [&](auto result) {
     auto [kind, type] = result;
@@ -33,7 +33,8 @@ static bool regroups(const TensorExpr &expr, const IterationSpace &space) {
   });
 }
 
-/// Whether the root reads each sum at its own point, once, and not a slice of the lanes or another order of them.
+/// Returns true if the root reads each accumulator once, at the accumulator's own point. It then reads neither a slice
+/// along N nor a permutation.
 static bool readsAtTheirPoints(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
                                const GroupRoot &reader) {
   AffineMap written = graph.exprs()[contraction.expr].results[0];
@@ -53,7 +54,8 @@ static bool readsAtTheirPoints(const TensorGraph &graph, const IterationSpace &s
   });
 }
 
-/// Whether the root takes a contraction's sums point by point, or reduces them along their lanes.
+/// Returns true if the root can read a contraction's accumulators from registers: point by point, or in a reduction
+/// along N.
 static bool takesAccumulators(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
                               const GroupRoot &reader) {
   const TensorExpr &expr = graph.exprs()[reader.expr];
@@ -77,7 +79,7 @@ static bool takesAccumulators(const TensorGraph &graph, const IterationSpace &sp
          llvm::none_of(expr.op->getResultTypes(), [](Type type) { return getElementTypeOrSelf(type).isInteger(1); });
 }
 
-/// Whether a thread has all sums of a tile at once: those of one matrix.
+/// Returns true if a thread holds all accumulators of a tile at once, because the tile has one matrix.
 static bool isOneTile(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction) {
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
   const TensorExpr &expr = graph.exprs()[contraction.expr];
@@ -90,7 +92,7 @@ static bool isOneTile(const TensorGraph &graph, const IterationSpace &space, con
   return true;
 }
 
-/// Whether all that the contraction reads of buffers has been read when the nest takes the first of its sums.
+/// Returns true if the contraction has read all its buffered operands before the nest reads the first accumulator.
 static bool hasReadAll(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
                        unsigned nest) {
   return !readsResults(contraction) || (nest == contraction.nest + 1 && isOneTile(graph, space, contraction));
@@ -106,10 +108,10 @@ bool tilewright::isHandedOver(const TensorGraph &graph, const IterationSpace &sp
     return false;
   if (!hasReadAll(graph, space, contraction, nests.front()))
     return false;
-  bool leaves = llvm::is_contained(space.outputs, sums); // copied to memory behind all nests
+  bool leaves = llvm::is_contained(space.outputs, sums); // the copy to memory runs after all nests
   bool keeps = nests.size() > 1 || leaves;
   for (const GroupRoot &root : space.roots) {
-    // Until the last nest has read the sums, registers are theirs.
+    // The accumulators occupy registers until the last nest has read them.
     if (contracts(graph, root) && nests.front() < root.nest && (leaves || root.nest < nests.back()))
       return false;
     if (!llvm::is_contained(nests, root.nest))
@@ -131,13 +133,13 @@ bool tilewright::growsInRegisters(const TensorGraph &graph, const IterationSpace
   });
 }
 
-/// The elements that a tile has along the innermost index.
+/// Returns the elements of a tile along the innermost index.
 static int64_t lineOf(const IterationSpace &space, const GroupRoot &root, AffineMap map) {
   int64_t dim = map.getNumResults() == 0 ? -1 : pureDim(map.getResults().back());
   return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]];
 }
 
-/// Whether what the nest computes is kept for the tiles along the last dim of the grid (tile.keep).
+/// Returns true if the results of the nest are kept for all tiles along the last grid dim (tile.keep).
 static bool isKept(const IterationSpace &space, unsigned nest) {
   return !space.grid.empty() && llvm::none_of(space.roots, [&](const GroupRoot &root) {
     return root.nest == nest && llvm::is_contained(root.dims, space.grid.back());
@@ -145,8 +147,8 @@ static bool isKept(const IterationSpace &space, unsigned nest) {
 }
 
 namespace {
-/// The order in which roots run: those before the loop over blocks of a walked dim, nest by nest; where what grows
-/// begins; the loop, which is one op; and those behind it. A nest that has roots of several phases is one in each.
+/// The order in which roots run: the nests before the loop over blocks of a walked dim, the start of the accumulators,
+/// the loop (one op), and the nests after it. A nest with roots of several phases appears in each of them.
 class RunOrder {
 public:
   RunOrder(const IterationSpace &space, ArrayRef<WalkPhase> phases) : space(space), phases(phases) {
@@ -163,7 +165,7 @@ public:
   unsigned start() const { return nests; }
   unsigned last() const { return loop() + nests; }
 
-  /// Roots by number.
+  /// Returns the position at which a root, given by its number, starts to run.
   unsigned firstAt(unsigned root) const {
     unsigned nest = space.roots[root].nest;
     switch (phaseOf(root)) {
@@ -177,15 +179,15 @@ public:
     llvm_unreachable("a phase");
   }
 
-  /// Where all threads are done with what the root reads: they need not meet before what grows begins, and the last
-  /// nest of the loop may be merged with the first behind it.
+  /// Returns the position at which all threads have finished reading the root's operands. There is no barrier before
+  /// the accumulators start, and the last nest of the loop may be merged with the first nest after it.
   unsigned lastAt(unsigned root) const {
     if (phaseOf(root) == WalkPhase::inside)
       return std::min(firstBehind, last());
     return phaseOf(root) == WalkPhase::before && space.roots[root].nest == lastBefore ? start() : firstAt(root);
   }
 
-  /// The roots that read it in another nest than `own`, by number.
+  /// Returns the numbers of the roots that read the result in another nest than root `own`.
   SmallVector<unsigned> readersOf(Value result, unsigned own) const {
     SmallVector<unsigned> readers;
     for (auto [number, reader] : llvm::enumerate(space.roots)) {
@@ -229,13 +231,13 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IterationSpa
       int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
       int64_t padded = operandLine(line, elementBytes, /*ofLanes=*/false);
       int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
-      // What grows has another buffer for its blocks, and a maximum its references and factors; a contraction's blocks
-      // are added from registers, if those of one matrix.
+      // An accumulator along a walked dim has a second buffer for the value of each block, and a maximum has two more
+      // for its references and factors. A contraction of one matrix adds its blocks from registers.
       if (grown && !contracts(graph, root))
         bytes *= 4;
       else if (grown && !hasReadAll(graph, space, root, root.nest + 1))
         bytes *= 2;
-      // What is reduced is copied out behind all nests.
+      // Reduced results are copied to memory after all nests.
       bool isCopied = !expr.oneReliesOnOne() && llvm::is_contained(space.outputs, result);
       LiveBuffer &buffer = buffers.emplace_back(LiveBuffer{bytes, 0, order.last()});
       if (isKept(space, root.nest))

@@ -1,5 +1,5 @@
-// The buffers of a block of threads: what a tile keeps of the results that later nests read, by where they are live.
-// Code generation places them by best fit over the same live ranges, too (tile-allocate-buffers).
+// Predicts the shared memory for a block's buffers: the results that later nests of a tile read, with their live
+// ranges. Code generation allocates them by best fit over the same live ranges (tile-allocate-buffers).
 #ifndef TILEWRIGHT_PLAN_SPACE_LIVEBUFFERS_H
 #define TILEWRIGHT_PLAN_SPACE_LIVEBUFFERS_H
 
@@ -8,14 +8,16 @@
 
 namespace tilewright {
 
-/// Whether a contraction's sums are taken over from registers by the nest after it (RegisterHandover), so that they
-/// have no buffer.
+/// Returns true if the next nest reads a contraction's accumulators from registers (RegisterHandover), so they need no
+/// buffer.
 bool isHandedOver(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction);
 
-/// Whether a contraction's sums grow in registers from block to block of the walked dim (GrowingAccumulators).
+/// Returns true if a contraction's accumulators stay in registers from block to block of the walked dim
+/// (GrowingAccumulators).
 bool growsInRegisters(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction);
 
-/// The bytes that they take, placed by best fit. `phases` are those of the roots where tiles walk a dim, else none.
+/// Returns the bytes of all buffers, allocated by best fit. `phases` has one entry per root if tiles walk a dim, else
+/// none.
 int64_t liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, llvm::ArrayRef<WalkPhase> phases);
 
 } // namespace tilewright

@@ -1,4 +1,4 @@
-// Which dims of different roots are one dim of the space, and in which order the space has them.
+// Finds out which dims of different roots are the same dim of the iteration space, and orders the dims of the space.
 #include "passes/plan/space/AssignNests.h"
 #include "passes/plan/space/IterationSpace.h"
 
@@ -12,9 +12,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLongRow = 3; ///< vectors from which the lanes past the end of a row hardly count
+constexpr int64_t kLongRow = 3; ///< vectors per row from which idle lanes at its end hardly matter
 
-/// Classes of dims of roots. A class never holds two dims of one root.
+/// Equivalence classes of the roots' dims. A class never has two dims of one root.
 class DimClasses {
 public:
   DimClasses(const TensorGraph &graph, const std::vector<GroupRoot> &roots) {
@@ -48,13 +48,14 @@ public:
     members[b].clear();
   }
 
-  std::vector<std::vector<int64_t>> classOf;                       ///< by root and dim; -1: no place
-  std::vector<SmallVector<std::pair<unsigned, unsigned>>> members; ///< of a class; empty: united with another
+  std::vector<std::vector<int64_t>> classOf; ///< class by root and dim; -1: not a dim of the space
+  std::vector<SmallVector<std::pair<unsigned, unsigned>>>
+      members; ///< root and dim of each member of a class; empty if the class was united with another
   std::vector<int64_t> extents;
-  std::vector<bool> resident; ///< lies whole in every tile, because some access is not local to it
+  std::vector<bool> resident; ///< true if every tile has the whole dim, since some access crosses tiles
 };
 
-/// Everything between collecting the roots and choosing tiles.
+/// Builds iteration spaces from the roots, up to the choice of tiles.
 class SpaceFinder {
 public:
   SpaceFinder(const TensorGraph &graph, const GroupChoice &part)
@@ -81,8 +82,8 @@ public:
     return components.getNumClasses() <= 1;
   }
 
-  /// The classes that may fill vector lanes, the one along which elements are neighbours first. Where that one has few
-  /// points, rows may lie side by side in the lanes instead: `lanes` of them, of a vector register.
+  /// Returns the classes that may fill vector lanes, starting with the one along which elements are contiguous. If that
+  /// one has few points, a second class may fill the `lanes` lanes of a register with elements of different rows.
   SmallVector<int64_t> vectorClasses(int64_t lanes) const {
     SmallVector<int64_t> order = classOrder();
     int64_t first = vectorClass(order), rows = -1;
@@ -98,7 +99,7 @@ public:
     return found;
   }
 
-  /// Places the classes: the dims of the largest root in its order, then others; the vector dim last.
+  /// Orders the dims of the space: those of the largest root in its order, then the others, and the vector dim last.
   IterationSpace place(int64_t vector) const {
     IterationSpace space;
     SmallVector<int64_t> order = classOrder();
@@ -111,7 +112,7 @@ public:
       if (mayBeGrid(dimClass))
         space.grid.push_back(position);
     }
-    // What is kept for tiles along dims that it has not is computed least often where those tiles follow each other.
+    // Results kept along dims that their root does not have are recomputed least often if these dims come last.
     std::stable_partition(space.grid.begin(), space.grid.end(),
                           [&](int64_t position) { return hasAllRoots(order[position]); });
     space.vector = vector < 0 ? -1 : static_cast<int64_t>(order.size()) - 1;
@@ -125,7 +126,7 @@ public:
 private:
   int64_t classAt(unsigned r, AffineExpr expr) const { return classes.get(r, pureDim(expr)); }
 
-  /// The class of the producer's dim that stands at an index of its result, -1 for single points.
+  /// Returns the class of the producer's dim at a position of its result; -1 for single points.
   int64_t producerClass(const RootAccess &access, unsigned position) const {
     const TensorExpr &producer = graph.exprs()[access.producer];
     int64_t dim = pureDim(producer.results[access.result].getResult(position));
@@ -155,8 +156,8 @@ private:
             classes.unite(classes.get(first, firstDim), classes.get(r, dim));
   }
 
-  /// Roots that only move and compute elements of the part's inputs do not wait for each other: where their domains are
-  /// alike they walk them together, wherever in a shared input each of them is (the pieces of a split).
+  /// Roots that only move and compute elements of the group's inputs are independent of each other. Roots with equal
+  /// domains are walked together, even if they read different pieces of a shared input (as after a split).
   void unitePeers() {
     SmallVector<unsigned> peers;
     for (unsigned r = 0; r < roots.size(); ++r)
@@ -173,7 +174,8 @@ private:
       }
   }
 
-  /// A tile of a root's result serves a reader only along dims at which both stand at the same index.
+  /// A reader can use a tile of a root's result only along dims at which both have the same index. Other dims must be
+  /// whole in every tile.
   void findResident() {
     for (auto [r, root] : llvm::enumerate(roots))
       for (const RootAccess &access : root.accesses)
@@ -222,18 +224,18 @@ private:
     return order.takeVector();
   }
 
-  /// The class that stands at the innermost index, with stride one, in most of the bytes read and written.
+  /// Returns the class with unit stride at the innermost index of most of the bytes read and written.
   int64_t vectorClass(ArrayRef<int64_t> order) const {
     llvm::DenseMap<int64_t, double> weight;
     for (auto [r, root] : llvm::enumerate(roots)) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && expr.kind == ExprKind::contraction) {
-        weight[classes.get(r, roles->lane)] += expr.domainSize(); // register blocks have no other way
+        weight[classes.get(r, roles->lane)] += expr.domainSize(); // a register block must vectorize this dim
         continue;
       }
       for (const RootAccess &access : root.accesses)
         weigh(weight, r, access.map, access.tensor, 1);
-      // Gathering is cheaper than scattering, so writing in order counts double.
+      // Gathering is cheaper than scattering, so contiguous stores count double.
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
         weigh(weight, r, map, result, 2);
     }

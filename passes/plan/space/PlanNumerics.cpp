@@ -27,8 +27,9 @@ SmallVector<StringRef> tilewright::accumulationTypes(const Numerics &numerics) {
   return types;
 }
 
-/// Sums of narrow floats would lose most of their terms in a narrow accumulator; strict ones sum as the graph says.
-/// An extremum is one of its terms in any type, and f32 is the one that can be compared.
+/// Returns the type of an accumulator. A sum of narrow floats would lose most of its terms in a narrow accumulator, so
+/// it is widened unless numerics are strict. An extremum is exact in any type and uses f32, which the hardware can
+/// compare.
 static std::string accumulationOf(Type element, std::optional<vector::CombiningKind> kind, NumericsMode mode) {
   bool widens = isNarrowFloat(element) && kind && !(isSumOrProduct(kind) && mode == NumericsMode::strict);
   return widens ? "f32" : print(element);
@@ -41,7 +42,7 @@ static int64_t pointsPerResult(const TensorExpr &expr) {
   return points;
 }
 
-/// Roundings left out per element of the result: inside the body, and of the partial sums.
+/// Returns the roundings left out per element of the result: those inside the body and those of partial sums.
 static int64_t roundingsRemoved(const TensorExpr &expr, const Numerics &numerics, NumericsMode mode) {
   if (mode == NumericsMode::strict || expr.kind == ExprKind::movement || expr.op->getNumRegions() == 0)
     return 0;
@@ -98,7 +99,7 @@ static std::string checkReduction(const TensorExpr &expr, const Numerics &numeri
 }
 
 std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode) {
-  // A maximum may always be complete before it is used.
+  // A plan may always complete a maximum before it is used.
   std::string form = formOf(expr);
   bool waits = (form == kRunningMaximum || isMaximumOfBlocks(form)) && op.form == "as-is";
   bool countsAll = form == kMaximumOfCounted && op.form == kMaximumOfBlocks;
@@ -117,8 +118,8 @@ std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, 
   return "";
 }
 
-/// Whether the op takes a maximum off the element that is rounded as the element's terms were: a closer value may be
-/// far above it, and its exponential infinite.
+/// Returns true if the op subtracts a maximum from the element, and that maximum was rounded like the inputs it was
+/// taken from. An unrounded element could lie far above it, so its exponential could overflow.
 static bool isBelowNarrowMaximum(linalg::LinalgOp op, BlockArgument element) {
   return llvm::any_of(element.getUsers(), [&](Operation *user) {
     auto difference = dyn_cast<arith::SubFOp>(user);
@@ -127,7 +128,8 @@ static bool isBelowNarrowMaximum(linalg::LinalgOp op, BlockArgument element) {
   });
 }
 
-/// Whether the consumer may be given a closer value. A maximum in f32 may, if what reads it is given that, too.
+/// Returns true if the consumer may be given an unrounded value. A maximum in f32 may, if the ops that subtract it are
+/// given unrounded values, too.
 static bool readerTolerates(const TensorGraph &graph, const TensorEdge &edge) {
   const TensorExpr &consumer = graph.exprs()[edge.consumer];
   BlockArgument element = elementOf(consumer, edge.input);
@@ -139,7 +141,7 @@ static bool readerTolerates(const TensorGraph &graph, const TensorEdge &edge) {
   return toleratesUnrounded(element) && !isBelowNarrowMaximum(structured, element);
 }
 
-/// Whether an op does nothing but widen narrow floats to f32, for readers that may all be given closer values.
+/// Returns true if an op only widens narrow floats to f32, and all its readers may be given unrounded values.
 static bool widensForTolerant(const TensorGraph &graph, unsigned id) {
   const TensorExpr &expr = graph.exprs()[id];
   if (expr.op->getNumRegions() == 0 || !expr.oneReliesOnOne() || graph.escapes(id))

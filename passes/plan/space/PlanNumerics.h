@@ -1,4 +1,5 @@
-// What a kernel does to the numbers of its ops, as the plan declares it: decided for a mode, checked against the graph.
+// Decides what a kernel may change about the numbers of its ops in a numerics mode, and checks a plan's declaration of
+// it against the graph.
 #ifndef TILEWRIGHT_PLAN_SPACE_PLANNUMERICS_H
 #define TILEWRIGHT_PLAN_SPACE_PLANNUMERICS_H
 
@@ -7,25 +8,26 @@
 
 namespace tilewright {
 
-/// The same machine with the micro kernels that the mode allows.
+/// Returns the target with only the micro kernels that the mode allows.
 Target forNumerics(const Target &target, NumericsMode mode);
 
-/// What an op's body and accumulators do. `regroups`: points that it reduces lie in different lanes.
+/// Decides the numerics of an op's body and accumulators. `regroups` is true if points that the op reduces are in
+/// different lanes.
 Numerics decideNumerics(const TensorExpr &expr, NumericsMode mode, bool regroups);
 
-/// Why an op cannot have the numerics that a plan declares for it in this mode; empty if it can.
+/// Returns why an op cannot have the numerics that a plan declares for it in this mode, or an empty string.
 std::string checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode);
 
-/// Whether the consumer may be given the producer's result before its rounding to bf16 or f16.
+/// Returns true if the consumer may be given the producer's result before its rounding to bf16 or f16.
 bool mayStayUnrounded(const TensorGraph &graph, const TensorEdge &edge);
-/// Whether what arrives over the edge was rounded on the way from what it was computed from; movement does not round.
+/// Returns true if the value of the edge was rounded on the way from the op that computed it. Movement does not round.
 bool isRounded(const TensorGraph &graph, const TensorEdge &edge);
 
-/// Whether the op divides floats, and the mode lets a number that many elements share become a multiplication by its
-/// reciprocal.
+/// Returns true if the op divides floats and the mode allows replacing a divisor that many elements share with a
+/// multiplication by its reciprocal.
 bool mayUseReciprocals(const TensorExpr &expr, NumericsMode mode);
 
-/// The types that a declaration such as "f32, i64" names.
+/// Returns the types listed in a declaration such as "f32, i64".
 llvm::SmallVector<llvm::StringRef> accumulationTypes(const Numerics &numerics);
 
 } // namespace tilewright

@@ -18,8 +18,8 @@ static std::optional<ContractionRoles> ownRolesOf(const TensorExpr &expr) {
 
 static bool readsBuffers(const Plan &plan, const TensorGraph &graph, unsigned op);
 
-/// Whether what comes along the edge does through a buffer of the block; what is computed in registers on the way reads
-/// its own inputs.
+/// Returns true if the value of the edge comes from a buffer of the block. A value computed in registers on the way
+/// counts if its own operands come from buffers.
 static bool isInBuffer(const Plan &plan, const TensorGraph &graph, const TensorEdge &edge) {
   const EdgePlan *planned = plan.edge(edge.consumer, edge.input);
   if (!planned || planned->scope > tile::Scope::block)
@@ -52,7 +52,7 @@ GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, con
   return choice;
 }
 
-/// Whether the same terms lie innermost in what the contraction multiplies, a transpose on the way counted in.
+/// Returns true if the same dim of K is innermost in both operands of the contraction, after transposes on the way.
 static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, unsigned op) {
   for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
     if (root.expr == op && root.accesses.size() == 2)
@@ -88,7 +88,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
   return settled;
 }
 
-/// Nothing of a contraction whose plan does not say enough.
+/// Returns nothing for an op that is no contraction, or whose plan is incomplete.
 static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &expr, int64_t threads,
                                           const Target &target) {
   std::optional<ContractionRoles> roles = ownRolesOf(expr);

@@ -1,6 +1,6 @@
-// Plans name micro kernels, and code generation takes another one where the target has none of the name for what is
-// multiplied, or where it cannot read an operand that an earlier nest left in shared memory. Planners name what is
-// taken; plans from files may not.
+// Makes a plan name the micro kernels that code generation will use. Code generation replaces a named micro kernel if
+// the target has none of that name for the operand types, or if it cannot read an operand that an earlier nest left in
+// shared memory. Planners name the right one; plans from files may not.
 #ifndef TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 #define TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 
@@ -10,20 +10,20 @@
 
 namespace tilewright {
 
-/// A part's expressions, and the scopes that the plan gives the edges between them.
+/// Returns a group's expressions, and the scopes that the plan gives to the edges between them.
 GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &part);
 
-/// A contraction that names another micro kernel now.
+/// A contraction whose micro kernel was replaced, with both names.
 struct SettledKernel {
   unsigned op;
   std::string before, after, reason;
 };
 
-/// Makes all contractions of a plan for a GPU name what is taken for them.
+/// Replaces the micro kernel names of all contractions in a plan for a GPU, and returns the replacements.
 std::vector<SettledKernel> settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target);
 
-/// Registers that a thread of the part's blocks is counted with, of so many threads: what its contractions keep, and
-/// no fewer than are counted where nobody has said.
+/// Returns the registers to assume for each thread of the group's blocks of `threads` threads: those that its
+/// contractions need, but at least kUnknownRegisters.
 int64_t countedRegisters(const GroupPlan &part, const TensorGraph &graph, int64_t threads, const Target &target);
 
 } // namespace tilewright

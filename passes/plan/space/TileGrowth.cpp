@@ -8,7 +8,7 @@
 using namespace tilewright;
 using Place = std::vector<size_t>;
 
-/// The next larger tiles, the one that moves least first.
+/// Returns the next larger tiles, ordered by traffic.
 static std::vector<Place> largerTiles(const Place &from, llvm::ArrayRef<size_t> counts,
                                       llvm::function_ref<double(TilePlace)> traffic) {
   std::vector<std::pair<double, Place>> larger;
@@ -29,7 +29,7 @@ static std::vector<Place> largerTiles(const Place &from, llvm::ArrayRef<size_t> 
 size_t tilewright::growTiles(llvm::ArrayRef<size_t> counts, size_t most, llvm::function_ref<double(TilePlace)> traffic,
                              llvm::function_ref<VisitedTile(TilePlace)> visit) {
   std::set<Place> visited;
-  std::multimap<double, Place> growing; ///< by seconds
+  std::multimap<double, Place> growing; ///< tiles still to be grown, by predicted seconds
   auto look = [&](const Place &place) {
     if (visited.size() >= most || !visited.insert(place).second)
       return;

@@ -1,6 +1,6 @@
-// Which tiles a search looks at (Welder 4.1, after Roller): the smallest that the hardware likes first, and of a tile
-// that fits the next larger ones, along the dim first that cuts traffic most. Pure, and bounded: what is quick is found
-// near what is quick, so tiles grow from the quickest that is known.
+// Searches tile sizes by growing tiles (Welder 4.1, after Roller). The search starts with the smallest tile that suits
+// the hardware. From a tile that fits, it tries the next larger ones, first along the dim that reduces traffic most. It
+// always grows the fastest known tile, since fast tiles are near other fast tiles, and it is bounded.
 #ifndef TILEWRIGHT_PLAN_SPACE_TILEGROWTH_H
 #define TILEWRIGHT_PLAN_SPACE_TILEGROWTH_H
 
@@ -9,16 +9,16 @@
 
 namespace tilewright {
 
-/// A tile as the place of its size in each dim's list of sizes, smallest first.
+/// A tile, as the index of its size in each dim's list of sizes in ascending order.
 using TilePlace = llvm::ArrayRef<size_t>;
 
 struct VisitedTile {
-  bool fits = false;  ///< a larger one may; of one that does not, none does
-  double seconds = 0; ///< predicted, if it fits
+  bool fits = false;  ///< true if the tile fits; if not, no larger tile fits either
+  double seconds = 0; ///< predicted, if the tile fits
 };
 
-/// Visits at most `most` tiles, each once, and returns how many. `counts` says how many sizes each dim has, `traffic`
-/// how many bytes all tiles of a place move.
+/// Visits at most `most` tiles, each once, and returns their number. `counts` has the number of sizes of each dim;
+/// `traffic` returns the bytes that all tiles of a size move.
 size_t growTiles(llvm::ArrayRef<size_t> counts, size_t most, llvm::function_ref<double(TilePlace)> traffic,
                  llvm::function_ref<VisitedTile(TilePlace)> visit);
 

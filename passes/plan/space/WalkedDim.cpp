@@ -117,7 +117,7 @@ int64_t tilewright::walkableDim(const TensorGraph &graph, const GroupChoice &par
       continue;
     for (int64_t reduced : expr.reductions) {
       int64_t dim = root.dims[reduced];
-      // What it multiplies with along the dim must be in buffers, or nothing becomes smaller.
+      // The operand along the dim must be in a buffer, since otherwise walking saves no memory.
       bool buffered = llvm::any_of(root.accesses, [&](const RootAccess &access) {
         return access.producer >= 0 && access.map.isFunctionOfDim(reduced);
       });

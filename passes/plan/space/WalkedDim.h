@@ -1,4 +1,5 @@
-// A kernel's reduced dim that tiles walk block by block (ReducedWalk), asked of the graph and of a subprogram.
+// Finds the reduced dim of a kernel that its tiles walk block by block (ReducedWalk), for a group of the graph or for a
+// subprogram.
 #ifndef TILEWRIGHT_PLAN_SPACE_WALKEDDIM_H
 #define TILEWRIGHT_PLAN_SPACE_WALKEDDIM_H
 
@@ -7,23 +8,25 @@
 
 namespace tilewright {
 
-/// How the roots of a part, which have their dims, take part in walking `dim`, or why they cannot.
+/// Decides how the roots of a group take part in walking `dim`, or why they cannot. The roots must have their dims.
 Walk walkAlong(const TensorGraph &graph, const GroupChoice &part, llvm::ArrayRef<GroupRoot> roots, int64_t dim);
 
-/// The same of a subprogram whose expressions are roots.
+/// Decides this for a subprogram whose expressions are all roots.
 Walk walkAlong(tile::SubprogramOp subprogram, int64_t dim);
 
-/// The dim that tiles of a space walk: the one outside of the grid whose tile is not its extent; -1: none.
+/// Returns the dim that the tiles of a space walk: the dim outside the grid whose tile is smaller than its extent; -1:
+/// none.
 int64_t walkedDim(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> tiles, llvm::ArrayRef<int64_t> grid);
 
-/// Over the dims of the space, where the points of a dim end that count for what walks it; null where all count.
+/// Returns the end of the points that count along `dim`, as an expression over the dims of the space; null if all
+/// count.
 mlir::AffineExpr countedAlong(const TensorGraph &graph, const GroupChoice &part, llvm::ArrayRef<GroupRoot> roots,
                               int64_t dim);
 
-/// `map`, over the domain of an expression, over the dims of a space instead.
+/// Rewrites `map` from the domain of an expression to the dims of a space.
 mlir::AffineExpr inSpace(mlir::AffineMap map, llvm::ArrayRef<int64_t> places);
 
-/// The dim whose walk makes the buffers of a part with contractions small, or -1.
+/// Returns the dim whose walk shrinks the buffers of a group with contractions, or -1.
 int64_t walkableDim(const TensorGraph &graph, const GroupChoice &part, const IterationSpace &space);
 
 } // namespace tilewright

@@ -12,7 +12,7 @@ static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-/// Bytes of a tensor that are read at `points` points of a domain at most.
+/// Returns an upper bound on the bytes of a tensor that are read at `points` points of a domain.
 static double touchedBytes(Value tensor, double points) {
   return std::min(static_cast<double>(tensorBytes(tensor)), points * elementBytesOf(tensor));
 }
@@ -21,8 +21,8 @@ static double touchedBytes(Value tensor, double points) {
 // Our parts
 //===----------------------------------------------------------------------===//
 
-/// What goes through buffers: a result is written once if later nests read it, and read by each; an input that several
-/// nests read is kept by the first.
+/// Returns the bytes that pass through buffers. A result is written once if later nests read it, and read once by each
+/// of them. An input that several nests read is buffered by the first.
 static double bufferTraffic(const TensorGraph &graph, const IterationSpace &space) {
   double bytes = 0;
   for (const GroupRoot &root : space.roots) {
@@ -40,17 +40,18 @@ static double bufferTraffic(const TensorGraph &graph, const IterationSpace &spac
 }
 
 namespace {
-// Lane operations in the time of one element, measured on Zen 5 beside the same nest over contiguous elements.
-constexpr double kGatherOperations = 32;    ///< gathered or scattered: 36
-constexpr double kTransposeOperations = 12; ///< moved across registers with its neighbours, by a buffer: 11
-constexpr double kStridedOperations =
-    4; ///< of whole vectors and shuffled, for each vector read: 5, 11 and 16 for 2, 3 and 4
-constexpr double kReduceLanes = 64;                        ///< the lanes of a vector to one: some 20 cycles
-constexpr int64_t kMostStrided = 4;                        ///< elements apart; what lies further apart is gathered
-constexpr int64_t kLeastTurned = 8, kLeastTurnedBytes = 2; ///< lanes and elements of a tile that is turned in registers
+// Lane operations that cost the time of one element, measured on Zen 5 against the same nest over contiguous elements.
+constexpr double kGatherOperations = 32;    ///< gathered or scattered; measured 36
+constexpr double kTransposeOperations = 12; ///< transposed across registers, through a buffer; measured 11
+constexpr double kStridedOperations = 4;    ///< per strided vector read; measured 5, 11, 16 in all for strides 2, 3, 4
+constexpr double kReduceLanes = 64;         ///< horizontal reduction of one vector, about 20 cycles
+constexpr int64_t kMostStrided = 4;         ///< largest stride, in elements, that is not gathered
+constexpr int64_t kLeastTurned = 8,
+                  kLeastTurnedBytes = 2; ///< smallest lanes and element bytes of a tile that is transposed in registers
 constexpr int64_t kLineBytes = 64;
 
-/// What accesses out of order cost: elements gathered one by one, and cache lines of which a tile uses a part.
+/// Adds the cost of accesses that are not contiguous: elements gathered one by one, and cache lines that a tile only
+/// partly uses.
 class AccessPenalty {
 public:
   AccessPenalty(const TensorGraph &graph, const IterationSpace &space, GroupWork &work)
@@ -75,8 +76,8 @@ public:
   }
 
 private:
-  /// Whether what it reads is in a buffer in which lanes are neighbours: a tile of a result, or of an input that a nest
-  /// before has read.
+  /// Returns true if the root reads a buffer whose layout is contiguous along the lanes: a tile of a result, or of an
+  /// input that an earlier nest has buffered.
   bool isInBuffer(const GroupRoot &root, const RootAccess &access) const {
     auto reads = [&](const GroupRoot &other) {
       return other.nest < root.nest &&
@@ -113,7 +114,7 @@ private:
 
   bool isCpu() const { return space.threads == 0; }
 
-  /// Elements from lane to lane; 0: not the same everywhere, or not within the innermost dim.
+  /// Returns the elements between neighbouring lanes; 0 if they vary or do not stay within the innermost dim.
   static int64_t strideOf(AffineMap map, int64_t innermost, int64_t lane) {
     AffineExpr index = map.getResult(innermost), along = getAffineDimExpr(lane, map.getContext());
     for (auto [position, other] : llvm::enumerate(map.getResults()))
@@ -124,7 +125,7 @@ private:
     return step ? step.getValue() : 0;
   }
 
-  /// Whether code generation turns tiles of it (tile-stage-transposes).
+  /// Returns true if code generation transposes tiles of the access in registers (tile-stage-transposes).
   bool isTurned(const GroupRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
     auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
     return elementBytes >= kLeastTurnedBytes && sizeOf(lane) >= kLeastTurned && sizeOf(contiguous) > 1;
@@ -139,12 +140,12 @@ private:
   const TensorGraph &graph;
   const IterationSpace &space;
   GroupWork &work;
-  bool laidForLanes; ///< buffers are (see PartSlices)
+  bool laidForLanes; ///< true if buffers are contiguous along the lanes (see PartSlices)
 };
 } // namespace
 
-/// A multiplication and an addition are one operation to a micro kernel. Each block of rows loads the panel of lanes
-/// anew: one with few rows takes as long as that.
+/// Adds a contraction's multiply-adds, each of which is one operation of the micro kernel. Each register block of rows
+/// loads the rhs panel again, so a block with few rows takes as long as that load.
 static void addMultiplications(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
                                GroupWork &work) {
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
@@ -159,14 +160,14 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
       perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
 }
 
-/// Bytes of a tensor that a root reads again because tiles differ in grid dims along which it does not change. What
-/// lies between two such reads is what the tiles along the dims inside read of it: where a core's own cache holds that
-/// beside the buffers, they are of block space. Lanes only, which are read a panel after the other: each tile begins
-/// its rows anew.
+/// Adds the bytes of a tensor that a root reads again, since tiles differ in grid dims along which the tensor does not
+/// change. Between two such reads, the tiles along the inner dims read the rest. If a core's private cache holds that
+/// rest beside the buffers, the reads count as block memory. This holds only for rhs, which is read panel by panel;
+/// each tile starts its lhs rows anew.
 static void addRepeatedReads(const IterationSpace &space, const GroupRoot &root, const RootAccess &access, bool isLanes,
                              GroupWork &work) {
   double inside = tensorBytes(access.tensor), all = inside;
-  double reads = 1, distant = 1; ///< of the whole tensor; those that a cache does not serve
+  double reads = 1, distant = 1; ///< reads of the whole tensor; reads that miss the private cache
   for (int64_t place : space.grid) {
     double count = llvm::divideCeil(space.extents[place], space.tiles[place]);
     auto dim = llvm::find(root.dims, place);
@@ -182,7 +183,7 @@ static void addRepeatedReads(const IterationSpace &space, const GroupRoot &root,
   work.blockBytes += (reads - distant) * all;
 }
 
-/// The points of the grid among those of its tiles if none of them were cut at the border.
+/// Returns the points of the grid as a fraction of the points its tiles would have if none were cut at the border.
 static double filledShare(const IterationSpace &space) {
   double share = 1;
   for (int64_t place : space.grid)
@@ -199,7 +200,7 @@ static void addContractions(const TensorGraph &graph, const IterationSpace &spac
     work.filled = filledShare(space);
     addMultiplications(graph, space, root, work);
     if (space.threads > 0)
-      continue; // on a GPU all blocks are at it together, and L2 serves them: that is in their latency
+      continue; // on a GPU the L2 serves the repeated reads of all blocks; latencySeconds accounts for them
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)
@@ -207,7 +208,8 @@ static void addContractions(const TensorGraph &graph, const IterationSpace &spac
   }
 }
 
-/// What grows along a walked dim is read and written for each block, twice where it is rescaled.
+/// Adds the traffic of accumulators along a walked dim. They are read and written for each block, twice if they are
+/// rescaled.
 static void addWalk(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
   int64_t dim = walkedDim(space.extents, space.tiles, space.grid);
   double blocks = space.blocksPerTile() * space.countedShare();
@@ -220,7 +222,7 @@ static void addWalk(const TensorGraph &graph, const IterationSpace &space, Group
     }
 }
 
-/// A sum along the lanes ends with one over the lanes themselves, step after step.
+/// Adds the horizontal reductions that end each reduction along the lanes.
 static void addLaneReductions(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
@@ -233,14 +235,15 @@ static void addLaneReductions(const TensorGraph &graph, const IterationSpace &sp
   }
 }
 
-/// Polynomials wait for themselves where a row is one register: 1.4 (erf) to 2 times (tanh) what they take on four.
+/// Returns the slowdown of polynomials whose row is one register, since their steps then wait for each other. Measured
+/// 1.4 (erf) to 2 (tanh) times the time they take on four registers.
 static double waitingFor(const IterationSpace &space, const GroupRoot &root) {
   constexpr double kOneRegister = 1.7;
   int64_t lane = space.threads > 0 ? -1 : space.laneDim(root), place = lane < 0 ? -1 : root.dims[lane];
   return place >= 0 && space.tiles[place] <= space.lanes ? kOneRegister : 1;
 }
 
-/// Multiplications and additions of erf and its like.
+/// Multiply-adds of erf and similar functions.
 static constexpr double kPolynomialOps = 35;
 
 GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &space) {
@@ -317,7 +320,7 @@ private:
       return false;
     if (!tensorExpr.oneReliesOnOne() && (hasReduction(cluster) || graph.outEdges(producer).size() > 1))
       return false;
-    // Nothing may leave the dispatch and come back.
+    // No value may leave the dispatch and come back.
     return llvm::none_of(graph.inEdges(expr), [&](unsigned edge) {
       unsigned other = graph.edges()[edge].producer;
       return !llvm::is_contained(clusters[cluster], other) &&

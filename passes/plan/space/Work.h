@@ -1,4 +1,5 @@
-// What parts move and compute, and the dispatches that IREE would make of the same expressions.
+// Counts what fusion groups move and compute, and models the dispatches that IREE alone would form from the same
+// expressions.
 #ifndef TILEWRIGHT_PLAN_SPACE_WORK_H
 #define TILEWRIGHT_PLAN_SPACE_WORK_H
 
@@ -9,8 +10,8 @@ namespace tilewright {
 
 GroupWork workOf(const TensorGraph &graph, const IterationSpace &space);
 
-/// The expressions of each dispatch that IREE alone would form: an elementwise op joins the first reader of its result,
-/// a reduction takes the elementwise ops that only it reads and is followed by those that read it; reshapes are free.
+/// Returns the expressions of each dispatch that IREE alone would form. An elementwise op joins the first reader of its
+/// result. A reduction joins the elementwise ops that only it reads, and its readers join it. Reshapes are free.
 std::vector<llvm::SmallVector<unsigned>> dispatchesOfIree(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs);
 
 } // namespace tilewright

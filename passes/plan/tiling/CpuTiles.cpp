@@ -9,22 +9,22 @@ using namespace mlir;
 using namespace tilewright;
 
 constexpr int64_t kLanes = 64;             ///< tiles of a vector dim are multiples of this many elements
-constexpr int64_t kElementwiseTile = 4096; ///< elements along the vector dim when nothing is reduced
-constexpr int64_t kReducedTile = 256;      ///< ... when something else is: the accumulators stay in L1
-constexpr int64_t kRowsTile = 64;          ///< rows that lie side by side in lanes: each buffer stays in L1
+constexpr int64_t kElementwiseTile = 4096; ///< elements of a tile along the vector dim if nothing is reduced
+constexpr int64_t kReducedTile = 256;      ///< elements along the vector dim otherwise, so accumulators stay in L1
+constexpr int64_t kRowsTile = 64;          ///< rows in the lanes of a register, so that each buffer stays in L1
 constexpr int64_t kSmallTile = 512;        ///< points below which a tile does not pay for its loop overhead
-constexpr int64_t kRunningTile = 2048;     ///< the same where rows end in a chain of a maximum, an exp and a sum
-constexpr double kWorkgroupSeconds = 1e-6; ///< below which a workgroup does not pay for its dispatch
+constexpr int64_t kRunningTile = 2048;     ///< smallest tile if rows end in a chain of a maximum, an exp and a sum
+constexpr double kWorkgroupSeconds = 1e-6; ///< seconds below which a workgroup does not pay for its dispatch
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< of a reduced dim that tiles walk
-constexpr double kClearly = 0.95;                             ///< of the time without that
-constexpr size_t kWeighed = 12;    ///< tilings, the quickest by arithmetic and traffic, whose movement is counted
-constexpr double kNotHidden = 0.2; ///< of the time that filling L1 takes behind multiplications, measured on Zen 5
-/// Until memory is read as fast again behind a jump to another row: 8 rows side by side in pieces of 384 to 25000
-/// elements took 40 to 180 ns a piece longer than in one on Zen 4.
+constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< K of blocks that tiles walk
+constexpr double kClearly = 0.95;                             ///< fraction of the time without walking
+constexpr size_t kWeighed = 12; ///< number of tilings, the fastest by arithmetic and traffic, whose movement is counted
+constexpr double kNotHidden = 0.2; ///< fraction of the L1 fill time that multiplications do not hide; measured on Zen 5
+/// Seconds until memory is read at full speed again after a jump to another row. On Zen 4, reading 8 rows in parallel
+/// in pieces of 384 to 25000 elements took 40 to 180 ns longer per piece than reading them whole.
 constexpr double kRunSeconds = 50e-9;
 
-/// A tile of at most `limit` elements that splits the extent evenly, in units of so many.
+/// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
 static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kLanes) {
   if (extent <= limit)
     return extent;
@@ -67,7 +67,7 @@ void CpuTiles::chooseContractionTiles() {
   Tiling best{{}, std::numeric_limits<double>::infinity()};
   for (Tiling &tiling : llvm::MutableArrayRef(tilings).take_front(kWeighed)) {
     if (tiling.seconds >= best.seconds)
-      break; // movement makes none quicker
+      break; // movement only adds time
     space.tiles = tiling.tiles;
     tiling.seconds = withMovement(chains, tiling.seconds);
     if (tiling.seconds < best.seconds)
@@ -129,7 +129,7 @@ double CpuTiles::rowsPerPanel() const {
 double CpuTiles::contractionSeconds() {
   space.footprintBytes = footprint.bytes();
   space.workgroups = std::min(mostWorkgroups(), space.numTiles());
-  // Tiles that spill out of the workgroup's memory are a last resort, refused where they do not fit at all.
+  // Tiles that exceed the block memory are a last resort. They are refused later if they do not fit at all.
   double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
   return predictKernel(workOf(graph, space), target).seconds * penalty +
          kTileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores +
@@ -163,7 +163,7 @@ SmallVector<int64_t> CpuTiles::rowTiles(int64_t row) const {
 SmallVector<int64_t> CpuTiles::laneTiles() const {
   if (space.vector < 0 || !isGrid(space.vector))
     return {space.vector < 0 ? 1 : space.extents[space.vector]};
-  // Even pieces: a shorter last one would leave a core waiting.
+  // Tiles are even, since a shorter last tile would leave a core idle.
   SmallVector<int64_t> sizes = {space.extents[space.vector]};
   int64_t lanes = space.block.vectors * target.vectorBytes / kLaneBytes;
   int64_t blocks = llvm::divideCeil(sizes[0], lanes);

@@ -1,4 +1,6 @@
-// Tiles of the workgroups of a CPU.
+// Chooses tiles for the workgroups of a CPU. Elementwise ops and reductions get tiles in closed form. Contractions are
+// searched, since their tiles decide what moves between caches: every candidate's time is predicted, and the movement
+// of the fastest ones is counted (Chimera 4.3).
 #ifndef TILEWRIGHT_PLAN_TILING_CPUTILES_H
 #define TILEWRIGHT_PLAN_TILING_CPUTILES_H
 
@@ -13,9 +15,9 @@ public:
            const TileFootprint &footprint)
       : graph(graph), part(part), target(target), space(space), footprint(footprint) {}
 
-  /// Sets the tiles of a space all of whose grid dims are walked one by one.
+  /// Sets the tiles of a space whose grid dims all have tiles of one point.
   void choose();
-  /// As many as the work of the part pays for.
+  /// Returns the number of workgroups for which the group has enough work.
   int64_t wantedWorkgroups();
 
 private:
@@ -29,36 +31,38 @@ private:
     return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });
   }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
-  /// Two for each core; one core has nothing to share.
+  /// Two workgroups per core balance the load; a single core has nothing to balance.
   int64_t mostWorkgroups() const { return target.cores > 1 ? 2 * target.cores : 1; }
-  /// Half of what the workgroup has, so that tiles stay in the cache beside what streams through.
+  /// Returns true if buffers take at most half the cache, so that they stay there while other data streams through.
   bool fits() const;
-  /// Whole register blocks. Every split of the row dim into even pieces with every number of lane blocks is predicted,
-  /// and of the quickest the one taken that is so with what its code moves between caches (BlockMovement.h); a batch
-  /// dim is walked one by one. What a tile holds along a reduced dim may be blocks of it, where that is clearly
-  /// quicker.
+  /// Chooses tiles of whole register blocks. It predicts every split of M into even tiles with every number of rhs
+  /// panels. Of the fastest tilings it takes the one that is fastest with the movement of its code between caches
+  /// (BlockMovement.h). Batch dims have tiles of one point. A tile may walk a reduced dim in blocks, if that is clearly
+  /// faster.
   void chooseContractionTiles();
   std::vector<Tiling> contractionTilings();
-  /// The slowest level decides (Chimera eq. 3), but filling the innermost cache is not hidden whole.
+  /// Returns the time with movement counted. The slowest level decides (Chimera eq. 3), but filling the innermost cache
+  /// is not fully hidden.
   double withMovement(llvm::ArrayRef<OperatorChain> chains, double seconds);
   llvm::SmallVector<int64_t> walkedTiles(int64_t dim) const;
-  /// The register block of the part's first contraction.
+  /// Sets the register block of the group's first contraction.
   void chooseBlock();
-  /// Rows in the time in which the outer cache of a core hands over the lanes that they are multiplied with.
+  /// Returns the rows of a register block that can be multiplied while the outer private cache delivers one rhs panel.
   double rowsPerPanel() const;
   double contractionSeconds();
-  /// The place of the dim that register blocks take their rows from, if it is in the grid.
+  /// Returns the dim of the space that is M of the register blocks, if it is in the grid, else -1.
   int64_t rowDim() const;
   llvm::SmallVector<int64_t> rowTiles(int64_t row) const;
   llvm::SmallVector<int64_t> laneTiles() const;
   void chooseVectorTile();
-  /// A tile that crosses a global tensor's innermost dim one element at a time uses little of each cache line: such a
-  /// grid dim is cut by lines instead, and the vector dim short enough for the lines of a tile to stay in L1.
+  /// Enlarges tiles that cross the innermost dim of a global tensor one element at a time, since they use little of
+  /// each cache line. Such a grid dim gets tiles of whole lines, and the vector dim gets shorter tiles, so the lines of
+  /// a tile stay in L1.
   void fillCacheLines();
   void fillCacheLine(const GroupRoot &root, mlir::AffineMap map, mlir::Value tensor);
   int64_t pointsPerTile() const;
-  /// Rows of a few elements share a tile, innermost rows first. Where results are streamed, the chain at the end of a
-  /// row is hidden by the next tile, which begins meanwhile, and rows of two tiles share L1.
+  /// Merges rows of a few elements into one tile, innermost rows first. If results are streamed, the dependent chain at
+  /// the end of a row overlaps with the start of the next tile, and the rows of two tiles share L1.
   void growSmallTiles();
 
   const TensorGraph &graph;
@@ -66,7 +70,7 @@ private:
   const Target &target;
   IterationSpace &space;
   const TileFootprint &footprint;
-  int64_t wanted = 0; ///< workgroups; 0: not known yet
+  int64_t wanted = 0; ///< wanted workgroups; 0: not computed yet
 };
 
 } // namespace tilewright

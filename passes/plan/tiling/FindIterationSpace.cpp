@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr double kClearly = 0.95; ///< of the time with elements side by side
+static constexpr double kClearly = 0.95; ///< fraction of the time with contiguous elements in the lanes
 
 std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &part,
                                                              const Target &target, std::string *reason) {

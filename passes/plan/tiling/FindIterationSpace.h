@@ -1,5 +1,5 @@
-// The iteration space of a part with its tiles: of the spaces that the part may have, the one that is predicted
-// fastest.
+// Finds the iteration space of a fusion group with its tiles. Of all possible spaces, it takes the one that is
+// predicted to be fastest.
 #ifndef TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 #define TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Nothing where the expressions share no space, or no tiles fit the target; `reason` says why.
+/// Returns nothing if the expressions share no space or no tiles fit the target; then `reason` explains it.
 std::optional<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &part,
                                                  const Target &target, std::string *reason = nullptr);
 

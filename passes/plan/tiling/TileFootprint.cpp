@@ -10,8 +10,9 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr int64_t kWorkgroupStaging = 128 * 1024; ///< inputs that every tile reads are kept up to this many bytes
-constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache: one larger than its part does not stay
+constexpr int64_t kWorkgroupStaging =
+    128 * 1024;                 ///< bytes of inputs that a workgroup buffers because every tile reads them
+constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache; a larger share of it does not stay cached
 
 static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
@@ -103,7 +104,7 @@ std::vector<TileFootprint::Access> TileFootprint::keptForTile() const {
 }
 
 bool TileFootprint::repeatsInTile(const GroupRoot &reader, AffineMap map) const {
-  SmallVector<int64_t> places; // of the nest
+  SmallVector<int64_t> places; // tiled dims of the nest
   for (const GroupRoot &root : space.roots)
     for (int64_t place : root.dims)
       if (root.nest == reader.nest && place >= 0 && space.tiles[place] > 1)

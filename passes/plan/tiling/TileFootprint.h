@@ -1,4 +1,5 @@
-// What a workgroup keeps in its own memory while it computes tiles of a space, and how many bytes that takes.
+// Computes which tensors a workgroup buffers while it computes tiles of a space, and how many bytes of block memory
+// they take.
 #ifndef TILEWRIGHT_PLAN_TILING_TILEFOOTPRINT_H
 #define TILEWRIGHT_PLAN_TILING_TILEFOOTPRINT_H
 
@@ -10,17 +11,17 @@ namespace tilewright {
 
 class TileFootprint {
 public:
-  /// `space` may get other tiles later, of which the questions below are.
+  /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
   TileFootprint(const TensorGraph &graph, const GroupChoice &part, const Target &target, const IterationSpace &space)
       : graph(graph), part(part), target(target), space(space) {}
 
   int64_t bytes() const;
-  /// Inputs that several nests read, kept for the tile.
+  /// Returns the inputs that several nests read, which are buffered for each tile.
   std::vector<mlir::Value> tileStaged() const;
-  /// Inputs that every tile reads, kept for the workgroup.
+  /// Returns the inputs that every tile reads, which are buffered for each workgroup.
   std::vector<mlir::Value> workgroupStaged() const;
-  /// Where the kernel moves more than the outermost cache holds, its large outputs are gone from it before they are
-  /// read; a plain store would even read them first.
+  /// Returns the outputs whose stores should bypass the caches. If a kernel moves more than the outermost cache holds,
+  /// its large outputs are evicted before they are read, and a plain store would also read them first.
   std::vector<mlir::Value> streamed() const;
 
 private:
@@ -31,18 +32,22 @@ private:
     return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });
   }
   bool isGpu() const { return target.backend == Backend::cuda; }
-  /// Of the roots, if tiles walk a dim.
+  /// Returns the phase of each root, if tiles walk a dim, else nothing.
   llvm::ArrayRef<WalkPhase> walkPhases() const;
-  /// Tiles of results that later nests read, and of what grows along a walked dim another one for its blocks.
+  /// Returns the bytes of result tiles that later nests read. An accumulator along a walked dim has a second buffer for
+  /// the value of each block.
   int64_t resultBytes() const;
-  /// Whether the tile program can keep what the access reads of an input (stageInputs in Movement.cpp).
+  /// Returns true if the tile program can buffer the part of an input that the access reads (stageInputs in
+  /// Movement.cpp).
   bool mayBeKept(const GroupRoot &root, const RootAccess &access) const;
-  /// Accesses to inputs that several nests make, each by its first root: their slices are kept for the tile.
+  /// Returns the accesses to inputs that several nests make, each as made by its first root. Their slices are buffered
+  /// for each tile.
   std::vector<Access> readAgain() const;
-  /// Those, and on a GPU what one nest reads again and again; a workgroup of a CPU has that in its own staging.
+  /// Returns those accesses, and on a GPU the inputs that one nest reads repeatedly. A CPU workgroup buffers the latter
+  /// itself.
   std::vector<Access> keptForTile() const;
   bool repeatsInTile(const GroupRoot &reader, mlir::AffineMap map) const;
-  /// The index of an access over the dims of the space.
+  /// Returns the map of an access over the dims of the space.
   mlir::AffineMap inSpace(const GroupRoot &root, const RootAccess &access) const;
   int64_t sliceBytes(const GroupRoot &root, const RootAccess &access) const;
   bool usesGrid(const GroupRoot &root, mlir::AffineMap map) const;
@@ -51,7 +56,7 @@ private:
   const GroupChoice &part;
   const Target &target;
   const IterationSpace &space;
-  mutable std::map<int64_t, llvm::SmallVector<WalkPhase>> phases; ///< known ones, by walked dim
+  mutable std::map<int64_t, llvm::SmallVector<WalkPhase>> phases; ///< phases computed so far, by walked dim
 };
 
 } // namespace tilewright

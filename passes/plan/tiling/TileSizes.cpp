@@ -15,7 +15,7 @@ public:
       : graph(graph), part(part), target(target), space(space), footprint(graph, part, target, space),
         cpu(graph, part, target, space, footprint) {}
 
-  /// Returns why no tiles fit, or nothing.
+  /// Returns why no tiles fit, or an empty string.
   std::string choose() {
     space.inputs = groupInputs(graph, part);
     space.outputs = groupOutputs(graph, part);
@@ -63,7 +63,7 @@ public:
   }
 
 private:
-  /// What follows from the tiles.
+  /// Sets everything that follows from the tiles.
   std::string finish() {
     space.workgroups = isGpu() ? space.numTiles() : std::min(cpu.wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint.bytes();

@@ -1,7 +1,7 @@
-// Tile sizes, workgroups and the footprint of an index space. Closed form: dims outside the grid lie whole in a tile,
-// grid dims are walked one by one, except that the vector dim is cut into a few vectors and that tiles of very few
-// points grow. Welder 3.1 propagates the same sizes from an output tile; here every root takes them from the shared
-// space.
+// Chooses tile sizes, workgroups and the footprint of an iteration space. Dims outside the grid are whole in each tile.
+// Grid dims have tiles of one point, except that the vector dim has tiles of a few vectors and that very small tiles
+// grow. GPU blocks (tiling/gpu) and contractions are searched. Welder 3.1 propagates tile sizes from an output; here
+// all roots take them from the shared space.
 #ifndef TILEWRIGHT_PLAN_TILING_TILESIZES_H
 #define TILEWRIGHT_PLAN_TILING_TILESIZES_H
 
@@ -9,27 +9,28 @@
 
 namespace tilewright {
 
-/// Fills tiles, workgroups, footprint, inputs and outputs of a space whose extents, grid, vector and dims are set.
-/// Returns why no tiles fit the target, or nothing.
+/// Sets tiles, workgroups, footprint, inputs and outputs of a space whose extents, grid, vector and dims are set.
+/// Returns why no tiles fit the target, or an empty string.
 std::string chooseTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space);
 
-/// The same for a space whose tiles were chosen before, with these tiles in their place.
+/// Sets these tiles in a space that chooseTiles has filled, and all that follows from them. Returns the same as
+/// chooseTiles.
 std::string takeTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space,
                       llvm::ArrayRef<int64_t> tiles);
 
-/// The same on a GPU, with the block of a candidate in place of the space's.
+/// Does so on a GPU, with the block of a candidate.
 std::string takeBlock(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space,
                       const BlockCandidate &block);
 
-/// The ways in which blocks of a GPU could compute the part, whose space chooseTiles has filled.
+/// Returns the blocks of a GPU that could compute the group. chooseTiles must have filled the space.
 std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const GroupChoice &part, const Target &target,
                                             IterationSpace space);
 
-/// The block of so many threads that computes such tiles of a part that reduces nothing; nothing if it does.
+/// Returns the block of `threads` threads that computes these tiles, or nothing if the group contracts or reduces.
 std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
                                            IterationSpace space, llvm::ArrayRef<int64_t> tiles, int64_t threads);
 
-/// To begin a tile: its pointers, and what the caches do not hold yet.
+/// Seconds to start a tile: its pointers, and data that the caches do not hold yet.
 inline constexpr double kTileSeconds = 0.2e-6;
 
 } // namespace tilewright

@@ -40,8 +40,8 @@ OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &spa
 }
 
 namespace {
-constexpr double kCombinations = 2500; ///< of tiles that are tried for an order before refining
-constexpr double kSlack = 1.03;        ///< refining gains less than this
+constexpr double kCombinations = 2500; ///< number of tilings tried for each order before refinement
+constexpr double kSlack = 1.03;        ///< upper bound on the gain of refinement
 
 class OrderSearch {
 public:
@@ -51,7 +51,7 @@ public:
   }
 
   std::optional<OrderChoice> search() {
-    // Nothing is reused along batch loops: they are outermost, one index at a time. Windows lie whole in a tile.
+    // Batch loops reuse nothing, so they are outermost with tiles of one index. Windows are whole in a tile.
     std::vector<unsigned> permuted = free;
     do {
       BlockOrder block;
@@ -77,7 +77,7 @@ private:
     return is_contained(batch, loop) ? 1 : is_contained(windows, loop) ? extentOf(loop) : least(loop);
   }
 
-  /// Two matmuls in the order m, l, k, n: the optimum over real numbers, rounded down, is tried first.
+  /// Tries the closed-form optimum first, rounded down, for two matmuls in the order m, l, k, n.
   void offerClosedForm(BlockOrder block) {
     if (chain.ops.size() != 2 || free.size() != 4 || !windows.empty())
       return;
@@ -98,7 +98,8 @@ private:
       offer(std::move(choice), ofOrder);
   }
 
-  /// Whether some tensor is moved again for each block of the loop: only then do sizes between least and whole matter.
+  /// Returns true if some tensor is moved again for each block of the loop. Otherwise only the smallest and the whole
+  /// tile matter.
   bool matters(const BlockOrder &block, unsigned loop) const {
     auto position = find(block.order, loop);
     return any_of(chain.tensors, [&](const ChainTensor &tensor) {
@@ -107,7 +108,7 @@ private:
     });
   }
 
-  /// Sizes that differ in how many blocks they make, thinned out.
+  /// Returns sizes that give different numbers of blocks, thinned out.
   std::vector<int64_t> sizes(const BlockOrder &block, unsigned loop) const {
     int64_t extent = extentOf(loop), step = least(loop);
     std::vector<int64_t> all;
@@ -127,7 +128,8 @@ private:
     return all;
   }
 
-  /// Footprints grow with every tile, so the least sizes of what is not decided yet show what cannot fit any more.
+  /// Tries all tiles of the loops from `depth` on. Footprints grow with every tile, so a branch ends if the smallest
+  /// sizes of these loops do not fit.
   void enumerate(BlockOrder &block, size_t depth) {
     if (depth < free.size() && movementOf(chain, block).memoryBytes > space.capacityBytes)
       return;
@@ -148,14 +150,15 @@ private:
     block.tiles[loop] = before;
   }
 
-  /// Larger tiles never move more: a bound for all that can follow what is decided.
+  /// Returns a lower bound on the traffic of all tilings of this branch, since larger tiles never move more.
   double leastBytes(BlockOrder block, size_t depth) const {
     for (unsigned loop : drop_begin(free, depth))
       block.tiles[loop] = extentOf(loop);
     return movementOf(chain, block).bytes;
   }
 
-  /// Blocks count last: with fewer of them tiles of loops that move nothing take memory from those that do.
+  /// Compares choices by time, then by traffic, then by number of blocks. The number of blocks counts last: with fewer
+  /// blocks, tiles of loops that move nothing would take memory from those that move data.
   static bool isBetter(const OrderChoice &choice, const OrderChoice &than, bool byBlocks) {
     auto merit = [&](const OrderChoice &of) {
       const std::vector<double> &blocks = of.movement.blocks;
@@ -171,7 +174,8 @@ private:
     return true;
   }
 
-  /// Integer refinement: a block less along one loop, and if that does not fit a block more along another.
+  /// Refines in integers: it removes one or two blocks along one loop and, if that does not fit, adds blocks along
+  /// another.
   void refine() {
     for (bool byBlocks : {false, true})
       for (bool better = true; better;) {
@@ -195,7 +199,7 @@ private:
     return choice.movement.memoryBytes <= space.capacityBytes && offer(std::move(choice), ofOrder, byBlocks);
   }
 
-  /// The least tile that makes no more than so many blocks.
+  /// Returns the smallest tile that makes at most `trips` blocks.
   int64_t withTrips(unsigned loop, int64_t trips) const {
     int64_t extent = extentOf(loop);
     return std::min<int64_t>(extent, alignTo(divideCeil(extent, std::max<int64_t>(trips, 1)), least(loop)));
@@ -215,7 +219,8 @@ std::optional<OrderChoice> tilewright::searchOrder(const OperatorChain &chain, c
 std::optional<BlockSchedule> tilewright::scheduleChain(const OperatorChain &chain, const ChainMachine &machine,
                                                        ArrayRef<int64_t> least) {
   BlockSchedule schedule;
-  // What a level moves depends on its own tiles alone (equation 2), so the slowest is fastest where each is.
+  // The traffic of a level depends on its own tiles only (equation 2), so minimizing each level also minimizes the
+  // slowest.
   SearchSpace space{0, least.vec(), 1, 1, machine.multiplicationsPerSecond};
   for (auto [number, cache] : enumerate(machine.caches)) {
     space.capacityBytes = cache.capacityBytes;

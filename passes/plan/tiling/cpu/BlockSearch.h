@@ -1,5 +1,5 @@
-// The block order and tiles of a chain that move least (Chimera 4.2), and those of every memory level together (4.3).
-// Pure functions to plain structs.
+// Searches the block order and tiles of a chain of contractions that move the fewest bytes, for one memory level
+// (Chimera 4.2) and for all levels together (4.3). Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_TILING_CPU_BLOCKSEARCH_H
 #define TILEWRIGHT_PLAN_TILING_CPU_BLOCKSEARCH_H
 
@@ -8,52 +8,52 @@
 
 namespace tilewright {
 
-/// The optimum of a chain of two matmuls in the order m, l, k, n, over real numbers.
+/// The real-valued optimum of a chain of two matmuls in the order m, l, k, n.
 struct GemmChainOptimum {
-  double m, l;  ///< tiles; those of n and k are `least`
-  double moved; ///< DV
+  double m, l;  ///< tiles of m and l; those of n and k are `least`
+  double moved; ///< elements moved (DV in the paper)
 };
 
-/// Chimera 4.2's closed form: T_M = T_L = sqrt(a^2 + MC) - a for tiles of n and k of a = `least`, in elements. Where
-/// the result crosses more than once, T_M and T_L differ, and there is a closed form still: with x = T_M + a, y = T_L +
-/// a the constraint is x y = MC + a^2 =: P, and minimising (K+N)/T_M + (K+cN)/T_L gives x = (P + r a) / (r + a) with r
-/// = sqrt(P (K+cN) / (K+N)).
+/// Computes Chimera 4.2's closed form: T_M = T_L = sqrt(a^2 + MC) - a for tiles of n and k of a = `least`, in elements.
+/// If the result crosses the level boundary more than once (c = `crossings`), T_M and T_L differ, but a closed form
+/// exists: with x = T_M + a and y = T_L + a the constraint is x y = MC + a^2 =: P, and minimizing (K+N)/T_M +
+/// (K+cN)/T_L gives x = (P + r a) / (r + a) with r = sqrt(P (K+cN) / (K+N)).
 GemmChainOptimum gemmChainOptimum(double m, double n, double k, double l, double capacity, double least,
                                   double crossings = 1);
 
-/// What a search may choose from.
+/// The limits and rates of a search.
 struct SearchSpace {
   double capacityBytes = 0;
-  std::vector<int64_t> least; ///< by loop: tiles are multiples of it, or whole; empty: 1
-  int64_t cores = 1;          ///< that share out the blocks of the outermost parallel loops
+  std::vector<int64_t> least; ///< unit of each loop's tiles, unless a tile is whole; empty: 1
+  int64_t cores = 1;          ///< cores that share the blocks of the outermost parallel loops
   double bytesPerSecond = 1;
-  double multiplicationsPerSecond = 0; ///< 0: free
+  double multiplicationsPerSecond = 0; ///< 0: arithmetic is free
 };
 
 struct OrderChoice {
   BlockOrder block;
   Movement movement;
-  int64_t parallelBlocks = 1; ///< of the outermost parallel loops
-  double idle = 1;            ///< time of the slowest core over the mean: 1 when all have equally many blocks
-  double seconds = 0;         ///< of movement and arithmetic, the longer, with idle cores
+  int64_t parallelBlocks = 1; ///< number of blocks of the outermost parallel loops
+  double idle = 1;            ///< time of the slowest core over the mean; 1 if all have equally many blocks
+  double seconds = 0;         ///< the longer of movement and arithmetic, idle cores included
 };
 
-/// Time of one order, by what moves and what is computed.
+/// Returns one order with its movement and its predicted time.
 OrderChoice weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block);
 
-/// The quickest order, of equally quick ones that which moves least in fewest blocks, or nothing if not even the least
-/// tiles fit. All permutations; for each the closed form where it has one, and tiles that matter to it from a coarse
-/// grid, then refined one step at a time.
+/// Returns the fastest order. Among equally fast orders it prefers the least traffic, then the fewest blocks. Returns
+/// nothing if not even the smallest tiles fit. The search tries all permutations. For each one it tries the closed
+/// form, if there is one, and a coarse grid of tiles, and refines the best of them step by step.
 std::optional<OrderChoice> searchOrder(const OperatorChain &chain, const SearchSpace &space);
 
-/// A cache, and how fast what lies below fills it.
+/// A cache, and the rate at which the level below fills it.
 struct CacheLevel {
   std::string name;
-  double capacityBytes;  ///< for the blocks of one core
-  double bytesPerSecond; ///< from the level below, all cores together
+  double capacityBytes;  ///< capacity for the blocks of one core
+  double bytesPerSecond; ///< bandwidth of the level below, for all cores together
 };
 
-/// Innermost first.
+/// The caches of a machine, innermost first.
 struct ChainMachine {
   std::vector<CacheLevel> caches;
   int64_t cores = 1;
@@ -65,11 +65,12 @@ struct LevelChoice {
   OrderChoice choice;
 };
 
-/// One order and tiles per level, whole ones of the level above in each, and what bounds the whole (equation 3).
+/// The order and tiles of each level, and the resource that bounds the chain (equation 3). Tiles of a level consist of
+/// whole tiles of the next inner level.
 struct BlockSchedule {
   std::vector<LevelChoice> levels; ///< innermost first
   double arithmeticSeconds = 0, seconds = 0;
-  std::string bound; ///< a level's name, or "arithmetic"
+  std::string bound; ///< name of a level, or "arithmetic"
 
   void print(const OperatorChain &chain, llvm::raw_ostream &os) const;
 };

@@ -1,6 +1,6 @@
-// A level finds again what the blocks keep that fit it. The largest are the tiles of the grid, in which the chain's
-// operators take turns; where those do not fit, each operator is by itself, and its block is what one iteration of the
-// outermost of its own loops takes whose block fits.
+// A cache level keeps the data of the largest blocks that fit in it. The largest blocks are the tiles of the grid, in
+// which the operators of a chain take turns. If those do not fit, each operator is counted by itself: its block is one
+// iteration of the outermost of its own loops whose block fits.
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 
 #include "passes/plan/space/ContractionKernel.h"
@@ -12,13 +12,14 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Of a cache that a block may take. Simulated: above it, lines in use are replaced (docs/block-order.md).
+/// Fraction of a cache that a block may occupy. In simulations, larger blocks evict lines in use (docs/block-order.md).
 constexpr double kShareOfCache = 0.75;
-constexpr int64_t kLeastK = 32;       ///< of a block: sums that come and go take a tenth of its multiplications
-constexpr int64_t kTermsTogether = 4; ///< blocks are whole steps of every micro kernel
-/// Rows of a matrix that are read side by side. Of 4096 x 4096 in f32 a Zen 4 core reads so many GB/s with a vector of
-/// terms 1, 4, 8, 16 and 32 at a time: 15, 21, 25, 20, 11; column by column of blocks, each line a page behind the
-/// last, 8.
+constexpr int64_t kLeastK = 32; ///< K of the smallest block; loading and storing accumulators then takes a tenth of the
+                                ///< time of its multiplications
+constexpr int64_t kTermsTogether = 4; ///< unit of K that every micro kernel divides into whole steps
+/// Rows of a matrix that are read in parallel. A Zen 4 core reads a 4096 x 4096 matrix in f32 at 15, 21, 25, 20 and 11
+/// GB/s with one vector from each of 1, 4, 8, 16 and 32 values of K at a time. Column by column of blocks, with each
+/// line one page after the last, it reads 8 GB/s.
 constexpr int64_t kStreams = 8;
 
 int64_t sizeIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, int64_t dim) {
@@ -30,7 +31,7 @@ int64_t bytesOfElement(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-/// Whether steps of the operand lie one after another as a register block of `lanes` reads them.
+/// Returns true if the operand is packed, so that a register block of `lanes` reads its steps contiguously.
 bool liesInPanels(const RootAccess &access, int64_t lanes) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
   bool isCut = llvm::any_of(access.map.getResults(), [](AffineExpr index) {
@@ -53,7 +54,7 @@ bool isBeyondOuterCache(Value tensor, double elements, const Target &target) {
   return elements * bytesOfElement(tensor) > target.level(tile::Space::block).capacityBytes;
 }
 
-/// Whether the lane operand is a matrix as its rows lie, which one block of rows reads once.
+/// Returns true if rhs is an unpacked matrix that a single block of rows reads once.
 bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
                    const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
@@ -63,7 +64,7 @@ bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const Contra
          !liesInPanels(root.accesses[roles.laneInput], lanesOfBlock(space, target));
 }
 
-/// Whether what a tile reads of such a matrix comes from memory.
+/// Returns true if the tile's share of such a matrix comes from memory.
 bool streamsK(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
               const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
@@ -95,7 +96,7 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
                               const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
-  // Sums that stop between blocks are kept where the result is: in its type.
+  // Partial accumulators are stored in the result's type between blocks of K, which must not be narrow.
   if (!roles || expr.reductions.size() != 1 || space.threads > 0 || bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
     return 0;
   if (streamsK(graph, root, *roles, space, target))
@@ -114,7 +115,8 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
   if (!liesInPanels(laneAccess, lanes))
     most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
   int64_t blocks = llvm::divideCeil(terms, most), passes = llvm::divideCeil(rows, height);
-  // Bytes for each lane: the operand once for every block of rows, or the sums in and out for every block of terms.
+  // Compares the bytes per column: without blocks of K, each block of rows reads rhs again; with blocks, each one loads
+  // and stores the accumulators.
   if ((passes - 1) * terms * laneBytes <= 2 * blocks * rows * kLaneBytes)
     return 0;
   return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(terms, blocks), kTermsTogether));
@@ -182,7 +184,7 @@ public:
   }
 
 private:
-  /// Time of the core with most tiles over the mean.
+  /// Returns the time of the core with the most tiles over the mean.
   double idle() const {
     double tiles = space.numTiles(), cores = std::min<double>(target.cores, space.workgroups);
     return std::ceil(tiles / cores) * target.cores / tiles;
@@ -203,7 +205,7 @@ private:
     return space.root(from.expr).dims[from.dim];
   }
 
-  /// Loops that the grid walks, outermost first: those of `among`.
+  /// Returns the loops of `among` that the grid walks, outermost first.
   std::vector<unsigned> gridLoops(ArrayRef<unsigned> among) const {
     std::vector<unsigned> loops;
     for (int64_t place : space.grid)
@@ -225,10 +227,11 @@ private:
     return block;
   }
 
-  /// The loops of the operator's code as a chain: what the grid cuts is two loops there, one over tiles and one inside.
+  /// Returns the bytes that one operator moves. A loop that the grid tiles becomes two loops of the chain, one over
+  /// tiles and one inside a tile.
   double bytesOfOperator(const ChainOp &op, OperatorChain alone, double capacity) const {
     const GroupRoot &root = space.root(op.expr);
-    // Loops of `alone` are numbered as they stand in op.loops.
+    // Loops of `alone` have the numbers of their positions in op.loops.
     std::vector<unsigned> outer, inner;
     BlockOrder block;
     for (unsigned loop : gridLoops(op.loops))
@@ -261,7 +264,7 @@ private:
     return movement.bytes;
   }
 
-  /// Cuts a loop into one over tiles, which is returned, and itself inside one.
+  /// Splits a loop into a loop over tiles, which is returned, and the loop inside a tile, which keeps its number.
   static unsigned cut(OperatorChain &chain, unsigned loop, int64_t tile) {
     unsigned outer = chain.loops.size();
     int64_t tiles = llvm::divideCeil(chain.loops[loop].extent, tile);

@@ -1,5 +1,5 @@
-// What a planned part's contractions move between the levels of memory, in the order and tiles that their code has
-// (Chimera 4.2 and 4.3), beside the least that any order would. Pure functions to plain structs.
+// Predicts the bytes that the contractions of a planned group move between memory levels with their code's loop order
+// and tiles (Chimera 4.2 and 4.3), and the lower bound over all orders. Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_TILING_CPU_CHAINMOVEMENT_H
 #define TILEWRIGHT_PLAN_TILING_CPU_CHAINMOVEMENT_H
 
@@ -10,57 +10,58 @@
 
 namespace tilewright {
 
-/// What a chain has of a machine: every level but the last is a cache, and the one below fills it. Cores share out
-/// what they share.
+/// Returns the caches of the target as a chain sees them. Every level but the last is a cache, which the level below
+/// fills. Cores divide a shared cache evenly.
 ChainMachine chainMachine(const Target &target);
 
-/// Whole register blocks: lanes along the last dim of each result, rows along the one before.
+/// Returns the smallest tiles: whole register blocks, with vectors along the last dim of each result and rows along the
+/// one before.
 std::vector<int64_t> leastTiles(const OperatorChain &chain, const Target &target);
 
-/// Terms of its sums that a contraction's code takes before it goes on to the next rows; 0: all. Where they all fit,
-/// what rows are multiplied with is found in the core's own outer cache by each of them. Where they do not, this is the
-/// optimum of the order lanes, terms, rows in closed form: sums cross once for each block, so blocks are as large as
-/// fit. Where one block has all rows, a given matrix larger than that cache is read a few terms at a time from end to
-/// end: terms are outside of lanes then.
+/// Returns the K of one block of a contraction's code, or 0 if K is not blocked. If all of K fits, the private outer
+/// cache keeps the rhs panel for every block of rows. If it does not, blocks are as large as possible, since
+/// accumulators are loaded and stored once per block; this is the closed-form optimum of the order n, k, m. If one
+/// block of rows covers M and rhs is larger than that cache, rhs is streamed: its rows are read from end to end, a few
+/// at a time, and the loop over K encloses the loop over N.
 int64_t kPerBlock(const TensorGraph &graph, const GroupRoot &root, const IterationSpace &space, const Target &target);
 
-/// How often the kernel leaves one piece of a row for another row, of given matrices that come from beyond the cores'
-/// own caches and that one block of rows reads once: for each term of a tile, or of a panel of lanes where terms do not
-/// stream.
+/// Returns how often the kernel jumps from one row to another in rhs matrices that are not in a private cache and that
+/// a single block of rows reads once. It jumps for each row of a tile if rhs is streamed, else for each row of a panel.
 double runsOfStreams(const TensorGraph &graph, const IterationSpace &space, const Target &target);
 
-/// The loops of a contraction's code inside a tile, outermost first, and how far each iteration goes: points of batch
-/// dims, panels of lanes, blocks of terms (around those of lanes, if they stream), blocks of rows, then what is
-/// reduced.
+/// A loop of a contraction's code inside a tile. The loops are, outermost first: batch dims by single points, N by
+/// panels, K by blocks (outside N if rhs is streamed), M by blocks of rows, then the reduced dims.
 struct NestLoop {
-  int64_t dim, step;   ///< of the contraction's domain
-  bool blocks = false; ///< another loop of the dim goes over the points of a step
+  int64_t dim, step;   ///< dim of the contraction's domain, and its step
+  bool blocks = false; ///< true if another loop of the same dim iterates inside a step
 };
 std::vector<NestLoop> contractionLoops(const TensorGraph &graph, const GroupRoot &root, const IterationSpace &space,
                                        const Target &target);
 
-/// The contractions among a part's expressions: one chain of all of them, or each by itself.
+/// Returns the contractions of a group: one chain of all of them if possible, else a chain for each one.
 std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
                                     const IterationSpace &space);
 
-/// What they move together in the tiles and orders of the space, by cache, innermost first; `leastBytes` is not asked.
+/// Returns the bytes that the chains move with the tiles and orders of the space, by cache, innermost first. It does
+/// not set `leastBytes`.
 std::vector<LevelMovement> movementIn(const TensorGraph &graph, const IterationSpace &space,
                                       llvm::ArrayRef<OperatorChain> chains, const Target &target);
 
-/// The least that chains move into each cache in any order, equal chains (those of repeated layers) searched once.
+/// Computes the fewest bytes that a chain moves into each cache in any order. Equal chains, such as repeated layers,
+/// are searched once.
 class LeastMovement {
 public:
   explicit LeastMovement(const Target &target) : target(target) {}
 
-  /// Bytes by cache, innermost first; empty where not even the least tiles fit.
+  /// Returns the bytes by cache, innermost first, or nothing if not even the smallest tiles fit.
   const std::vector<double> &of(const OperatorChain &chain);
 
 private:
   const Target &target;
-  std::map<std::vector<double>, std::vector<double>> known; ///< by form
+  std::map<std::vector<double>, std::vector<double>> known; ///< results by form of the chain
 };
 
-/// What a part moves, with the least of any order; empty where nothing is contracted.
+/// Returns the bytes that a group moves, with the lower bound over all orders; empty if it has no contractions.
 std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &part, const Target &target,
                                            LeastMovement &least);
 

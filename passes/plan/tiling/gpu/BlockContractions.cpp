@@ -173,7 +173,7 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
     std::string why;
     std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, product.kernel, &why, kSlices);
     if (!tiling) {
-      if (kSlices == 1) // otherwise what one alone would need has been said
+      if (kSlices == 1) // with several slices, the reason is already recorded for one slice
         refuse(why);
       return std::nullopt;
     }

@@ -1,5 +1,5 @@
-// The contractions of a part as a block of a GPU computes them with the tiles that the space has: how its threads share
-// each of them, what that takes, and the seconds that it is predicted to take.
+// Models the contractions of a fusion group as a GPU block computes them with the present tiles of the space: how its
+// threads share each contraction, the registers and shared memory it needs, and its predicted time.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_BLOCKCONTRACTIONS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_BLOCKCONTRACTIONS_H
 
@@ -10,126 +10,129 @@
 
 namespace tilewright {
 
-/// A contraction of the part, with the places of its dims in the space.
+/// A contraction of the group, and its dims in the iteration space.
 struct BlockContraction {
   const GroupRoot *root = nullptr;
   unsigned rowInput = 0;
   MicroKernel kernel;
-  std::optional<MicroKernel> groupKernel; ///< of warpgroups
-  int64_t row = -1, lane = -1;            ///< places; -1: none
-  double terms = 1;                       ///< of a sum
-  int64_t longest = 1;                    ///< the reduced dim that is walked in steps
+  std::optional<MicroKernel> groupKernel; ///< micro kernel for warpgroups, if there is one
+  int64_t row = -1, lane = -1;            ///< dims of the space that are M and N; -1: none
+  double terms = 1;                       ///< size of K, all reduced dims together
+  int64_t longest = 1;                    ///< extent of the reduced dim that is walked in steps
   int64_t rowBytes = 1, laneBytes = 1;
-  double rowCopies = 0, laneCopies = 0;             ///< instructions of a thread to copy an element of either operand
-  bool rowsResident = false, lanesResident = false; ///< what another nest leaves in shared memory
-  bool lhsAlongK = true, rhsAlongK = true;          ///< how the operands lie
-  bool rowsShifted = false, lanesShifted = false;   ///< lines begin anywhere in a word
-  bool alongK = true;                               ///< the same terms lie innermost in both
-  bool rowsWalked = false;                          ///< blocks of the walked dim have rows of their own
-  bool inOrder = false;                             ///< strict numerics add up narrow floats as the graph does
+  double rowCopies = 0, laneCopies = 0;             ///< instructions of a thread per copied element of lhs and of rhs
+  bool rowsResident = false, lanesResident = false; ///< true if another nest leaves the operand in shared memory
+  bool lhsAlongK = true, rhsAlongK = true;          ///< true if K is contiguous in the operand
+  bool rowsShifted = false, lanesShifted = false;   ///< true if lines begin inside a word
+  bool alongK = true;                               ///< true if the same dim of K is innermost in both operands
+  bool rowsWalked = false;                          ///< true if lhs differs between blocks of the walked dim
+  bool inOrder = false; ///< true if strict numerics accumulate narrow floats in the graph's order
 };
 
 class BlockContractions {
 public:
-  static constexpr int64_t kMostAccumulators = 64; ///< of a thread that loads what it multiplies
+  static constexpr int64_t kMostAccumulators = 64; ///< accumulators of a thread that loads operands to registers
 
-  /// A block with the tiles as they are, and how its threads share each contraction.
+  /// A block with the present tiles, and how its threads share each contraction.
   struct Candidate {
     BlockWork work;
     llvm::SmallVector<GemmTiling> tilings;
-    bool ahead = false; ///< copies for a contraction begin while the one before it is multiplied
+    bool ahead = false; ///< true if copies for a contraction start during the previous contraction
   };
 
-  /// `space` may get other tiles later, of which the questions below are.
+  /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
   BlockContractions(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t walked,
                     llvm::function_ref<int64_t()> footprint)
       : graph(graph), target(target), space(space), walked(walked), footprint(footprint) {}
 
-  /// Finds the contractions. Returns why no block computes them, or nothing.
+  /// Collects the contractions. Returns why no block can compute them, or an empty string.
   std::string collect();
-  /// More than half of those that the instruction multiplies: a single one, which all of them would repeat, would be
-  /// copied as often.
+  /// Returns true if every contraction has more than half the rows that a warpgroup multiplies at once. With a single
+  /// row, all other rows of the instruction would repeat it, and copying them would cost as much.
   bool haveRowsForWarpgroups() const;
-  /// Whether all contractions can be theirs.
+  /// Switches all contractions to warpgroup micro kernels. Returns false and changes nothing if one of them cannot
+  /// switch.
   bool takeWarpgroups();
   std::optional<Candidate> candidate(int64_t threads, int64_t kSlices);
-  /// In which so many blocks, `together` of them on an SM, compute all tiles.
+  /// Returns the seconds in which `blocks` blocks, `together` of them on each SM, compute all tiles.
   double secondsOf(const Candidate &block, double blocks, double together) const;
-  /// Of the operands, past L1, in all blocks.
+  /// Returns the bytes of operands that all blocks request from the L2.
   double bytesOfBlocks() const;
   llvm::ArrayRef<BlockContraction> all() const { return products; }
-  /// Whether a contraction or a reduction reads what another nest leaves in shared memory.
+  /// Returns true if a contraction or a reduction reads results of another nest in shared memory.
   bool handsResultsOver() const { return handsOver; }
-  /// Why no tile so far fits a block; empty if none has been tried.
+  /// Returns why the first tile does not fit a block; empty if every tile tried so far fits.
   const std::string &reason() const { return whyNone; }
 
   std::optional<BlockWork> workWith(int64_t threads);
   double secondsWith(int64_t threads, double blocks, double together);
   SharedTiles sharedWith(int64_t threads);
-  /// Each workgroup begins with the rest of a tile, leaves its sums, and ends with a part of one, to which it adds what
-  /// those behind it have left.
+  /// Returns the seconds if workgroups share tiles (stream-K). Each workgroup finishes a tile that another one started
+  /// and hands over its accumulators. Then it starts its last tile and adds the partials of the workgroups after it.
   double sharedSecondsWith(int64_t threads, double blocks, double together);
 
 private:
-  /// What the steps of all contractions take where one begins behind the other, and where copies begin ahead; 0: none
-  /// do.
+  /// Shared memory for the operands of all contractions: with one contraction after another, and with prefetching
+  /// across contractions (0: none can be prefetched).
   struct ScratchBytes {
     int64_t apart = 0, ahead = 0;
   };
 
-  /// Of a thread for each element of an operand, addresses included.
+  /// Returns a thread's copy instructions per element of an operand, address arithmetic included.
   double copyInstructions(const GroupRoot &root, unsigned operand, bool shifted) const;
-  /// The block that the space says, but with so many threads.
+  /// Returns the block that the space describes, but with `threads` threads.
   std::optional<Candidate> chosen(int64_t threads);
-  /// Whether a tile is one contraction in one loop of steps, of sums that nothing else in the block waits for and that
-  /// may be added up in parts.
+  /// Returns true if a tile is a single contraction in one loop of steps, whose accumulators are read by no other nest
+  /// and may be added up in parts.
   bool isOneLoop() const;
-  /// Whether no SM has more than one of the blocks, and that no nest that sums but one.
+  /// Returns true if each SM has at most one block and the block has a single contraction and no reduction.
   bool isAlone() const {
     return products.size() == 1 && !handsOver && walked < 0 && space.numTiles() <= static_cast<int64_t>(target.cores);
   }
   static int64_t stepsOf(const BlockContraction &product, const GemmTiling &tiling) {
     return llvm::divideCeil(product.longest, tiling.step);
   }
-  /// How often a tile computes what the product has of it: for each point of its other dims, and once for each block of
-  /// a dim that the product does not sum.
+  /// Returns how often a tile computes the contraction: once for each point of its batch dims, and once for each block
+  /// of a walked dim that the contraction does not reduce.
   double timesOf(const BlockContraction &product) const;
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
   ProductWork workOf(const BlockContraction &product) const;
-  /// Whether its first steps can be copied while the contraction before it is multiplied.
+  /// Returns true if the first steps can be prefetched while the previous contraction is multiplied.
   bool beginsAhead(const BlockContraction &product) const;
-  /// Where blocks of a dim are walked, copies for the first contraction of a block begin during the last one of the
-  /// block before.
+  /// Returns true if the first contraction of a block is prefetched during the last contraction of the previous block
+  /// of the walked dim.
   bool isPrefetchedInBlockBefore() const { return walked >= 0 && products.size() > 1 && space.blocksPerTile() > 1; }
-  /// Whether the rows are the same in all blocks of the walked dim, and may stay in shared memory meanwhile.
+  /// Returns true if lhs is the same in all blocks of the walked dim and can stay resident in shared memory.
   bool keepsRows(const BlockContraction &product) const;
-  /// Whether its terms are those of one dim.
+  /// Returns true if K is a single dim.
   static bool isOneTerm(const BlockContraction &product) {
     return product.terms == static_cast<double>(product.longest);
   }
-  /// Whether each block has lanes of its own: one tile has all rows.
+  /// Returns true if each block reads a part of rhs that no other block reads, because one tile has all of M.
   bool streams(const BlockContraction &product) const {
     return !product.lanesResident && (product.row < 0 || space.extents[product.row] <= space.tiles[product.row]);
   }
-  /// In which DRAM gives the lane operand of all tiles, if they stream it.
+  /// Returns the seconds DRAM takes to deliver rhs for all tiles, if blocks stream it, else 0.
   double streamed(const BlockContraction &product, const GemmTiling &tiling, double tiles, double blocks) const;
-  /// Of the operands, past L1.
+  /// Returns the bytes of operands that one block requests from the L2.
   double bytesOfBlock(const BlockContraction &product) const;
-  /// The seconds in which an SM does what lies beside a block's contractions: shared memory, special functions, and
-  /// the rest at the rate that so many threads reach.
+  /// Returns the seconds an SM spends on a block besides its contractions: shared memory traffic, special functions,
+  /// and other instructions at the rate that `threads` threads issue them.
   double besideSeconds(double threads) const;
-  /// Threads that fill a buffer from global memory take one vector after another, and wait for each.
+  /// Returns the cycles in which threads fill buffers from global memory. A thread loads one vector after another and
+  /// waits for each.
   double fillCycles(double threads) const;
-  /// Tiles grow from candidate to candidate: the first one says what the least of them would need.
+  /// Records a reason unless one is recorded. Tiles grow from candidate to candidate, so the first reason has the
+  /// smallest requirement.
   void refuse(std::string why) {
     if (whyNone.empty())
       whyNone = std::move(why);
   }
-  /// Of what operands pass through.
+  /// Returns the alignment of buffers for operands.
   int64_t alignment() const { return isOfWarpgroup(space.block) ? kWarpgroupAlignment : kSlotAlignment; }
-  /// What a loop keeps is there beside the others.
+  /// Returns the shared memory for operands. Resident operands occupy it in addition to all others.
   ScratchBytes scratchBytes(llvm::ArrayRef<GemmTiling> tilings, int64_t threads) const;
-  /// Past L1, in all blocks, in whole sectors.
+  /// Returns the L2 traffic of all blocks, in whole sectors.
   double l2TrafficBytes(llvm::ArrayRef<GemmTiling> tilings) const;
 
   static constexpr int64_t kSlotAlignment = 128;
@@ -140,9 +143,9 @@ private:
   int64_t walked;
   llvm::function_ref<int64_t()> footprint;
   std::vector<BlockContraction> products;
-  bool handsOver = false;    ///< a contraction or a reduction reads what another nest leaves in shared memory
-  bool reduces = false;      ///< it is a reduction that does
-  int64_t combinedBytes = 4; ///< of what rows of sums are combined to; narrower results are rounded behind it
+  bool handsOver = false;    ///< true if a contraction or a reduction reads results of another nest in shared memory
+  bool reduces = false;      ///< true if a reduction does so
+  int64_t combinedBytes = 4; ///< bytes per combined row; narrower results are rounded after combining
   std::string whyNone;
 };
 

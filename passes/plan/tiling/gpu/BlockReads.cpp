@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kCopyPadding = 64; ///< of a copied tile, at most
+static constexpr int64_t kCopyPadding = 64; ///< padding of a copied tile in bytes, at most
 
 static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
@@ -19,7 +19,7 @@ BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space)
   order();
 }
 
-/// Of the dim along which neighbouring elements are read; -1: of none.
+/// Returns the dim of the space along which the access is contiguous; -1: none.
 static int64_t innerPlace(const GroupRoot &root, const RootAccess &access) {
   unsigned rank = access.map.getNumResults();
   int64_t dim = rank == 0 ? -1 : unitStrideDim(access.map.getResult(rank - 1));
@@ -78,8 +78,9 @@ int64_t BlockReads::cluster(const Target &target) const {
   return chooseCluster(target, space.numTiles(), touchedBytes, common);
 }
 
-/// A tile with part of a sector in each line is not copied as a whole, and threads that are neighbours along another
-/// dim ask for the sector again for each of its elements.
+/// Returns the bytes of whole sectors relative to the bytes of the elements. A tile whose lines are shorter than a
+/// sector is not copied as a whole. Threads that are neighbours along another dim then request the sector again for
+/// each of its elements.
 double BlockReads::sectorShare(const Read &read) const {
   int64_t inner = read.inner, element = elementBytesOf(read.tensor);
   bool isCut = inner >= 0 && inner != space.vector && llvm::is_contained(space.grid, inner) &&

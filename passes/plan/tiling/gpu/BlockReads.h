@@ -1,5 +1,5 @@
-// What the blocks of a part on a GPU read of tensors from outside, and how often: why tiles grow along one dim before
-// another, why neighbouring blocks form clusters, and what rows of a tile share in shared memory.
+// Counts how often the blocks of a fusion group on a GPU read the group's inputs. This decides along which dims tiles
+// grow first, which blocks form clusters, and which inputs the rows of a tile share in shared memory.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_BLOCKREADS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_BLOCKREADS_H
 
@@ -10,26 +10,26 @@ namespace tilewright {
 
 class BlockReads {
 public:
-  static constexpr int64_t kSectorBytes = 32; ///< no less is read
+  static constexpr int64_t kSectorBytes = 32; ///< smallest access to the L2, in bytes
 
-  /// `space` may get other tiles later, of which the questions below are.
+  /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
   BlockReads(const TensorGraph &graph, const IterationSpace &space);
 
-  /// That the part touches, each once.
+  /// Returns the bytes of all tensors that the group accesses in global memory, each counted once.
   double globalBytes() const { return touchedBytes; }
-  /// Grid dims in the order in which tiles grow along them: innermost first, and each along which something large does
-  /// not change before the others.
+  /// Returns orders of the grid dims along which tiles can grow. The first order starts with the innermost dim. Each
+  /// other order first grows along a dim along which some large input does not change.
   llvm::ArrayRef<llvm::SmallVector<int64_t>> orders() const { return growth; }
-  /// Blocks that read together what all blocks read.
+  /// Returns the number of blocks that together read the inputs that all blocks read.
   int64_t cluster(const Target &target) const;
-  /// Of all blocks, each tensor as often as tiles read the same of it, or clusters of so many; a sector at least.
+  /// Returns the bytes that all blocks request from the L2, in whole sectors. Each tensor counts once for every tile
+  /// that reads the same part of it, or once for every cluster of this size.
   double movedBytes(int64_t cluster) const;
-  /// What several rows of a tile read, or a cluster, is copied to shared memory (tile-stage-tiles).
+  /// Returns the shared memory for inputs that several rows of a tile, or a cluster, share (tile-stage-tiles).
   int64_t stagedBytes(int64_t cluster) const;
 
 private:
-  /// A tensor from outside, and the dims of the space that move a tile along it; the one along which its elements are
-  /// neighbours; -1: none.
+  /// An input, the dims of the space that move a tile along it, and the dim along which it is contiguous (-1: none).
   struct Read {
     mlir::Value tensor;
     llvm::SmallBitVector along;
@@ -39,15 +39,15 @@ private:
 
   void collect(const TensorGraph &graph);
   void order();
-  /// Of whole sectors, over those of its elements.
+  /// Returns the bytes of whole sectors relative to the bytes of the elements.
   double sectorShare(const Read &read) const;
-  /// Whether all blocks read the same of it.
+  /// Returns true if all blocks read the same part of the input.
   bool isCommon(const Read &read) const;
 
   const IterationSpace &space;
   double touchedBytes;
   std::vector<Read> reads;
-  llvm::SmallSetVector<mlir::Value, 2> small; ///< tensors in a sector, which each block reads
+  llvm::SmallSetVector<mlir::Value, 2> small; ///< tensors no larger than a sector, which each block reads
   llvm::SmallVector<llvm::SmallVector<int64_t>> growth;
 };
 

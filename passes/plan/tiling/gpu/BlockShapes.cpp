@@ -8,11 +8,12 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kClearly = 0.97;      ///< of the time before, for another shape to be taken
-constexpr double kRoughness = 1.25;    ///< predictions are no closer than this: within it fewer bytes decide
-constexpr double kHardlyLonger = 1.03; ///< of that time, to move fewer bytes but some more than once
-constexpr double kFewer = 0.99;        ///< of the bytes before, for another shape to be taken
-constexpr double kSmoother = 1.05;     ///< of its time, for rows that do not meet in banks of shared memory
+constexpr double kClearly = 0.97;   ///< fraction of the best time at which another shape replaces it
+constexpr double kRoughness = 1.25; ///< error of predictions: within this factor, fewer bytes decide
+constexpr double kHardlyLonger =
+    1.03;                          ///< factor of time allowed for fewer bytes, if some are still moved more than once
+constexpr double kFewer = 0.99;    ///< fraction of the bytes at which another shape replaces the best
+constexpr double kSmoother = 1.05; ///< factor of kernel time allowed to avoid bank conflicts
 } // namespace
 
 StringRef tilewright::stringify(Composition composition) {
@@ -87,7 +88,7 @@ static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
   return best;
 }
 
-/// Whether rows of a warp meet in banks of shared memory.
+/// Returns true if rows of a warp conflict in banks of shared memory.
 static bool conflicts(const BlockCandidate &candidate) {
   return llvm::any_of(candidate.work.nests, [](const NestWork &nest) { return nest.sharedPasses > 1; });
 }
@@ -96,7 +97,8 @@ static double kernelSeconds(const BlockCandidate &candidate, const Target &targe
   return target.launchSeconds + candidate.latency.seconds;
 }
 
-/// The quickest without conflicts that moves no more than `chosen`, if it is hardly slower; else that one.
+/// Returns the fastest candidate without bank conflicts that moves no more than `chosen`, if it is hardly slower, else
+/// `chosen`.
 static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t chosen, const Target &target) {
   if (!conflicts(candidates[chosen]))
     return chosen;
@@ -125,7 +127,7 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
     const BlockWork &work = candidate.work, &before = candidates[best].work;
     if (!candidate.discarded.empty())
       continue;
-    // A few bytes more than once are none: of those that move no more the quickest is taken.
+    // Moving a few bytes more than once is tolerated: among such candidates the fastest is taken.
     bool once = work.movedBytes <= kHardlyRepeated * work.bytes;
     bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
     bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
@@ -140,7 +142,7 @@ void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target
                                   llvm::function_ref<int64_t()> footprint) {
   std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
   int64_t best = bestBlock(candidates, target);
-  // Where none fits, the part is refused later, with the bytes of the smallest.
+  // If none fits, the group is refused later, with the bytes of the smallest candidate.
   const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
     return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);
   });

@@ -10,9 +10,9 @@ namespace {
 constexpr int64_t kMostTile = 256, kLeastLanes = 16;
 constexpr int64_t kMostKSlices = 8, kFewRows = 64;
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
-constexpr int64_t kMostThreads = 256; ///< of a block without rows that have to be whole
-constexpr double kWorthwhile = 0.97;  ///< of the time before, for another block to be taken
-constexpr size_t kMostTiles = 96;     ///< that are predicted
+constexpr int64_t kMostThreads = 256; ///< threads per block, unless rows must be whole in a block
+constexpr double kWorthwhile = 0.97;  ///< fraction of the best time at which another block replaces it
+constexpr size_t kMostTiles = 96;     ///< number of tiles whose time is predicted
 
 class BlockChooser {
 public:
@@ -24,7 +24,7 @@ public:
     if (why = contractions.collect(); !why.empty())
       return {};
     space.group = 0;
-    space.threads = std::max(space.threads, kThreads[0]); // until one is chosen: it is a GPU
+    space.threads = std::max(space.threads, kThreads[0]); // marks the space as one of a GPU until a block is chosen
     tryTiles();
     if (contractions.haveRowsForWarpgroups() && contractions.takeWarpgroups())
       tryTiles();
@@ -60,8 +60,9 @@ private:
         });
   }
 
-  /// Terms are shared where the sums of a block are all there is, since other nests would wait, and where they are few:
-  /// with more, warps have enough of them, and what is done with the sums would be left to one of those.
+  /// Returns the largest number of K slices. K is sliced only if the contractions have no other nests that would wait
+  /// for the result, and if they have few accumulators. With many, warps have enough work each, and the epilogue of the
+  /// accumulators would run on one slice's warps only.
   int64_t mostKSlices() const {
     auto mayShare = [&](const BlockContraction &product) {
       int64_t rows = product.row < 0 ? 1 : space.extents[product.row], lanes = space.extents[product.lane];
@@ -73,13 +74,13 @@ private:
                : kMostKSlices;
   }
 
-  /// Of a row dim: warps multiply as many rows either way.
+  /// Returns the smallest tile of M, since warps multiply a whole register block of rows in any case.
   int64_t leastRows() const {
     const MicroKernel &kernel = contractions.all().front().kernel;
     return kernel.unit == StepUnit::thread ? 1 : kernel.block.rows;
   }
 
-  /// Of the walked dim: blocks, or whole.
+  /// Returns the sizes of the walked dim: blocks, or the whole dim.
   SmallVector<int64_t> walkedSizes() const {
     if (walked < 0)
       return {1};
@@ -111,14 +112,15 @@ private:
       space.tiles[place] = size;
   }
 
-  /// With all numbers of threads that may compute it. Larger tiles have more sums, and take more shared memory.
+  /// Evaluates the present tiles with all numbers of threads. Larger tiles have more accumulators and take more shared
+  /// memory.
   VisitedTile considerTile() {
     VisitedTile tile{false, std::numeric_limits<double>::infinity()};
     for (int64_t threads : kThreads)
       for (int64_t kSlices = 1; kSlices <= mostKSlices(); kSlices *= 2) {
         size_t before = found.size();
         if (threads <= kMostThreads ||
-            contractions.handsResultsOver()) // otherwise a tile of its own can be smaller instead
+            contractions.handsResultsOver()) // with fewer threads, a smaller tile takes the place of this one
           consider(threads, kSlices);
         for (const BlockCandidate &block : ArrayRef(found).drop_front(before))
           tile = {true, std::min(tile.seconds, block.latency.seconds)};
@@ -147,8 +149,8 @@ private:
     considered.latency.seconds = contractions.secondsOf(*block, std::min(blocks, slots), together);
   }
 
-  /// The quickest, an earlier one where a later one is not clearly quicker; of those that take as long the one that
-  /// reads least. Blocks of the usual size come first, with whole dims, small tiles.
+  /// Returns the fastest candidate. A later one must be clearly faster, or equally fast with less traffic. Blocks of
+  /// the usual size, with whole dims and small tiles, come first.
   size_t pick() const {
     size_t best = 0;
     for (size_t i = 1; i < found.size(); ++i) {
@@ -166,7 +168,8 @@ private:
     auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
     auto order = [&](const BlockCandidate &block) {
       const BlockContraction &first = contractions.all().front();
-      // Of warpgroups no more than their registers ask for: fewer copy more each, and wait for fewer.
+      // Warpgroup blocks with more threads than their accumulators need rank lower: fewer threads copy more data each
+      // and wait for fewer others.
       int64_t sums = std::max<int64_t>(1, size(block, first.row)) * std::max<int64_t>(1, size(block, first.lane));
       bool isSplit =
           isOfWarpgroup(*block.block) &&

@@ -1,4 +1,4 @@
-// The seconds that blocks with contractions are predicted to take: one tile after another, or shared by workgroups.
+// Predicts the time of blocks with contractions, if they compute one tile after another and if workgroups share tiles.
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockContractions.h"
@@ -7,10 +7,10 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr double kStartSeconds = 1e-6; ///< to begin a block, and to store its sums
-constexpr double kBeside = 0.15; ///< of what DRAM and SMs do at the same time, the shorter: they begin and end apart
-constexpr double kRunBytes = 64; ///< that DRAM gives at once
-constexpr double kSpecialLanes = 16; ///< special functions of an SM in a cycle
+constexpr double kStartSeconds = 1e-6; ///< seconds to start a block and to store its accumulators
+constexpr double kBeside = 0.15;       ///< fraction of the shorter of DRAM and SM time that does not overlap
+constexpr double kRunBytes = 64;       ///< bytes of one DRAM access
+constexpr double kSpecialLanes = 16;   ///< special functions of an SM per cycle
 
 bool BlockContractions::isOneLoop() const {
   const BlockContraction &product = products.front();
@@ -67,7 +67,7 @@ double BlockContractions::secondsOf(const Candidate &block, double blocks, doubl
     seconds += productSeconds(work, tiling, {blocks, together, block.work.threads}, target);
     stream += streamed(product, tiling, tiles, tiles);
   }
-  // Where units share the terms, those that have the sums in the end go on alone.
+  // Where K is sliced, only the units that hold the final accumulators run the epilogue.
   seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
   seconds *= std::ceil(tiles / blocks);
   return std::max(seconds, stream) + kBeside * std::min(seconds, stream);

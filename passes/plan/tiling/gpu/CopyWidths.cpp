@@ -8,14 +8,14 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kWidestBytes = 16; ///< of an asynchronous copy
+constexpr int64_t kWidestBytes = 16; ///< widest asynchronous copy
 
 int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-/// Elements of a row that lie together and are aligned to as many in all rows; 1 where neighbours lie apart. An index
-/// may cut a dim into rows.
+/// Returns the number of elements that are contiguous and aligned to that number in every row; 1 if elements are not
+/// contiguous. An index may split a dim into rows.
 int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_t bytes) {
   auto type = cast<RankedTensorType>(access.tensor.getType());
   if (type.getRank() == 0)

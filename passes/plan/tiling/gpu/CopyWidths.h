@@ -1,4 +1,5 @@
-// How wide the copies of a contraction's operands into shared memory are on a GPU, as far as sizes decide it.
+// Determines the width of copies of a contraction's operands into shared memory on a GPU, as far as tensor sizes decide
+// it.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_COPYWIDTHS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_COPYWIDTHS_H
 
@@ -6,20 +7,21 @@
 
 namespace tilewright {
 
-constexpr int64_t kLeastCopyBytes = 4; ///< of an asynchronous copy; what is narrower comes element by element
+constexpr int64_t kLeastCopyBytes =
+    4; ///< smallest asynchronous copy; narrower elements are copied one by one by loads and stores
 
-/// Bytes of an operand that are copied at once. Lines that begin anywhere in a word are not copied as words.
+/// Returns the bytes of an operand that one copy moves. Lines that begin inside a word are not copied by words.
 int64_t copyBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);
 
-/// Whether an operand has such lines, and where it can (canShift), a contraction copies them from the piece on in which
-/// they begin.
+/// Returns true if lines of the operand begin inside words. If its micro kernel can shift (canShift), the contraction
+/// copies such lines from the enclosing piece on.
 bool beginsInsideWords(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);
 
-/// Bytes of such a piece: a word of lines of terms, else as many as can be copied at once.
+/// Returns the bytes of such a piece: a word if K is contiguous in the operand, else the widest copy.
 int64_t pieceBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);
 
-/// Why operands are copied by less than 16 bytes at a time, for the reader; empty where they are not. `but`: an operand
-/// that is copied in another way. `shifts`: the contraction can.
+/// Returns why operands are copied by less than 16 bytes at a time, as text for the reader; empty if none is. `but` is
+/// an operand to leave out, since it is copied in another way. `shifts` is true if the contraction can shift lines.
 std::string narrowCopies(const TensorGraph &graph, const GroupRoot &contraction, bool shifts, int64_t but = -1);
 
 } // namespace tilewright

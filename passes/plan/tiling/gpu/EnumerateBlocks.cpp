@@ -1,4 +1,5 @@
-// All launch dimensions of each composition, and what a thread, a block and the memory do in them.
+// Enumerates the launch dimensions of each composition, and counts the work of a thread, a block and the memory for
+// each.
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/Clusters.h"
 #include "passes/cost/WarpPasses.h"
@@ -15,18 +16,18 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kWarpLanes = 32;
-constexpr double kSpecialInstructions = 12; ///< light ones around that of a transcendental function or a division
-constexpr int64_t kMostTurns = 32;          ///< vectors of a thread that it takes one after another
-constexpr int64_t kScratchBytes = 4;        ///< of an element in the scratch of reductions, mostly
-constexpr int64_t kLineBytes = 128;         ///< of what neighbouring threads should read together
+constexpr double kSpecialInstructions = 12; ///< light instructions of a transcendental function or a division
+constexpr int64_t kMostTurns = 32;          ///< vectors that a thread computes one after another, at most
+constexpr int64_t kScratchBytes = 4;        ///< bytes of a typical element in the scratch memory of reductions
+constexpr int64_t kLineBytes = 128;         ///< bytes that neighbouring threads should read contiguously
 
-/// What a nest does at each of its points.
+/// The work of a nest at each of its points.
 struct NestPoints {
-  SmallVector<int64_t> dims; ///< of the space
+  SmallVector<int64_t> dims; ///< dims of the space
   double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
   int64_t accumulators = 0;
-  llvm::SmallSet<int64_t, 4> elements; ///< bytes of one, of all that varies along the vector dim
-  llvm::SmallSet<int64_t, 4> kept;     ///< of those in shared memory
+  llvm::SmallSet<int64_t, 4> elements; ///< element bytes of all tensors that vary along the vector dim
+  llvm::SmallSet<int64_t, 4> kept;     ///< element bytes of those in shared memory
 };
 
 class BlockEnumerator {
@@ -40,7 +41,7 @@ public:
 
   std::vector<BlockCandidate> enumerate() {
     bool rows = space.vector < 0 || !isGrid(space.vector);
-    // Blocks of the usual size first.
+    // Block sizes are in order of preference.
     for (int64_t threads : {128, 256, 64, 512, 32, 1024}) {
       if (threads > target.gpu.threadsPerBlock)
         continue;
@@ -70,7 +71,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // The part
+  // The group
   //===--------------------------------------------------------------------===//
 
   void collect() {
@@ -102,7 +103,7 @@ private:
     }
   }
 
-  /// Notes how wide an access along the vector dim may be.
+  /// Records the element size of an access along the vector dim, and whether it is contiguous.
   void see(const GroupRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t dim = llvm::find(root.dims, space.vector) - root.dims.begin();
@@ -117,12 +118,12 @@ private:
       nests[root.nest].kept.insert(bytes);
   }
 
-  /// In whole sectors.
+  /// Returns the L2 traffic in whole sectors.
   double movedBytes(int64_t cluster) const { return reads.movedBytes(cluster) * partSectors; }
 
   bool repeats() const { return movedBytes(1) > kHardlyRepeated * reads.globalBytes(); }
 
-  /// To combine what several warps have of a row or a column.
+  /// Returns the shared memory in which several warps combine their parts of a row or a column.
   int64_t scratchBytes() const {
     if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
       return 0;
@@ -131,7 +132,7 @@ private:
 
   int64_t chooseLanes() const { return lanesOf(widest); }
 
-  /// The elements that a thread takes at once, where the widest has so many bytes.
+  /// Returns the elements that a thread processes at once if the widest element has `bytes` bytes.
   int64_t lanesOf(int64_t bytes) const {
     if (space.vector < 0 || !contiguous)
       return 1;
@@ -153,7 +154,7 @@ private:
   // Candidates
   //===--------------------------------------------------------------------===//
 
-  /// Cuts the grid dims, in the order, into tiles of so many points.
+  /// Splits the grid dims, in this order, into tiles of about `points` points.
   void cutGrid(ArrayRef<int64_t> order, int64_t points, int64_t except = -1) {
     for (int64_t dim : order) {
       if (dim == except)
@@ -164,7 +165,8 @@ private:
     }
   }
 
-  /// Calls `tryTile` with each order of the grid dims and more and more turns, as long as blocks read the same.
+  /// Calls `tryTile` for each order of the grid dims with a growing number of turns, until blocks no longer read data
+  /// repeatedly.
   void forEachTile(llvm::function_ref<void(ArrayRef<int64_t> order, int64_t turns)> tryTile) {
     for (ArrayRef<int64_t> order : reads.orders())
       for (int64_t turns : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32}) {
@@ -174,7 +176,7 @@ private:
       }
   }
 
-  /// Groups of a thread, of lanes of a warp, of a warp, of several warps: thread, warp and block composition.
+  /// Tries groups of one thread, of part of a warp, of a warp and of several warps: thread, warp and block composition.
   void tryRows(int64_t threads) {
     double longest = 1;
     for (const NestPoints &nest : nests)
@@ -192,7 +194,7 @@ private:
     partSectors = 1;
   }
 
-  /// How much more than its bytes a tile of rows is in sectors, on average over the tiles.
+  /// Returns the bytes of sectors relative to the bytes of a tile of rows, on average over the tiles.
   double sectorsOfRows() const {
     int64_t stride = widest, grain = 0;
     for (auto [dim, extent] : llvm::enumerate(space.extents))
@@ -219,14 +221,14 @@ private:
                int64_t rowBytes = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false)) * widest;
                share.passes = warpPasses(group, rowBytes, lanes * widest);
                share.passes.shared = sharedPasses(nest, share.passes.wholeSectors);
-               // Tiles of which a warp would read parts of sectors are copied as a whole (tile-stage-tiles).
+               // A tile of which a warp would read partial sectors is copied as a whole (tile-stage-tiles).
                if (!share.passes.wholeSectors)
                  share.passes.global = 1;
                return share;
              });
   }
 
-  /// Of the worst access of a nest to what lies in shared memory: to all where tiles are copied there.
+  /// Returns the passes of the nest's worst access to shared memory. If tiles are copied there, all accesses count.
   double sharedPasses(const NestPoints &nest, bool keptAlone) const {
     int64_t most = 0;
     for (int64_t bytes : nest.elements)
@@ -238,7 +240,7 @@ private:
     return passes;
   }
 
-  /// Neighbouring threads take neighbouring columns; those that are left share the column.
+  /// Neighbouring threads compute neighbouring columns; the remaining threads share the columns.
   void tryColumns(int64_t threads) {
     for (int64_t columns = 1; columns <= threads; columns *= 2) {
       int64_t tile = std::min(space.extents[space.vector], columns * lanes);
@@ -265,13 +267,13 @@ private:
     partSectors = 1;
   }
 
-  /// How much more than its bytes a run of a row is in sectors, on average over the rows.
+  /// Returns the bytes of sectors relative to the bytes of a run within a row, on average over the rows.
   double sectorsOfRun(int64_t run) const {
     int64_t start = std::gcd(space.extents[space.vector] * widest, kSectorBytes);
     return static_cast<double>(run + kSectorBytes - start) / run;
   }
 
-  /// Each thread takes some vectors of a tile.
+  /// Each thread computes some vectors of a tile.
   void tryElements(int64_t threads) {
     for (ArrayRef<int64_t> order : reads.orders())
       for (int64_t turns = 1; turns <= 8 || (turns <= kMostTurns && repeats()); turns *= 2) {
@@ -292,11 +294,12 @@ private:
     });
   }
 
-  /// What falls to a thread: turns, the threads that share a point with it, and how far apart those are.
+  /// The work of one thread: its turns, the threads that share a point with it, and the distance between those in
+  /// lanes.
   struct Share {
     double turns;
     int64_t sharing, distance = 1;
-    double combined = 1; ///< accumulators of its own, one for each of its rows
+    double combined = 1; ///< accumulators of the thread, one for each of its rows
     WarpPasses passes = {};
   };
 
@@ -359,9 +362,9 @@ private:
   llvm::function_ref<int64_t()> footprint;
   BlockReads reads;
   std::vector<NestPoints> nests;
-  int64_t lanes = 1, widest = 1; ///< bytes of the widest global element along the vector dim
+  int64_t lanes = 1, widest = 1; ///< elements per vector; bytes of the widest global element along the vector dim
   bool contiguous = true;
-  double partSectors = 1; ///< of what a tile reads, over its bytes
+  double partSectors = 1; ///< bytes of sectors relative to the bytes that a tile reads
   std::vector<BlockCandidate> candidates;
 };
 } // namespace

@@ -16,7 +16,7 @@ static int64_t elementBytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-/// On average, of bytes that lie together and begin at any multiple of `grain`.
+/// Returns the average number of sectors of a run of `bytes` that begins at a random multiple of `grain`.
 static double sectorsOf(int64_t bytes, int64_t grain) {
   grain = std::gcd(grain, kSectorBytes);
   auto reached = static_cast<double>(llvm::alignTo(bytes, grain) + kSectorBytes - grain);
@@ -24,33 +24,33 @@ static double sectorsOf(int64_t bytes, int64_t grain) {
 }
 
 namespace {
-/// A dim of an operand: blocks copy it in tiles, each filled up to so many places in shared memory.
+/// A dim of an operand. Blocks copy it in tiles, each padded to `filled` elements in shared memory.
 struct TiledDim {
   int64_t extent, tile, filled;
 
   int64_t tiles() const { return llvm::divideCeil(extent, tile); }
 };
 
-/// How the warps of a block copy an operand whose lines lie along its innermost dim: place after place of the filled
-/// tile, `together` of them at once.
+/// How the warps of a block copy an operand whose lines are along its innermost dim: they walk over the padded tile and
+/// copy `together` elements at once.
 struct WarpCopies {
   TiledDim line, lines;
   int64_t together; ///< elements that a warp copies at once
-  int64_t bytes;    ///< of an element
-  int64_t row;      ///< elements from line to line
-  bool single;      ///< element by element: of places beyond the tile they read one of the last element's
-  bool shifted;     ///< of lines that begin inside pieces, that piece first, and of whole ones another behind
+  int64_t bytes;    ///< bytes per element
+  int64_t row;      ///< elements from one line to the next
+  bool single;      ///< true if copied element by element; reads beyond the tile repeat its last element
+  bool shifted;     ///< true if lines begin inside pieces, which are then copied as well
 
-  /// The bytes of whole sectors over those of the elements, on average.
+  /// Returns the bytes of whole sectors relative to the bytes of the elements, on average.
   double sectorShare() const {
     double sectors = 0;
-    if (together >= line.filled && line.tile >= line.extent && line.extent == row) // lines lie behind one another
+    if (together >= line.filled && line.tile >= line.extent && line.extent == row) // lines are contiguous
       sectors = ofStretch(lines.extent * row, linesAtOnce() * row, kSectorBytes);
     else
       sectors = static_cast<double>(lines.extent) * ofLine();
     if (single)
       sectors += static_cast<double>(lines.tiles() * lines.filled - lines.extent) * requestsOfLine();
-    if (shifted) // all but those that begin where a piece does
+    if (shifted) // all lines except those that begin at a piece
       sectors +=
           static_cast<double>(lines.extent * (line.extent / line.tile) * (piece() - 1)) / static_cast<double>(piece());
     return sectors * kSectorBytes / static_cast<double>(lines.extent * line.extent * bytes);
@@ -74,7 +74,7 @@ private:
     int64_t grain = shifted ? piece() : std::gcd(row, line.tile);
     return ofStretch(elements, run, grain * bytes) + static_cast<double>(empty);
   }
-  /// Of elements that lie together from a multiple of `grain` bytes on, copied in runs.
+  /// Returns the sectors of contiguous elements that begin at a multiple of `grain` bytes and are copied in runs.
   double ofStretch(int64_t elements, int64_t run, int64_t grain) const {
     grain = std::gcd(grain, run * bytes);
     return static_cast<double>(elements / run) * sectorsOf(run * bytes, grain) +
@@ -82,7 +82,7 @@ private:
   }
 };
 
-/// How often blocks come to the elements that an access of a root touches.
+/// Counts how often blocks read the elements of an access of a root.
 class Visits {
 public:
   Visits(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root)
@@ -104,8 +104,8 @@ private:
     return static_cast<double>(llvm::divideCeil(space.extents[place], space.tiles[place]));
   }
 
-  /// Of a dim along which the access does not change: once a tile, but a contraction takes the matrices of a batch one
-  /// after another.
+  /// Returns how often the access is repeated along a dim along which it does not change. It is read once per tile, but
+  /// a contraction computes the matrices of a batch one after another.
   double again(int64_t dim, bool kept) const {
     int64_t place = root.dims[dim];
     if (place < 0)
@@ -161,9 +161,9 @@ double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationS
   return Visits(graph, space, contraction).bytes(access, ofRows && tiling.keptSteps > 0) * copies.sectorShare();
 }
 
-/// The bytes of whole sectors over those of a result, on average, as the four threads that have a row of a block of
-/// tensor cores' sums write it: fours or pairs of neighbours, and where lines do not allow that, of each pair one and
-/// then the other.
+/// Returns the bytes of whole sectors relative to the bytes of a result, on average. Four threads store each row of a
+/// tensor core's accumulators. They store two or four neighbours at once or, if lines do not allow that, first one and
+/// then the other of each pair.
 static double storedShare(Value output) {
   auto type = cast<RankedTensorType>(output.getType());
   int64_t bytes = elementBytesOf(output), line = type.getRank() == 0 ? 1 : type.getShape().back();
@@ -174,7 +174,8 @@ static double storedShare(Value output) {
   return sectors * kSectorBytes / static_cast<double>(together);
 }
 
-/// The bytes of whole sectors over those of what a nest reads, its lanes along the lines of the tensor.
+/// Returns the bytes of whole sectors relative to the bytes that a nest reads, if its lanes follow the lines of the
+/// tensor.
 static double readShare(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
                         const RootAccess &access) {
   auto type = cast<RankedTensorType>(access.tensor.getType());
@@ -190,7 +191,8 @@ static double readShare(const TensorGraph &graph, const IterationSpace &space, c
 
 double tilewright::l2TrafficBesideOperands(const TensorGraph &graph, const IterationSpace &space, bool onTensorCores) {
   double asked = 0;
-  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // what several nests read of a tensor is kept
+  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4>
+      seen; // a part of a tensor that several nests read is buffered and counted once
   for (const GroupRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind == ExprKind::contraction)
       continue;

@@ -1,5 +1,5 @@
-// What all blocks of a part with contractions ask of the L2: every tile of an operand as often as blocks copy it, in
-// whole sectors. Pure; the simulated device counts the same.
+// Predicts the bytes that all blocks of a group with contractions request from the L2: each tile of an operand as often
+// as blocks copy it, in whole sectors. The simulated device counts the same. Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_L2TRAFFIC_H
 #define TILEWRIGHT_PLAN_TILING_GPU_L2TRAFFIC_H
 
@@ -8,12 +8,12 @@
 
 namespace tilewright {
 
-/// Of an operand of a contraction, copied in the steps of the tiling.
+/// Returns the L2 traffic of one operand of a contraction, copied in the steps of the tiling.
 double l2TrafficOfOperand(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction,
                           unsigned operand, const GemmTiling &tiling);
 
-/// Of everything else that the part reads and writes in global memory; `onTensorCores`: results lie with threads as
-/// warps' instructions leave them.
+/// Returns the L2 traffic of everything else that the group reads and writes in global memory. `onTensorCores` is true
+/// if results are distributed over threads as tensor core instructions leave them.
 double l2TrafficBesideOperands(const TensorGraph &graph, const IterationSpace &space, bool onTensorCores);
 
 } // namespace tilewright

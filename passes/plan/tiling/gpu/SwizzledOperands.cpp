@@ -26,14 +26,14 @@ std::vector<LayoutStep> SwizzledLayout::layout() const {
 }
 
 namespace {
-/// A contraction of a plan, and how its block computes it.
+/// A contraction of a plan with the tiling of its block.
 struct PlannedProduct {
   GroupRoot root;
   ContractionRoles roles;
   MicroKernel kernel;
   GemmTiling tiling;
-  std::vector<int64_t> tile; ///< of its domain
-  int64_t terms = -1;        ///< the only reduced dim of more than one point; -1: there are none, or several
+  std::vector<int64_t> tile; ///< tile of its domain
+  int64_t terms = -1;        ///< the only reduced dim of more than one point; -1: none, or several
 };
 } // namespace
 
@@ -79,7 +79,8 @@ static int64_t tilesOf(const GroupPlan &part) {
   return tiles;
 }
 
-/// The position of the index that is the dim, if it is one, all others being dims of one point or none.
+/// Returns the positions of the two dims in the map. Returns nothing unless each is one index and all other indices are
+/// constant 0.
 static std::optional<std::pair<int64_t, int64_t>> positionsOf(AffineMap map, int64_t lane, int64_t terms) {
   int64_t laneAt = -1, termsAt = -1;
   for (auto [position, index] : llvm::enumerate(map.getResults())) {
@@ -96,7 +97,7 @@ static std::optional<std::pair<int64_t, int64_t>> positionsOf(AffineMap map, int
   return std::pair(laneAt, termsAt);
 }
 
-/// Why the operand cannot be read out of images; empty: it can.
+/// Returns why the operand cannot be read from a swizzled layout, or an empty string.
 static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choice, const PlannedProduct &product) {
   if (roundsToTf32(product.kernel.name))
     return "factors are rounded to tf32 by who copies them";
@@ -151,7 +152,7 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
   std::vector<Value> inputs = groupInputs(graph, choice);
   image.input = "in" + std::to_string(llvm::find(inputs, access.tensor) - inputs.begin());
   std::tie(image.laneDim, image.kDim) = *positionsOf(access.map, lane, product->terms);
-  // A tile has as many lines as its slot, from its first lane on.
+  // A tile has as many lines as its slot, starting at its first line.
   int64_t across = llvm::divideCeil(extent, size), steps = llvm::divideCeil(terms, tiling.step), tiles = tilesOf(part);
   image.shape = {(across - 1) * size + tiling.lanes, tiling.step};
   image.padded = type.getShape().vec();
@@ -180,7 +181,7 @@ static std::string copiesWith(const TensorGraph &graph, const SwizzledLayout &im
 
 static bool namesWarpgroup(const OpPlan &op) { return StringRef(op.microKernel).starts_with(kWarpgroupKernel); }
 
-/// The image of a weight that it pays to store.
+/// Returns the swizzled layout of a weight if it pays to store the weight that way.
 static std::optional<SwizzledLayout> bestSwizzledLayout(const TensorGraph &graph, const Plan &plan,
                                                         const KernelPlan &kernel, const OpPlan &op,
                                                         const Target &target, std::string &why) {

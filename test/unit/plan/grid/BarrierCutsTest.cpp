@@ -1,4 +1,4 @@
-// Where a part can be cut at a barrier of the grid, and when the planner does so.
+// The places where a group can be cut at a grid barrier, and when the planner cuts it.
 #include "passes/plan/grid/BarrierCuts.h"
 #include "test/unit/PlanFixture.h"
 
@@ -8,7 +8,7 @@ using namespace tilewright;
 using Piece = llvm::SmallVector<unsigned>;
 
 namespace {
-/// A product, what is elementwise behind it, less the sum of its rows, and a bias that is computed.
+/// A product and the elementwise ops after it, minus the sum of its rows, and a bias that is computed.
 std::string source(int64_t rows, int64_t width) {
   return llvm::formatv(R"(
 func.func @f(%x: tensor<{0}x{1}xf32>, %w: tensor<{1}x{1}xf32>, %v: tensor<{1}x{1}xf32>, %b: tensor<{1}xf32>)
@@ -36,7 +36,7 @@ func.func @f(%x: tensor<{0}x{1}xf32>, %w: tensor<{1}x{1}xf32>, %v: tensor<{1}x{1
 
 class BarrierCutsTest : public PlanFixture {
 protected:
-  /// The reason of the edges at scope grid.
+  /// Returns the reason of the edges at scope grid.
   std::string barriersOf(const std::string &source, bool gridSync = true) {
     TensorGraph graph = parse(source);
     PlanOptions options;
@@ -54,7 +54,7 @@ protected:
 TEST_F(BarrierCutsTest, a_norm_is_cut_off_behind_what_is_elementwise_behind_the_product) {
   TensorGraph graph = parse(source(64, 64));
   std::vector<BarrierCut> cuts = barrierCuts(graph, allOf(graph));
-  // In front of the product there is nothing but what the norm reads at its end, of inputs alone.
+  // In front of the product there are only ops on inputs that the norm reads at its end.
   ASSERT_EQ(cuts.size(), 1u);
   ASSERT_EQ(cuts[0].size(), 2u);
   EXPECT_EQ(cuts[0][0], Piece({0, 1}));
@@ -79,8 +79,8 @@ func.func @f(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>, %v: tensor<32x64xf32>
   return %y : tensor<64x64xf32>
 })");
   std::vector<BarrierCut> cuts = barrierCuts(graph, allOf(graph));
-  // Behind either factor, and in front of the last product, which is the same cut; in front of a factor, with the
-  // other one before the barrier.
+  // The cut behind either operand and the cut in front of the last product are the same. The cut in front of one
+  // operand has the other one before the barrier.
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{0}, {1, 2}, {3}})));
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{0}, {1, 2, 3}})));
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{1, 2}, {0, 3}})));

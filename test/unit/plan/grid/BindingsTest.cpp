@@ -1,4 +1,4 @@
-// How many bindings a kernel has, where tensors may share them.
+// The number of bindings of a kernel, if tensors can share them.
 #include "passes/plan/grid/Bindings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +22,7 @@ protected:
     target.maxBindings = 2;
   }
 
-  /// What the op in the body of a function of x : tensor<4xf32> makes last.
+  /// Returns the result of the last op in the body of a function of x : tensor<4xf32>.
   Value last(StringRef body) {
     std::string source = ("func.func @f(%x: tensor<4xf32>) { " + body + " return }").str();
     modules.push_back(parseSourceString<ModuleOp>(source, &context));
@@ -86,7 +86,7 @@ TEST_F(BindingsTest, what_is_no_weight_keeps_a_binding) {
   Value made = last("%y = \"some.op\"(%x) : (tensor<4xf32>) -> tensor<4xf32>");
   EXPECT_FALSE(weightGroupOf(made));
   EXPECT_FALSE(weightGroupOf(last("%c = arith.constant dense<1.0> : tensor<1024x1024xf32>")));
-  EXPECT_FALSE(weightGroupOf(parameter("tensor<8xi1>"))); // eight to a byte in the file, one in memory
+  EXPECT_FALSE(weightGroupOf(parameter("tensor<8xi1>"))); // the file packs eight into a byte, memory has one per byte
   EXPECT_EQ(count({made, made, made}, {}), 3);
 }
 

@@ -1,4 +1,4 @@
-// Tiles of a reshaped tensor that have the same elements: what blocks keep from one phase of a kernel to another.
+// Tiles of a reshaped tensor that have the same elements, which blocks can keep from one phase of a kernel to another.
 #include "passes/plan/grid/ResidentTiles.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ using namespace tilewright;
 using Shape = llvm::SmallVector<int64_t>;
 
 namespace {
-/// The linear index of every element, tile after tile, in the order in which blocks take them.
+/// Returns the linear index of every element, tile by tile, in the order in which blocks compute tiles.
 std::vector<int64_t> elementsOf(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> tiles) {
   int64_t total = 1, tileTotal = 1;
   for (auto [extent, tile] : llvm::zip(shape, tiles)) {
@@ -31,14 +31,14 @@ std::vector<int64_t> elementsOf(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<in
 }
 
 TEST(ResidentTiles, parts_of_images_are_rows_of_them) {
-  // The parts of a two-phase reduction, and what normalises.
+  // The partials of a two-phase reduction, and the op that normalizes.
   EXPECT_EQ(reshapedTiles({32, 4, 14, 56, 64}, {1, 1, 14, 56, 32}, {32, 56, 56, 64}), Shape({1, 14, 56, 32}));
   EXPECT_EQ(reshapedTiles({29, 1733}, {1, 1733}, {1, 50257}), Shape({1, 1733}));
   EXPECT_EQ(reshapedTiles({6, 10}, {2, 10}, {6, 2, 5}), Shape({2, 2, 5}));
 }
 
 TEST(ResidentTiles, tiles_that_are_no_boxes_of_the_other_shape_are_refused) {
-  // Six elements are a row and a half of four.
+  // Six elements are one and a half rows of four.
   EXPECT_EQ(reshapedTiles({4, 6}, {1, 6}, {6, 4}), std::nullopt);
   // Columns of one shape are strided in the other.
   EXPECT_EQ(reshapedTiles({4, 6}, {4, 3}, {24}), std::nullopt);

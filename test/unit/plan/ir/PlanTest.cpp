@@ -1,4 +1,5 @@
-// The plan as data: JSON both ways with errors that name the field, and a verifier that finds each way to be illegal.
+// The plan as data: JSON conversion in both directions, with errors that name the field, and a verifier that finds
+// every way in which a plan is illegal.
 #include "passes/plan/grid/KernelPhases.h"
 #include "test/unit/PlanFixture.h"
 
@@ -336,7 +337,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
   EXPECT_NE(packed.verify(two).find("parts of one kernel depend on each other at scope grid only"), std::string::npos);
 
-  // As phases, with a barrier of the grid between them, they are a kernel, in this order alone.
+  // The groups can share a kernel as phases with a grid barrier between them, but only in this order.
   packed.edges[0].scope = tile::Scope::grid;
   EXPECT_EQ(packed.verify(two), "");
   EXPECT_EQ(phasesOf(packed, packed.kernels[0]).size(), 2u);
@@ -394,7 +395,7 @@ TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
             "kernel 'k' has edges at scope grid, which is forbidden");
 }
 
-// x + x^T through a buffer: a tile of rows needs elements of other rows' tiles.
+// x + x^T through a buffer: a tile of rows needs elements of other tiles.
 TEST_F(PlanTest, refuses_block_edges_across_tiles_of_the_grid) {
   TensorGraph transposed = parse(R"(
 func.func @transposed(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {

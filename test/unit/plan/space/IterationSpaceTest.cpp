@@ -1,5 +1,5 @@
-// Index spaces: which dims of which roots are one dim, which of them may be walked by independent workgroups, and how
-// they are cut. Odd and distinct sizes, so that swapped dims show.
+// Iteration spaces: which dims of different roots are the same dim, which of them independent workgroups may walk, and
+// how they are tiled. Sizes are odd and distinct, so that swapped dims show.
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;
@@ -22,7 +22,7 @@ protected:
   }
 };
 
-// Rows are the grid; the reduced dims of both reductions and the columns of the result are one dim.
+// Rows are the grid. The reduced dims of both reductions and the columns of the result are the same dim.
 TEST_F(IterationSpaceTest, softmax_walks_rows) {
   TensorGraph graph = parse(softmaxSource);
   std::optional<IterationSpace> space = spaceOfAll(graph);
@@ -37,7 +37,7 @@ TEST_F(IterationSpaceTest, softmax_walks_rows) {
   EXPECT_LT(space->root(0).nest, space->root(3).nest);
 }
 
-// The statistics are collapsed and broadcast in between, as front ends leave it; the space stays two-dimensional.
+// The statistics are collapsed and broadcast in between, as front ends emit them. The space stays two-dimensional.
 TEST_F(IterationSpaceTest, reshapes_between_roots_vanish) {
   TensorGraph graph = parse(R"(
 func.func @center(%x: tensor<1x37x53xf32>) -> tensor<1x37x53xf32> {
@@ -64,7 +64,7 @@ func.func @center(%x: tensor<1x37x53xf32>) -> tensor<1x37x53xf32> {
   EXPECT_EQ(space->grid, Dims{0});
 }
 
-// exp(x) + exp(x)^T through a buffer: tiles of rows need each other, so nothing is walked.
+// exp(x) + exp(x)^T through a buffer: tiles of rows need each other, so no dim is in the grid.
 const char *selfTransposed = R"(
 func.func @self_transposed(%x: tensor<41x41xf32>) -> tensor<41x41xf32> {
   %e = tensor.empty() : tensor<41x41xf32>
@@ -104,7 +104,7 @@ TEST_F(IterationSpaceTest, transposed_access_in_registers_walks_both_dims) {
   EXPECT_EQ(space->roots[0].accesses.size(), 2u) << "x and its transpose";
 }
 
-// Sums over rows and over columns of one tensor: each dim is reduced somewhere.
+// Sums over rows and over columns of one tensor: each dim is reduced by some root.
 TEST_F(IterationSpaceTest, reductions_over_different_axes_leave_no_grid) {
   TensorGraph graph = parse(R"(
 func.func @axes(%x: tensor<37x53xf32>) -> (tensor<37xf32>, tensor<53xf32>) {
@@ -121,7 +121,7 @@ func.func @axes(%x: tensor<37x53xf32>) -> (tensor<37xf32>, tensor<53xf32>) {
   EXPECT_EQ(space->workgroups, 1);
 }
 
-// A dim that is walked beside a reduced one is cut into a few vectors: 768 columns as three tiles of 256.
+// A grid dim beside a reduced one is cut into a few vectors: 768 columns become three tiles of 256.
 TEST_F(IterationSpaceTest, vector_dim_beside_a_reduced_one_is_cut) {
   TensorGraph graph = parse(R"(
 func.func @columns(%x: tensor<16x197x768xf32>) -> tensor<16x768xf32> {
@@ -158,7 +158,7 @@ TEST_F(IterationSpaceTest, footprint_beyond_the_target_is_refused) {
   EXPECT_NE(reason.find("the target has 100"), std::string::npos) << reason;
 }
 
-// Inputs read by several nests, and those that every tile reads, are named.
+// The plan names inputs that several nests read, and inputs that every tile reads.
 TEST_F(IterationSpaceTest, staged_inputs_are_named) {
   TensorGraph graph = parse(R"(
 func.func @scaled(%x: tensor<512x768xf32>, %g: tensor<768xf32>) -> tensor<512x768xf32> {
@@ -180,8 +180,8 @@ func.func @scaled(%x: tensor<512x768xf32>, %g: tensor<768xf32>) -> tensor<512x76
   EXPECT_EQ(space->workgroupStaged, std::vector<Value>{body.getArgument(1)});
 }
 
-// The loop over heads would read the row's table once a head: the lowering keeps it for the tile, and the plan counts
-// it.
+// The loop over heads would read the row's table once per head. The lowering buffers it for the tile, and the plan
+// counts the buffer.
 TEST_F(IterationSpaceTest, what_a_nest_reads_again_takes_shared_memory) {
   const char *source = R"(
 func.func @largest(%x: tensor<512x8x64xf32>, %table: tensor<512x64xf32>) -> tensor<512xf32> {
@@ -206,7 +206,7 @@ func.func @largest(%x: tensor<512x8x64xf32>, %table: tensor<512x64xf32>) -> tens
   EXPECT_EQ(space->footprintBytes, 4 * 64 * 4);
 }
 
-// Every tiling covers the space and no workgroup is idle, whatever the shape.
+// Every tiling covers the space and leaves no workgroup idle, whatever the shape.
 TEST_F(IterationSpaceTest, tiles_fit_for_many_shapes) {
   for (int64_t rows : {1, 3, 64, 513, 4097})
     for (int64_t columns : {1, 2, 63, 64, 65, 1000, 50257}) {
@@ -226,8 +226,9 @@ TEST_F(IterationSpaceTest, tiles_fit_for_many_shapes) {
       EXPECT_LE(space->footprintBytes, target.blockBytes) << type;
     }
 }
-// Chimera's chain with keys as rows: rows of scores are the grid, batches outside; the turned key has no rows, so the
-// tiles along them keep it, and it is computed once more for each further workgroup at most.
+// Chimera's chain with keys as rows: rows of scores are the grid, and batches are outside of them. The transposed key
+// does not have the row dim, so tiles along it keep the key. The key is recomputed at most once for each further
+// workgroup.
 TEST_F(IterationSpaceTest, operands_are_kept_for_the_tiles_that_share_them) {
   TensorGraph graph = parse(R"(
 func.func @chain(%q: tensor<3x370x19xf32>, %k: tensor<3x530x19xf32>, %v: tensor<3x530x17xf32>) -> tensor<3x370x17xf32> {

@@ -1,4 +1,4 @@
-// What of a contraction's sums is a buffer: those that the next nests take in registers are none.
+// Buffers for the accumulators of a contraction. Accumulators that the next nests read from registers need none.
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/Target.h"
@@ -17,7 +17,7 @@ protected:
     target = *gpu;
   }
 
-  /// Of a product of 128 x 96 by 96 x 288, of which `columns` (a type) are doubled.
+  /// Returns true for a product of 128 x 96 by 96 x 288 of which `columns` (a type) are doubled.
   bool isHandedOver(const std::string &slice, const std::string &columns) {
     std::string read = slice.empty() ? "%p" : "%s";
     TensorGraph graph = parse("#id = affine_map<(i, j) -> (i, j)>\n"
@@ -52,14 +52,14 @@ TEST_F(LiveBuffersTest, sums_that_are_read_at_their_points_have_none) {
   EXPECT_TRUE(isHandedOver("", "tensor<128x288xf32>"));
 }
 
-// As the queries of a fused projection: threads have other sums of it than they would read.
+// A fused projection's queries: threads would read accumulators that other threads hold.
 TEST_F(LiveBuffersTest, sums_of_which_a_slice_is_read_are_a_buffer) {
   EXPECT_FALSE(isHandedOver("  %s = tensor.extract_slice %p[0, 96] [128, 96] [1, 1] : tensor<128x288xf32> to "
                             "tensor<128x96xf32>\n",
                             "tensor<128x96xf32>"));
 }
 
-// As the heads of an attention: the first one's sums may not lie where the others' factors still do.
+// The heads of an attention: the first head's accumulators may not overwrite the operands that other heads still read.
 TEST_F(LiveBuffersTest, sums_of_several_matrices_of_what_was_kept_are_a_buffer) {
   TensorGraph graph = parse(R"(
 #id = affine_map<(h, i, j) -> (h, i, j)>
@@ -93,8 +93,8 @@ func.func @heads(%x: tensor<6x49x49xf32>, %v: tensor<6x49x32xf32>) -> tensor<6x4
   EXPECT_FALSE(tilewright::isHandedOver(graph, space, *product));
 }
 
-// Values of exponentials are summed key by key; behind that loop rows of what comes of it are divided by their sums,
-// twice: what comes of the second ones lies where the exponentials did.
+// Exponentials are summed over keys in a walk. After that loop, rows of the results are divided by their sums, twice.
+// The second results reuse the memory of the exponentials.
 TEST_F(LiveBuffersTest, buffers_behind_a_walk_lie_where_those_in_it_were) {
   TensorGraph graph = parse(R"(
 #id = affine_map<(i, j) -> (i, j)>

@@ -1,4 +1,4 @@
-// The micro kernels that plans for GPUs name: those that are predicted, that are taken, and whose registers are
+// The micro kernels that plans for GPUs name must be those that are predicted and used, and whose registers are
 // counted.
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/PlanNumerics.h"
@@ -13,7 +13,7 @@ namespace {
 
 class SettleMicroKernelsTest : public PlanFixture {
 protected:
-  /// 2048 x 2048 x 2048, of f16 in f32, or with what is computed of the rows before.
+  /// 2048 x 2048 x 2048, of f16 accumulated in f32, optionally with lhs computed by the kernel.
   static constexpr const char *kProduct = R"(
 func.func @product(%a: tensor<2048x2048xf16>, %b: tensor<2048x2048xf16>) -> tensor<2048x2048xf32> {
   %c0 = arith.constant 0.0 : f32
@@ -47,7 +47,7 @@ func.func @product(%a: tensor<128x64xf16>, %b: tensor<64x128xf16>) -> tensor<128
   return %p : tensor<128x128xf32>
 })";
 
-  /// 2048 x 2048 x 2048, of bytes; how the right ones lie.
+  /// 2048 x 2048 x 2048, of bytes, with the layout of rhs as a parameter.
   static constexpr const char *kBytes = R"(
 func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor<2048x2048xi32> {{
   %c0 = arith.constant 0 : i32
@@ -101,7 +101,8 @@ func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor
   }
 };
 
-// Tensor cores do not round each product by itself: what strict numerics take instead is slower, and predicted so.
+// Tensor cores do not round each product separately. Strict numerics use a slower micro kernel, and the prediction is
+// for that one.
 TEST_F(SettleMicroKernelsTest, strict_products_are_predicted_with_what_they_name) {
   TensorGraph graph = parse(kProduct);
   Plan quick = planned(graph, "cuda:h200", NumericsMode::standard);
@@ -144,14 +145,14 @@ TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
     EXPECT_FALSE(settled[0].reason.empty());
   }
 
-  // Terms stay shared, and a mode that forbids a micro kernel forbids to name it.
+  // K stays sliced. A mode that forbids a micro kernel also forbids plans to name it.
   plan = handMade("mma_sync-16x8k4");
   ASSERT_EQ(settleMicroKernels(plan, graph, forNumerics(*lookupTarget("cuda:h200"), NumericsMode::strict)).size(), 1u);
   EXPECT_EQ(llvm::StringRef(contractionOf(plan).microKernel).split('-').first, "fma");
   EXPECT_TRUE(llvm::StringRef(contractionOf(plan).microKernel).ends_with("k4"));
 }
 
-// Rows come from registers; columns only descriptors can name.
+// lhs can come from registers, but only descriptors can address rhs.
 TEST_F(SettleMicroKernelsTest, warpgroups_read_rows_from_buffers) {
   TensorGraph graph = parse(kOfExponentials);
   Plan plan = handMade("wgmma-64x8");
@@ -169,13 +170,13 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_no_columns_from_buffers) {
   EXPECT_EQ(settled[0].reason, "an operand is in a buffer of the block, which descriptors of 'wgmma' cannot address");
 }
 
-// The instruction transposes 16 bits, and nothing else: whoever plans bytes knows it.
+// The instruction transposes only 16-bit elements, and plans for bytes must respect that.
 TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
   Target h200 = *lookupTarget("cuda:h200");
   for (const char *lanes : {"(n, k)", "(k, n)"}) {
     bool alongK = llvm::StringRef(lanes) == "(n, k)";
     TensorGraph graph = parse(llvm::formatv(kBytes, lanes));
-    Plan plan = planned(graph, "cuda:h200", NumericsMode::strict); // whole numbers are exact
+    Plan plan = planned(graph, "cuda:h200", NumericsMode::strict); // integers are exact
     EXPECT_EQ(contractionOf(plan).microKernel, alongK ? "wgmma-64x8" : "mma_sync-16x8");
     EXPECT_TRUE(settleMicroKernels(plan, graph, h200).empty());
 
@@ -191,7 +192,7 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
   }
 }
 
-// Of 128 sums a thread blocks of 256 are alone on an SM, although 64 registers would let four of them share it.
+// With 128 accumulators per thread, a block of 256 threads is alone on an SM, although 64 registers would allow four.
 TEST_F(SettleMicroKernelsTest, presence_is_proved_with_the_registers_of_sums) {
   TensorGraph graph = parse(kProduct);
   Target h200 = *lookupTarget("cuda:h200");

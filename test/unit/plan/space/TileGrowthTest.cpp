@@ -9,10 +9,10 @@
 using namespace tilewright;
 
 namespace {
-/// A bowl with its lowest point at `best`, and what larger tiles save.
+/// A convex cost with its minimum at `best`, and the traffic that larger tiles save.
 struct Bowl {
   std::vector<double> best;
-  size_t largest = std::numeric_limits<size_t>::max(); ///< sum of places that still fits
+  size_t largest = std::numeric_limits<size_t>::max(); ///< largest sum of size indices that still fits
 
   double secondsOf(TilePlace place) const {
     double seconds = 1;

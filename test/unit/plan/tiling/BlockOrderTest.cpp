@@ -1,5 +1,5 @@
-// Block orders of contraction chains (Chimera 4): Algorithm 1 against the paper's table and against counting, the
-// search against the closed form and against trying everything.
+// Block orders of contraction chains (Chimera 4). Algorithm 1 is tested against the paper's table and against counting;
+// the search is tested against the closed form and against exhaustive search.
 #include "passes/plan/tiling/cpu/BlockSearch.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -11,13 +11,13 @@
 using namespace tilewright;
 
 namespace {
-enum { M, N, K, L };         // loops of the paper's chain
-enum { A, B, C1, C2, D, E }; // what its two operators move, in order
+enum { M, N, K, L }; // loops of the paper's chain
+enum { A, B, C1, C2, D, E }; // tensors of its two operators, in order
 
 BlockOrder mlkn(int64_t m, int64_t n, int64_t k, int64_t l) { return {{M, L, K, N}, {m, n, k, l}}; }
 double trips(double extent, double tile) { return std::ceil(extent / tile); }
 
-// Table III, with tiles that divide nothing.
+// Table III, with tiles that divide no extent.
 TEST(BlockOrderTest, gemm_chain_in_order_mlkn_moves_what_the_paper_says) {
   constexpr int64_t m = 61, n = 37, k = 53, l = 47, tm = 8, tn = 5, tk = 7, tl = 11;
   OperatorChain chain = gemmChain(m, n, k, l, /*elementBytes=*/1);
@@ -35,7 +35,7 @@ TEST(BlockOrderTest, gemm_chain_in_order_mlkn_moves_what_the_paper_says) {
   EXPECT_DOUBLE_EQ(movement.memoryBytes, std::max(tm * tk + tk * tl + tm * tl, tm * tl + tl * tn + tm * tn));
 }
 
-// Section 4.2's three observations, on its own examples.
+// The three observations of section 4.2, on the paper's own examples.
 TEST(BlockOrderTest, loops_move_what_the_observations_say) {
   OperatorChain chain = gemmChain(60, 36, 52, 48);
   std::vector<int64_t> tiles = {10, 9, 13, 8};
@@ -60,7 +60,7 @@ TEST(BlockOrderTest, a_loop_of_one_trip_replaces_nothing) {
   EXPECT_DOUBLE_EQ(movement.tensors[E].moved, 60 * 36);
 }
 
-// A consumer's loop outside the producer's reduction makes the producer run again.
+// A loop of the consumer outside the producer's reduction makes the producer run again.
 TEST(BlockOrderTest, order_mlnk_computes_the_first_product_for_every_block_of_n) {
   OperatorChain chain = gemmChain(60, 36, 52, 48);
   Movement fused = movementOf(chain, mlkn(10, 9, 13, 8));
@@ -70,13 +70,13 @@ TEST(BlockOrderTest, order_mlnk_computes_the_first_product_for_every_block_of_n)
   EXPECT_DOUBLE_EQ(again.tensors[A].moved, 4 * fused.tensors[A].moved);
 }
 
-// Sums that a reduction outside them comes back to stay on the chip until it has ended.
+// Accumulators stay on the chip until an outer reduction that returns to them has ended.
 TEST(BlockOrderTest, order_mkln_keeps_all_sums_of_a_row_of_blocks) {
   OperatorChain chain = gemmChain(60, 36, 52, 48);
   EXPECT_DOUBLE_EQ(movementOf(chain, {{M, K, L, N}, {10, 9, 13, 8}}).tensors[C1].footprint, 10 * 48);
 }
 
-// Where rows of A and of E stay for all blocks of l, both matmuls run with them in memory, as attention does.
+// If rows of A and of E stay for all blocks of l, they occupy memory during both matmuls, as in attention.
 TEST(BlockOrderTest, tiles_that_are_found_again_take_memory_while_the_other_product_runs) {
   OperatorChain chain = gemmChain(512, 64, 64, 512, /*elementBytes=*/1);
   Movement movement = movementOf(chain, mlkn(8, 64, 64, 32));
@@ -85,7 +85,8 @@ TEST(BlockOrderTest, tiles_that_are_found_again_take_memory_while_the_other_prod
   EXPECT_DOUBLE_EQ(movement.memoryBytes, 8 * 64 + 64 * 32 + 8 * 32 + /*E or A*/ 8 * 64);
 }
 
-/// Loads of tiles, counted by walking over all blocks: one whenever an operator's tile is not the one it used last.
+/// Counts loads of tiles by walking over all blocks. An operator loads a tile whenever it is not the one that it used
+/// last.
 double countLoads(const OperatorChain &chain, const BlockOrder &block, std::vector<double> &executed) {
   std::vector<int64_t> at(chain.loops.size(), 0);
   std::map<std::pair<size_t, unsigned>, std::vector<int64_t>> last;
@@ -96,7 +97,7 @@ double countLoads(const OperatorChain &chain, const BlockOrder &block, std::vect
   auto visit = [&] {
     for (size_t number = 0; number < chain.ops.size(); ++number) {
       const ChainOp &op = chain.ops[number];
-      bool runs = true; // once producers' own loops are through
+      bool runs = true; // true once the producers' own loops have ended
       for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
         runs &= chain.runs(loop, number) || isLast(loop);
       if (!runs)
@@ -137,7 +138,7 @@ double countLoads(const OperatorChain &chain, const BlockOrder &block, std::vect
   return loaded;
 }
 
-/// Two convolutions in one dim, the second over windows of the first's results: y[h2] of z[2 h2 + r2].
+/// Two one-dimensional convolutions, the second over windows of the first's results: y[h2] of z[2 h2 + r2].
 OperatorChain convolutionChain() {
   enum { H, R2, O, R1, I };
   return {{{"h", 9}, {"r2", 3}, {"o", 5}, {"r1", 4}, {"i", 3}},
@@ -174,7 +175,7 @@ TEST(BlockOrderTest, the_algorithm_counts_what_walking_over_the_blocks_counts) {
   }
 }
 
-// Floor rounding stays within the paper's bound of the optimum over real numbers, and the search finds nothing worse.
+// Rounding down stays within the paper's bound of the real-valued optimum, and the search finds no worse result.
 TEST(BlockOrderTest, search_reaches_the_closed_form_of_the_gemm_chain) {
   constexpr double m = 2048, n = 2048, k = 2048, l = 2048, capacity = 8192;
   for (int64_t least : {1, 8, 16}) {
@@ -208,7 +209,7 @@ TEST(BlockOrderTest, closed_form_with_a_result_that_crosses_twice_is_a_minimum) 
   }
 }
 
-/// The least seconds of all orders and tiles that fit.
+/// Returns the least seconds over all orders and tiles that fit.
 double exhaustive(const OperatorChain &chain, const SearchSpace &space) {
   double best = std::numeric_limits<double>::infinity();
   std::vector<unsigned> order(chain.loops.size());
@@ -254,7 +255,7 @@ TEST(BlockOrderTest, nothing_is_found_where_the_least_tiles_do_not_fit) {
   EXPECT_FALSE(searchOrder(gemmChain(128, 64, 64, 128), {1024, {32, 32, 32, 32}, 1, 1, 0}));
 }
 
-// Eight blocks of rows on three cores: the last round leaves one idle.
+// Eight blocks of rows on three cores: the last round leaves one core idle.
 TEST(BlockOrderTest, chains_have_the_same_form_whatever_they_are_called) {
   OperatorChain chain = gemmChain(128, 64, 32, 256), renamed = chain, wider = chain, online = chain;
   renamed.loops[0].name = "rows";
@@ -297,8 +298,8 @@ TEST(BlockOrderTest, levels_nest_and_the_slowest_bounds) {
   EXPECT_EQ(schedule->levels[2].choice.parallelBlocks % machine.cores, 0);
 }
 
-// The second matmul waits for whole rows of the softmax between: they are kept, but A and B need not lie whole in
-// tiles.
+// The second matmul waits for whole rows of the softmax in between. These rows are kept, but A and B need not be whole
+// in tiles.
 TEST(BlockOrderTest, a_reduction_between_keeps_rows_unless_it_is_online) {
   OperatorChain chain = gemmChain(512, 64, 64, 512);
   chain.loops[L].whole = true;

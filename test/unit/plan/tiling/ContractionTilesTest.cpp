@@ -1,4 +1,4 @@
-// Tiles and blocks of terms of contractions on CPUs, and what accesses cost: chosen by what moves between caches.
+// Tiles and blocks of K for contractions on CPUs, chosen by what moves between caches, and the cost of accesses.
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/space/Work.h"
 #include "test/unit/PlanFixture.h"
@@ -34,30 +34,31 @@ protected:
   }
 };
 
-// A panel of 64 lanes by 768 terms stays in the outer cache of a core (1 MB) while rows pass: sums never leave
+// A panel of 64 columns by K = 768 stays in a core's outer cache (1 MB) for all rows, so accumulators never leave
 // registers.
 TEST_F(ContractionTilesTest, terms_that_fit_are_taken_at_once) { EXPECT_EQ(termsOf(matmul(128, 768, 192)), 0); }
 
-// One of 4096 terms does not, and lies apart: blocks that can be copied.
+// A panel with K = 4096 does not fit and is strided, so its blocks are copied.
 TEST_F(ContractionTilesTest, panels_that_outgrow_the_cache_are_taken_in_blocks) {
   EXPECT_EQ(termsOf(matmul(128, 4096, 192)), 256);
 }
 
-// As wide as a register block, its steps follow each other: the largest even blocks that fit.
+// If rhs is as wide as a register block, its steps are contiguous, and the largest even blocks that fit are used.
 TEST_F(ContractionTilesTest, blocks_are_as_large_as_fit) {
   EXPECT_EQ(termsOf(matmul(128, 4096, 64)), 2048);
   target.levels[1].capacityBytes /= 2;
   EXPECT_EQ(termsOf(matmul(128, 4096, 64)), 1368) << "a third, in whole steps";
 }
 
-// Rows of one register block read each panel once: from the outer cache of a core all terms, from beyond it a few at a
-// time.
+// If one register block has all rows, each panel is read once. If it comes from the private outer cache, K is whole;
+// from further away, it is read a few rows at a time.
 TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_terms) {
   EXPECT_EQ(termsOf(matmul(5, 1024, 192)), 0);
   EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 8);
 }
 
-// Rows of a matrix are then read from end to end, each core its half: pieces of a row are jumps.
+// Rows of a matrix are then read from end to end, and each core reads half of them, since every piece of a row costs a
+// jump.
 TEST_F(ContractionTilesTest, rows_from_memory_are_cut_for_cores_alone) {
   auto tilesOf = [&](int64_t cores) {
     target.cores = cores;
@@ -68,7 +69,8 @@ TEST_F(ContractionTilesTest, rows_from_memory_are_cut_for_cores_alone) {
   EXPECT_EQ(tilesOf(2), std::vector<int64_t>({1024, 25152}));
 }
 
-// What is counted is what the code does: in blocks, the operand crosses once instead of once for every block of rows.
+// The predicted movement is that of the code: with blocks of K, the operand is read once instead of once for every
+// block of rows.
 TEST_F(ContractionTilesTest, blocks_are_in_the_movement) {
   TensorGraph graph = parse(matmul(120, 4096, 64));
   std::optional<IterationSpace> space = spaceOfAll(graph);
@@ -80,7 +82,7 @@ TEST_F(ContractionTilesTest, blocks_are_in_the_movement) {
   EXPECT_LT(outer, 4.0 * (120 * 4096 + 2 * 64 * 4096 + 5 * 120 * 64));
 }
 
-// Two elements apart, whole vectors are read and shuffled; eight apart, elements are gathered one by one.
+// With stride two, whole vectors are read and shuffled. With stride eight, elements are gathered one by one.
 TEST_F(ContractionTilesTest, strided_reads_cost_less_than_gathers) {
   auto strided = [](int64_t apart) {
     std::string wide = "tensor<64x" + std::to_string(512 * apart) + "xf32>";

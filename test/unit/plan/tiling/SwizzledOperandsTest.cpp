@@ -1,4 +1,4 @@
-// Weights as images of tiles in shared memory: when planners store them, what plans from files may say, what it gains.
+// Weights stored as swizzled tiles: when planners choose that, what plans from files may state, and what it gains.
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/target/Warpgroups.h"
@@ -15,7 +15,7 @@ class TileImagesTest : public PlanFixture {
 protected:
   TileImagesTest() { h200 = *lookupTarget("cuda:h200"); }
 
-  /// A product of f16 by a weight, or by an argument.
+  /// A product of f16 by a weight or by an argument.
   static std::string product(int64_t rows, int64_t terms, int64_t lanes, bool isWeight = true) {
     return llvm::formatv(R"(
 "util.global"() <{{initial_value = #stream.parameter.named<"model"::"w"> : tensor<{1}x{2}xf16>, sym_name = "w",
@@ -57,7 +57,7 @@ TEST_F(TileImagesTest, AWeightOfALargeProductIsStoredByTiles) {
   TensorPlan *weight = laidOut(plan);
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->tensor, "in1");
-  // Steps are of 64 terms, the last one filled up; whole tiles need no more lanes.
+  // Steps have K = 64, and the last one is padded. Whole tiles need no more columns.
   EXPECT_EQ(argumentsOf(*weight, "pad"), (std::vector<int64_t>{1024, 2048}));
   EXPECT_EQ(argumentsOf(*weight, "split"), (std::vector<int64_t>{2048, 16, 64}));
   EXPECT_EQ(argumentsOf(*weight, "swizzle"), (std::vector<int64_t>{8}));
@@ -98,7 +98,7 @@ TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
             std::string::npos);
 }
 
-/// 128 x 256 sums of 256 threads, in steps of 64 terms of f16.
+/// 128 x 256 accumulators of 256 threads, in steps of K = 64 of f16.
 GemmTiling tilingOf(int64_t lanes) {
   Target target = *lookupTarget("cuda:h200");
   GemmTile tile{128, lanes, 1024, 2, 2};
@@ -109,11 +109,11 @@ TEST(BulkCopyGain, CountsInstructionsAgainstWaits) {
   Target target = *lookupTarget("cuda:h200");
   double plain = 16.0 * 1024 * 256 * 2;
   BulkCopyGain gain = bulkCopyGain({/*tiles=*/16, /*steps=*/16, /*copyBytes=*/16, plain}, tilingOf(256), 256, target);
-  EXPECT_EQ(gain.copies, 16 * 16 * 64); // 32 KB a step, 512 bytes an instruction
+  EXPECT_EQ(gain.copies, 16 * 16 * 64); // 32 KB per step, 512 bytes per instruction
   EXPECT_EQ(gain.waits, 16 * 16 * 8);   // warps
   EXPECT_EQ(gain.addedBytes, 0);
   EXPECT_TRUE(gain.pays());
-  // Narrower copies are more instructions, and what is too narrow to be asynchronous is loaded and stored.
+  // Narrower copies take more instructions. Elements too narrow for asynchronous copies are loaded and stored.
   EXPECT_EQ(bulkCopyGain({16, 16, 4, plain}, tilingOf(256), 256, target).copies, 4 * gain.copies);
   EXPECT_EQ(bulkCopyGain({16, 16, 2, plain}, tilingOf(256), 256, target).copies, 16 * gain.copies);
 }
