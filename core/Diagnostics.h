@@ -3,8 +3,8 @@
 #define TILEWRIGHT_CORE_DIAGNOSTICS_H
 
 #include "core/Core.h"
-#include "passes/support/Locations.h"
 #include "mlir/IR/Diagnostics.h"
+#include "passes/support/Locations.h"
 
 namespace tilewright {
 

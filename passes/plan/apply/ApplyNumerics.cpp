@@ -1,6 +1,7 @@
-// What a subprogram's numerics attribute says, written into the bodies of its expressions: roundings become ops that
-// later passes neither add nor lose, and freedoms become flags of the operations that have them. Upstream's emulation
-// of narrow floats would leave out every rounding inside one body, whatever was fused into it and unseen by the plan.
+// Writes a subprogram's numerics attribute into the bodies of its expressions. Roundings become ops, which later passes
+// neither add nor remove, and freedoms become fastmath flags of the ops that have them. Upstream's emulation of narrow
+// floats is not used, because it would remove every rounding inside a body, whatever was fused into it, without the
+// plan knowing.
 #include "passes/Passes.h"
 #include "passes/graph/Rounding.h"
 #include "passes/plan/apply/ExprBuilder.h"
@@ -20,13 +21,14 @@ namespace {
 struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
   using ApplyNumericsBase::ApplyNumericsBase;
 
-  /// Leaves out what need not be rounded between two operations of one body.
+  /// Removes roundings between two operations of one body that tolerate their absence.
   void relax(Block &body) {
     SmallVector<arith::ExtFOp> extensions(body.getOps<arith::ExtFOp>());
     numLeftOut += llvm::count_if(extensions, [](arith::ExtFOp extend) { return leaveOutRounding(extend); });
   }
 
-  /// By the reciprocal of a constant that is far from the ends of its range, as the reciprocal then is.
+  /// Replaces a division by a constant by a multiplication with its reciprocal. The constant must be far from the ends
+  /// of its type's range, so that its reciprocal is as well.
   static void multiplyInstead(arith::DivFOp division) {
     APFloat divisor(0.0f);
     if (!division.getType().isF32() && !division.getType().isF64())
@@ -46,7 +48,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     division.erase();
   }
 
-  /// Reciprocals for divisions, and functions fused with what their results go to, or approximated by an instruction.
+  /// Allows reciprocals for divisions, and approximate functions (by an instruction, or fused with their reader).
   static void allowFastMath(Block &body) {
     auto allow = [](auto ops, arith::FastMathFlags flag) {
       for (auto op : ops)

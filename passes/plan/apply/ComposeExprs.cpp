@@ -1,10 +1,10 @@
-// The vertical transformation (Souffle 6.2). Inside a subprogram the plan has chosen and this pass only carries out its
-// thread edges; in a plain function it takes every producer that costs no arithmetic to repeat, so that movement
-// vanishes into whoever reads it. Consumers are visited in program order, each until nothing is left to inline, so a
-// chain is folded front to back and every expression is rebuilt as few times as it has producers.
+// Implements the vertical transformation (Souffle 6.2). Inside a subprogram, the pass carries out the thread edges of
+// the plan and decides nothing. In a plain function, it inlines every producer whose repetition costs no arithmetic, so
+// that movement disappears into its readers. Consumers are visited in program order, each until nothing is left to
+// inline, so a chain is folded front to back and an expression is rebuilt only once per producer.
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/plan/apply/ExprRewriter.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,10 +22,10 @@ struct Inlining {
   unsigned input;
   tile::ExprOp producer;
   unsigned result;
-  bool unrounded; ///< the producer's element is wanted as it is before its rounding
+  bool unrounded; ///< true if the consumer gets the producer's element before its rounding
 };
 
-/// Points of the consumer's domain at which the input is read, at most.
+/// Returns an upper bound on the points of the consumer's domain at which the input is read.
 int64_t numReads(tile::ExprOp consumer, unsigned input) {
   int64_t points = 1;
   for (Interval range : guardedRanges(consumer.getGuard(input), consumer.getDomain()))
@@ -35,7 +35,7 @@ int64_t numReads(tile::ExprOp consumer, unsigned input) {
 
 unsigned numReaders(tile::ExprOp producer) { return std::distance(producer->use_begin(), producer->use_end()); }
 
-/// Why inlining would compute something more often than the producer does; empty if it would not.
+/// Returns why inlining would repeat arithmetic of the producer, or an empty string if it would not.
 StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
   TensorExpr producer = *describe(inlining.producer);
   if (producer.arithmetic() == 0)
@@ -46,7 +46,7 @@ StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
 }
 
 class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
-  /// The next producer that may go into `consumer`. Sets `failed` at an edge that cannot be carried out.
+  /// Returns the next producer that may be inlined into `consumer`. Sets `failed` if an edge cannot be carried out.
   std::optional<Inlining> next(tile::ExprOp consumer, bool &failed) {
     SmallVector<StringRef> declined;
     for (auto [i, value] : llvm::enumerate(consumer.getInputs())) {
@@ -83,7 +83,7 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
     return std::nullopt;
   }
 
-  /// Inlines all it may into one expression.
+  /// Inlines producers into one expression until none is left that may be inlined.
   LogicalResult compose(tile::ExprOp consumer) {
     bool failed = false;
     while (std::optional<Inlining> inlining = next(consumer, failed)) {

@@ -1,3 +1,4 @@
+// Builds tile.expr ops, with one body argument per distinct access.
 #include "passes/plan/apply/ExprBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +13,7 @@ Value ExprInputs::add(Value tensor, AffineMap map, IntegerSet guard, Location lo
     if (known.tensor == tensor && known.map == map && known.guard == guard)
       return body.getArgument(i);
   accesses.push_back({tensor, map, guard});
-  // In front of the accumulators, if there are any.
+  // Arguments of inputs precede those of accumulators.
   return body.insertArgument(accesses.size() - 1, getElementTypeOrSelf(tensor.getType()), loc);
 }
 

@@ -1,4 +1,4 @@
-// How a tile.expr is put together: its inputs with their body arguments, and the small ops its bodies are made of.
+// Builds a tile.expr: its inputs with their body arguments, and the small ops that bodies consist of.
 #ifndef TILEWRIGHT_PLAN_APPLY_EXPRBUILDER_H
 #define TILEWRIGHT_PLAN_APPLY_EXPRBUILDER_H
 
@@ -8,13 +8,13 @@
 
 namespace tilewright {
 
-/// Inputs of the expression to be built. Adding the same access twice gives the same body argument.
+/// Inputs of the expression to be built. Adding the same access twice returns the same body argument.
 class ExprInputs {
 public:
   explicit ExprInputs(mlir::Block &body) : body(body) {}
 
   mlir::Value add(mlir::Value tensor, mlir::AffineMap map, mlir::IntegerSet guard, mlir::Location loc);
-  /// Drops the inputs whose element nothing in the body uses.
+  /// Removes inputs whose element the body does not use.
   void eraseUnused();
   llvm::SmallVector<mlir::Value> tensors() const;
   mlir::ArrayAttr maps(mlir::Builder &builder) const;
@@ -29,7 +29,7 @@ mlir::Value zeroOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type
 mlir::Value within(mlir::OpBuilder &builder, mlir::Location loc, mlir::IntegerSet set);
 mlir::Value index(mlir::OpBuilder &builder, mlir::Location loc, mlir::AffineMap map);
 
-/// Drops body ops that nothing uses any more.
+/// Erases body ops without uses.
 void eraseDead(mlir::Block &body);
 
 /// Moves `body` into a new expression over `inputs`.

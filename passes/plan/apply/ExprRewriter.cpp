@@ -1,5 +1,5 @@
-// Raising copies a body; inlining copies two and composes maps. Both leave the original where it is: whoever asked
-// knows whether it still has readers.
+// Raising copies one body; inlining copies two and composes maps. Both keep the original op, because only the caller
+// knows if it still has readers.
 #include "passes/plan/apply/ExprRewriter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,9 +7,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/plan/apply/ExprBuilder.h"
 #include "passes/plan/apply/Roundings.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 
@@ -20,7 +20,7 @@ namespace {
 // Raising
 //===----------------------------------------------------------------------===//
 
-/// The element of an input: a constant where the tensor is one, else a body argument.
+/// Returns the element of an input: a constant if the tensor is a constant, else a body argument.
 Value elementOf(OpBuilder &builder, ExprInputs &inputs, TensorAccess access, Value tensor, Location loc) {
   TypedAttr constant = constantElement(access.tensor);
   if (constant && matchPattern(access.tensor, m_Constant()) && !access.guard)
@@ -28,7 +28,7 @@ Value elementOf(OpBuilder &builder, ExprInputs &inputs, TensorAccess access, Val
   return inputs.add(tensor, access.map, access.guard, loc);
 }
 
-/// Clones a linalg body; what it captures is constant, as describe() has checked.
+/// Clones a linalg body, which captures only constants (checked by describe()).
 LogicalResult cloneBody(OpBuilder &builder, Block &source, IRMapping &mapping, ArrayRef<int64_t> domain) {
   for (Operation &op : source) {
     for (Value operand : op.getOperands())
@@ -80,7 +80,8 @@ LogicalResult raiseStructured(OpBuilder &builder, const TensorExpr &expr, ValueR
   return cloneBody(builder, source, mapping, expr.domain);
 }
 
-/// Movement: the value of the first input whose guard holds, else `otherwise` (null: the last input).
+/// Raises movement. Its value is that of the first input whose guard holds, else `otherwise`, or the last input if that
+/// is null.
 void raiseMovement(OpBuilder &builder, const TensorExpr &expr, ValueRange tensors, ExprInputs &inputs,
                    Value otherwise) {
   Location loc = expr.op->getLoc();
@@ -98,7 +99,7 @@ void raiseMovement(OpBuilder &builder, const TensorExpr &expr, ValueRange tensor
   tile::YieldOp::create(builder, loc, value);
 }
 
-/// What a guarded input's own zero cannot give: the padding value, when it is not zero.
+/// Returns the padding value if it is not zero, else null: a guarded input is zero where its guard does not hold.
 Value paddingOf(OpBuilder &builder, Operation *op) {
   auto pad = dyn_cast<tensor::PadOp>(op);
   if (!pad)
@@ -140,10 +141,11 @@ FailureOr<tile::ExprOp> raise(OpBuilder &builder, const TensorExpr &expr, ValueR
 
 namespace {
 
-/// The producer's domain as a function of the consumer's, through the consumer's access to the producer's result.
+/// Returns the point of the producer's domain as a function of the consumer's, through the consumer's access to the
+/// producer's result.
 AffineMap producerPoint(tile::ExprOp consumer, unsigned input, tile::ExprOp producer, unsigned result) {
   AffineMap access = consumer.getInputMap(input), written = producer.getResultMap(result);
-  // Dims the result does not use have extent 1.
+  // Dims that the result does not use have extent 1.
   SmallVector<AffineExpr> indices(producer.getDomain().size(), getAffineConstantExpr(0, consumer.getContext()));
   for (auto [position, expr] : llvm::enumerate(written.getResults()))
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
@@ -153,7 +155,7 @@ AffineMap producerPoint(tile::ExprOp consumer, unsigned input, tile::ExprOp prod
 
 bool isZeroConstant(Value value) { return matchPattern(value, m_PosZeroFloat()) || matchPattern(value, m_Zero()); }
 
-/// Whether `value` is zero wherever the inputs it comes from are not read: they are, and moving them keeps that.
+/// Returns true if `value` is zero wherever its inputs are not read. Inputs are zero there, and movement preserves it.
 bool isZeroOutside(Value value) {
   if (isa<BlockArgument>(value) || isZeroConstant(value))
     return true;
@@ -165,7 +167,7 @@ bool isZeroOutside(Value value) {
          isZeroOutside(op->getOperand(0));
 }
 
-/// Whether a body asks for an input's element only where its guard holds anyway.
+/// Returns true if a body uses an input's element only where its guard holds.
 bool asksOnlyWithin(BlockArgument element, IntegerSet guard) {
   return llvm::all_of(element.getUses(), [&](OpOperand &use) {
     auto select = dyn_cast<arith::SelectOp>(use.getOwner());
@@ -174,7 +176,7 @@ bool asksOnlyWithin(BlockArgument element, IntegerSet guard) {
   });
 }
 
-/// Clones the producer's body at points of the consumer's domain; returns what it yields.
+/// Clones the producer's body at points of the consumer's domain, and returns the values that it yields.
 SmallVector<Value> cloneProducer(OpBuilder &builder, tile::ExprOp producer, AffineMap point, IRMapping &mapping,
                                  ArrayRef<int64_t> domain) {
   for (Operation &op : producer.getBodyBlock().without_terminator()) {
@@ -190,7 +192,7 @@ SmallVector<Value> cloneProducer(OpBuilder &builder, tile::ExprOp producer, Affi
         holds = within(builder, op.getLoc(), set);
       mapping.map(inner.getResult(), holds);
     } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      // A piece of a concat that this consumer never sees goes away with its select.
+      // A piece of a concat that this consumer never reads disappears with its select.
       Value condition = mapping.lookupOrDefault(select.getCondition());
       Attribute known;
       if (matchPattern(condition, m_Constant(&known)) && isa<IntegerAttr>(known)) {
@@ -208,14 +210,14 @@ SmallVector<Value> cloneProducer(OpBuilder &builder, tile::ExprOp producer, Affi
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// The producer's element at the point of the consumer's domain, zero where the consumer does not read it.
+/// Returns the producer's element at a point of the consumer's domain; it is zero where the consumer does not read it.
 Value inlineElement(OpBuilder &builder, ExprInputs &inputs, tile::ExprOp consumer, unsigned input,
                     tile::ExprOp producer, unsigned result) {
   ArrayRef<int64_t> domain = consumer.getDomain();
   Location loc = consumer.getLoc();
   IntegerSet guard = consumer.getGuard(input);
   AffineMap point = producerPoint(consumer, input, producer, result);
-  // Outside the guard nothing is read, so the maps only have to be right inside it.
+  // Nothing is read outside the guard, so the maps must be right only inside it.
   SmallVector<Interval> read = guardedRanges(guard, domain);
   Block &body = producer.getBodyBlock();
   IRMapping mapping;

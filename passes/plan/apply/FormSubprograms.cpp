@@ -1,24 +1,24 @@
-// Level 1 to level 2: the plan carried out. The decision is a Plan, made by the planner or read from a file and
-// checked; the rewrite reads it and decides nothing. The block is first put into the order of the contracted graph, in
-// which the ops of a kernel stand next to each other; then each part is raised into a tile.subprogram in their place.
+// Carries out a plan, from level 1 to level 2 of the IR. The plan is made by the planner, or read from a file, and
+// verified; the rewrite decides nothing. First the ops of the block are reordered so that the ops of each kernel are
+// neighbours. Then each fusion group is raised into a tile.subprogram in their place.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Rounding.h"
+#include "passes/plan/apply/ExprRewriter.h"
+#include "passes/plan/apply/PlanForTarget.h"
+#include "passes/plan/apply/PlanReport.h"
+#include "passes/plan/apply/Roundings.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/PlanRestrictions.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
-#include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/space/PlanNumerics.h"
-#include "passes/plan/apply/PlanReport.h"
-#include "passes/plan/fusion/PlanRestrictions.h"
 #include "passes/plan/space/SettleMicroKernels.h"
-#include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/plan/space/WalkedDim.h"
-#include "passes/support/ParseJson.h"
-#include "passes/plan/apply/ExprRewriter.h"
+#include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/support/JsonFile.h"
-#include "passes/plan/apply/Roundings.h"
+#include "passes/support/ParseJson.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,7 +39,7 @@ namespace {
 // Carrying out a plan
 //===----------------------------------------------------------------------===//
 
-/// Drops the dims of one point: they have no place in the index space.
+/// Removes dims of one point, which have no dim in the iteration space.
 void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
   Builder builder(op.getContext());
   SmallVector<AffineExpr> renamed;
@@ -92,11 +92,12 @@ void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
   }
 }
 
-/// Builds the subprogram of one part at the builder's insertion point.
-class PartBuilder {
+/// Builds the subprogram of one fusion group at the builder's insertion point.
+class SubprogramBuilder {
 public:
-  /// `made` holds what earlier subprograms return in place of the graph's values, and gains what this one does.
-  PartBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const GroupPlan &part,
+  /// `made` maps values of the graph to the results of subprograms that replace them. It has those of earlier
+  /// subprograms, and this one adds its own.
+  SubprogramBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const GroupPlan &part,
               llvm::DenseMap<Value, Value> &made)
       : graph(graph), plan(plan), kernel(kernel), part(part), made(made) {
     for (const OpPlan &op : part.ops)
@@ -153,7 +154,8 @@ private:
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
   }
 
-  /// Numbers of what blocks keep of the part's inputs, or find kept, each with its input.
+  /// Returns pairs of the number of a resident tile and the group's input that it is a tile of, both for tiles that the
+  /// group leaves resident and for those that it finds.
   SmallVector<int64_t> residentInputs() const {
     SmallVector<int64_t> keeps;
     unsigned own = &part - kernel.parts.data();
@@ -180,7 +182,7 @@ private:
     return op.dims[graph.exprs()[op.id].reductions.front()] == walkedDim(part.extents, part.tiles, part.grid);
   }
 
-  /// Where the points of the walked dim end that count.
+  /// Returns the end of the counting points along the walked dim, or null.
   AffineMapAttr counted() const {
     for (const OpPlan &op : part.ops)
       if (op.form == kMaximumOfCounted && isWalked(op)) {
@@ -190,7 +192,7 @@ private:
     return {};
   }
 
-  /// Accumulators of the type, and in the order, that the plan says.
+  /// Gives accumulators the type, and reductions the order, that the plan states.
   static void applyNumerics(tile::ExprOp expr, const OpPlan &op, const TensorExpr &original) {
     for (auto [i, type] : llvm::enumerate(accumulationTypes(op.numerics)))
       if (isNarrowFloat(getElementTypeOrSelf(expr.getResult(i).getType())) && type == "f32")
@@ -198,8 +200,8 @@ private:
     expr.setInOrder(!op.numerics.reassociates && llvm::any_of(combiningKinds(original), isSumOrProduct));
   }
 
-  /// Of the contraction whose input the plan lays out: a kernel that has one has no other.
-  DenseI64ArrayAttr imageOf(OpBuilder &builder, const OpPlan &op) const {
+  /// Returns the swizzled layout of the rhs of a contraction, or null. A group with such a contraction has no other.
+  DenseI64ArrayAttr swizzledLayoutOf(OpBuilder &builder, const OpPlan &op) const {
     for (const TensorPlan &tensor : part.tensors)
       for (const LayoutStep &step : tensor.layout)
         if (step.kind == kSplitStep && !op.microKernel.empty())
@@ -221,8 +223,8 @@ private:
       applyNumerics(*raised, op, expr);
     if (!op.microKernel.empty())
       raised->setMicroKernel(op.microKernel);
-    if (DenseI64ArrayAttr image = imageOf(builder, op))
-      (*raised)->setAttr(kSwizzledAttr, image);
+    if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
+      (*raised)->setAttr(kSwizzledAttr, layout);
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
@@ -230,8 +232,8 @@ private:
     return success();
   }
 
-  /// What stands for an input: a block argument, or the producer's result through a connect of the edge's scope. One
-  /// connect serves all inputs of an expression that read the same result at one scope.
+  /// Returns the value to use for an input: a block argument, or the producer's result through a connect with the
+  /// edge's scope. One connect serves all inputs of an expression that read the same result at the same scope.
   Value valueFor(OpBuilder &builder, unsigned consumer, unsigned input) {
     Value tensor = graph.exprs()[consumer].inputs[input].tensor;
     Value value = values.lookup(tensor);
@@ -268,7 +270,7 @@ private:
   std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
 };
 
-/// Puts the block into an order in which the ops of each kernel stand together.
+/// Reorders the block so that the ops of each kernel are neighbours.
 void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
   Partition partition(graph, block);
   for (const KernelPlan &kernel : plan.kernels)
@@ -298,7 +300,7 @@ LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block)
   for (const KernelPlan &kernel : plan.kernels) {
     OpBuilder builder(firstOf(graph, kernel));
     for (const GroupPlan &part : kernel.parts) {
-      if (failed(PartBuilder(graph, plan, kernel, part, made).build(builder)))
+      if (failed(SubprogramBuilder(graph, plan, kernel, part, made).build(builder)))
         return failure();
       for (const OpPlan &op : part.ops)
         replaced.push_back(graph.exprs()[op.id].op);
@@ -321,11 +323,11 @@ public:
 
 private:
   Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
-  ListOption<int64_t> unfused{*this, "unfused", llvm::cl::desc("ops that share no kernel, by their place in the plan")};
-  ListOption<int64_t> left{*this, "left", llvm::cl::desc("ops that stay with IREE, by their place in the plan")};
+  ListOption<int64_t> unfused{*this, "unfused", llvm::cl::desc("numbers in the plan of ops that share no kernel")};
+  ListOption<int64_t> left{*this, "left", llvm::cl::desc("numbers in the plan of ops that stay with IREE")};
 
-  /// Functions we can plan for, each with its graph. What is in a module within the module is none of ours: the passes
-  /// that come next do not look there either.
+  /// Returns the functions that can be planned, each with its graph. Nested modules are skipped, as by the passes that
+  /// follow.
   std::vector<std::pair<func::FuncOp, TensorGraph>> collect() {
     std::vector<std::pair<func::FuncOp, TensorGraph>> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -363,7 +365,7 @@ private:
     FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options, restrictions) : readPlan(function);
     if (failed(plan))
       return failure();
-    // Also a plan of our own that turns out illegal is there to be looked at.
+    // The plan is written before it is verified, so that an illegal plan can be inspected.
     if (!planOut.empty() && failed(writeJson(function, planOut, toJson(*plan))))
       return failure();
     if (plan->numerics != options.numerics)
@@ -382,7 +384,8 @@ private:
     return plan;
   }
 
-  /// What is reported is what is taken.
+  /// Settles which micro kernels are used, so that the report states those that code generation uses, and remarks where
+  /// they differ from the plan's.
   static void settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
     if (planned.backend != Backend::cuda)
       return;
@@ -394,7 +397,7 @@ private:
                  .str();
   }
 
-  /// Images of tiles: plans from files are checked, and what has none says why.
+  /// Checks swizzled layouts, which a plan from a file may state, and remarks on contractions that have none.
   LogicalResult checkLayouts(func::FuncOp function, const TensorGraph &graph, const Target &planned, const Plan &plan) {
     Target machine = forNumerics(planned, plan.numerics);
     if (std::string why = whyNotLaidOut(plan, graph, machine); !why.empty())
@@ -461,7 +464,7 @@ private:
     return success();
   }
 
-  /// Where there is nothing to plan, a report may still say why.
+  /// Writes an empty plan and a report that says why there is nothing to plan.
   LogicalResult writeEmpty() {
     Block none;
     Block *block = &none;

@@ -1,29 +1,32 @@
+// Checks the micro kernels, thread blocks and layouts of a plan against a target.
 #include "passes/plan/apply/PlanForTarget.h"
 
-#include "passes/graph/Contraction.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/cost/GemmTiling.h"
+#include "passes/graph/Contraction.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/KBlocking.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
 
-/// Whether the label has the name and the block of the micro kernel. The plan chooses a block's terms, and on a GPU what
-/// shares them.
+/// Returns true if the label has the micro kernel's name and register block. The plan chooses the K of a block, and on
+/// a GPU the K slices.
 static bool isLabelOf(const MicroKernel &kernel, StringRef label, const Target &target) {
   std::string own = kernel.label(target);
   return target.backend == Backend::cuda ? labelWithKSlices(own, kSlicesOf(label)) == label
                                          : withKBlocking(own, kBlocking(label)) == label;
 }
 
-/// On a processor a block of a walked dim has whole steps of the micro kernel, or another one computes it.
-static bool takesWholeSteps(const MicroKernel &kernel, const TensorExpr &expr, const GroupPlan &part, const OpPlan &op) {
+/// Returns true unless a block of the walked dim would end within a step of the micro kernel, which processors cannot
+/// compute with that kernel.
+static bool takesWholeSteps(const MicroKernel &kernel, const TensorExpr &expr, const GroupPlan &part,
+                            const OpPlan &op) {
   int64_t walked = walkedDim(part.extents, part.tiles, part.grid);
   return walked < 0 || part.tiles[walked] % kernel.stepK() == 0 ||
          llvm::none_of(expr.reductions, [&](int64_t dim) { return op.dims[dim] == walked; });

@@ -1,4 +1,4 @@
-// Whether a plan can be carried out on a target. Plan::verify() asks the graph alone.
+// Checks that a target can carry out a plan, which Plan::verify() does not ask: it checks a plan against the graph.
 #ifndef TILEWRIGHT_PLAN_APPLY_PLANFORTARGET_H
 #define TILEWRIGHT_PLAN_APPLY_PLANFORTARGET_H
 
@@ -7,12 +7,12 @@
 
 namespace tilewright {
 
-/// Empty when the target can carry out what the plan names, else what it cannot, with what it could: a plan made for
-/// another target, blocks of threads that a processor has not or a GPU cannot have, a micro kernel that does not exist,
-/// is not for the op, or goes by another name. `target` has what the plan's numerics allow (forNumerics).
+/// Returns why the target cannot carry out the plan, and what it could, or an empty string. Reasons are a plan for
+/// another target, blocks of threads that a processor does not have or a GPU cannot have, and a micro kernel that does
+/// not exist, is not for the op, or has another name. `target` has only what the plan's numerics allow (forNumerics).
 std::string whyNotFor(const Plan &plan, const TensorGraph &graph, const Target &target);
 
-/// Makes the tiles that ops of a plan list at scope block those of their part, from which they follow.
+/// Sets the tiles that ops of a plan list at scope block to those of their group, from which they follow.
 void followTiles(Plan &plan);
 
 } // namespace tilewright

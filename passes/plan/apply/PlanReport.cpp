@@ -1,12 +1,13 @@
+// Writes the JSON report of a plan, with the coverage of the graph.
 #include "passes/plan/apply/PlanReport.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "passes/graph/Rounding.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/IterationSpace.h"
+#include "passes/graph/Rounding.h"
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/target/AllowedProducts.h"
 
@@ -79,7 +80,7 @@ private:
     return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
   }
 
-  /// Bytes an op would move alone: each input and result once.
+  /// Returns the bytes that an op moves by itself, with each input and result counted once.
   int64_t bytesOf(unsigned id) const {
     const TensorExpr &expr = graph.exprs()[id];
     llvm::DenseSet<Value> tensors;
@@ -94,7 +95,7 @@ private:
     return bytes;
   }
 
-  /// Of any op, of any types and sizes: what can be counted.
+  /// Returns the bytes of the operands and results of any op, as far as their types have a static size.
   static int64_t bytesOf(Operation *op) {
     uint64_t bytes = 0;
     auto add = [&](Type value) {
@@ -114,7 +115,7 @@ private:
     return std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max());
   }
 
-  /// What a kernel does to an op's numbers, in the words of the plan; `stored` is the type that results are rounded to.
+  /// Reports the numerics of an op in the words of the plan. `stored` is the type that results are rounded to.
   json::Value numerics(const OpPlan &op) const {
     std::string stored;
     llvm::raw_string_ostream os(stored);
@@ -132,7 +133,7 @@ private:
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }
 
-  /// The part's dims in the order of its loops: those of the grid first.
+  /// Returns the group's dims in loop order, with grid dims first.
   static json::Array orderOf(const GroupPlan &part) {
     json::Array order(part.grid);
     for (int64_t place = 0; place < static_cast<int64_t>(part.extents.size()); ++place)
@@ -207,15 +208,16 @@ private:
                         {"bound", entry.bound}};
   }
 
-  /// Whether some kernel has to run the op: it computes or moves, at run time, and IREE has no contraction to hide it
-  /// in. What we cannot take yet counts as well, or coverage would flatter.
+  /// Returns true if a kernel must run the op: it computes or moves at run time, and IREE cannot fold it into a
+  /// contraction. Ops that Tilewright does not support yet count as well, so that coverage does not flatter.
   bool counts(unsigned id) const {
     const TensorExpr &expr = graph.exprs()[id];
     return expr.kind != ExprKind::contraction && !isView(expr) && folded[id] < 0 && !atLoad[id] &&
            llvm::any_of(expr.op->getResults(), [](Value result) { return !result.use_empty(); });
   }
 
-  /// Whether IREE launches something for an op that it keeps: a contraction, or what no contraction takes in.
+  /// Returns true if IREE launches a dispatch for an op that it keeps: a contraction, or an op that it cannot fold into
+  /// one.
   bool isDispatch(unsigned id) const { return graph.exprs()[id].kind == ExprKind::contraction || counts(id); }
 
   json::Value coverage() const {

@@ -1,5 +1,5 @@
-// What was built and why, as JSON for people and for Python: the plan with the names, places and bytes of the ops it
-// speaks of, and how much of the graph it covers.
+// Reports a plan and its reasons as JSON, for people and for Python. The report adds names, locations and bytes of the
+// ops to the plan, and states how much of the graph it covers.
 #ifndef TILEWRIGHT_PLAN_APPLY_PLANREPORT_H
 #define TILEWRIGHT_PLAN_APPLY_PLANREPORT_H
 
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Before the graph is rewritten: reads its ops.
+/// Returns the report. It reads the ops of the graph, so it must be called before the graph is rewritten.
 llvm::json::Value reportPlan(const TensorGraph &graph, const Plan &plan);
 
 } // namespace tilewright

@@ -1,7 +1,7 @@
-// Whether a plan can be carried out for a graph. Each check answers one question and returns the first thing that is
-// wrong, with its place; together they are the contract between whoever plans and the rewrites.
-#include "passes/plan/grid/ResidentTiles.h"
+// Verifies that a plan can be carried out for a graph. Each check answers one question and returns the first violation
+// with its location in the plan. Together, the checks are the contract between planners and rewrites.
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/WalkedDim.h"
@@ -40,7 +40,7 @@ private:
            std::to_string(edge.input);
   }
 
-  /// Kernels are told by their names, which become symbols of the object code.
+  /// Checks that kernels have different names that can be symbols of the object code.
   std::string checkNames() {
     llvm::StringSet<> names;
     for (const KernelPlan &kernel : plan.kernels) {
@@ -53,13 +53,13 @@ private:
     return "";
   }
 
-  /// A plan may say what an op is; then it is meant for that op and no other.
+  /// Checks that the op has the name that the plan states, if it states one.
   std::string checkOpName(unsigned id, const std::string &name) const {
     StringRef actual = graph.exprs()[id].op->getName().getStringRef();
     return name.empty() || name == actual ? "" : op(id) + " is " + actual.str() + ", not " + name;
   }
 
-  /// Every op is known and stands in one place: in a kernel or left.
+  /// Checks that every op exists and appears once, in a kernel or among the ops left to IREE.
   std::string checkOps() {
     std::vector<bool> seen(numExprs);
     auto claim = [&](unsigned id, const std::string &where) -> std::string {
@@ -99,7 +99,7 @@ private:
     return "";
   }
 
-  /// Every edge of the graph has one entry, whose scope fits where its ends stand.
+  /// Checks that every edge of the graph has one entry, with a scope that fits the groups of its ends.
   std::string checkEdges() {
     llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> known;
     for (auto [index, edge] : llvm::enumerate(graph.edges()))
@@ -147,7 +147,7 @@ private:
     return "";
   }
 
-  /// Parts of one kernel that depend on each other are its phases.
+  /// Checks an edge between two groups of one kernel. Groups that depend on each other are phases of the kernel.
   static std::string checkBetweenParts(const EdgePlan &edge, Place from, Place to) {
     if (edge.scope != tile::Scope::grid)
       return "parts of one kernel depend on each other at scope grid only";
@@ -167,7 +167,7 @@ private:
     return "";
   }
 
-  /// Each kernel is launched once, in the order in which they are listed.
+  /// Checks that each kernel is launched once, in the order in which kernels are listed.
   std::string checkStreams() {
     if (plan.streams.empty())
       return "";
@@ -186,7 +186,7 @@ private:
     return llvm::is_sorted(plan.streams.front()) ? "" : "streams: kernels are launched in the order of the list";
   }
 
-  /// The partition is acyclic, and the kernels are listed in an order in which they can be launched.
+  /// Checks that the partition is acyclic, and that each kernel is listed after those that it depends on.
   std::string checkOrder() {
     if (numExprs == 0)
       return "";
@@ -216,7 +216,8 @@ private:
     return "a kernel";
   }
 
-  /// What blocks keep is read by the same tiles in both parts, and found by the number of the block.
+  /// Checks resident tiles. The tiles of both groups must read the same elements, because a block finds a resident tile
+  /// by its own number.
   std::string checkKept() {
     for (const KernelPlan &kernel : plan.kernels) {
       Phases phases = phasesOf(plan, kernel);
@@ -296,8 +297,8 @@ private:
     return checkWalk(part, choice, roots);
   }
 
-  /// Tensors that the part has, each where code keeps it: inputs and results in global memory or, for a tile or a
-  /// workgroup, in that of the block.
+  /// Checks the tensors of a group and their memory spaces. Inputs and results are in global memory, and tensors that
+  /// live for a tile or a workgroup are in the block's memory.
   std::string checkTensors(const GroupPlan &part, const GroupChoice &choice) const {
     llvm::StringSet<> results, outputs, seen;
     for (unsigned expr : choice.exprs)
@@ -397,8 +398,8 @@ private:
     return "";
   }
 
-  /// What reduces nothing and stays in the part: tiles along dims that it has not keep its values, or compute them
-  /// again.
+  /// Returns true for a root that reduces nothing and that only its group reads. Tiles along grid dims that it lacks
+  /// keep its values or recompute them.
   bool mayLackGridDims(const GroupChoice &choice, unsigned id) const {
     const TensorExpr &expr = graph.exprs()[id];
     return expr.oneReliesOnOne() && llvm::none_of(expr.op->getResults(),
@@ -432,7 +433,7 @@ private:
     return "";
   }
 
-  /// A dim outside of the grid whose tile is not its extent is walked block by block.
+  /// Checks the walked dim: a dim outside the grid whose tile is smaller than its extent.
   std::string checkWalk(const GroupPlan &part, const GroupChoice &choice, std::vector<GroupRoot> &roots) const {
     int64_t dim = walkedDim(part.extents, part.tiles, part.grid);
     if (dim < 0)
@@ -460,7 +461,7 @@ private:
     return *llvm::find_if(part.ops, [&](const OpPlan &entry) { return entry.id == id; });
   }
 
-  /// Along grid dims a root reads other roots' elements at its own index only.
+  /// Checks that a root reads other roots' elements only at its own index along grid dims.
   std::string checkTileLocal(const GroupPlan &part, const GroupRoot &root) const {
     const std::vector<int64_t> &dims = planOf(part, root.expr).dims;
     for (const RootAccess &access : root.accesses) {
@@ -482,7 +483,7 @@ private:
   const TensorGraph &graph;
   size_t numExprs;
   llvm::DenseMap<unsigned, Place> places;
-  llvm::DenseMap<unsigned, tile::Scope> scopes; ///< by edge of the graph
+  llvm::DenseMap<unsigned, tile::Scope> scopes; ///< scope of each edge of the graph
 };
 } // namespace
 

@@ -1,9 +1,9 @@
-// What tuning needs to know, as JSON: the plan with a function for each of its parts, and the candidates for one of
-// those.
+// Prints the input of tuning as JSON: the plan with an outlined function for each of its groups, and the candidate
+// plans for such a function.
 #include "passes/Passes.h"
+#include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/fusion/Candidates.h"
 #include "passes/plan/fusion/Outline.h"
-#include "passes/plan/apply/PlanReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
@@ -28,7 +28,7 @@ LogicalResult print(Operation *op, StringRef path, const llvm::json::Value &valu
   return success();
 }
 
-/// The one function of a module that holds tensor expressions; null where there is none.
+/// Returns the only function of a module that holds tensor expressions, or null if there is none.
 FailureOr<func::FuncOp> functionWithExprs(ModuleOp module) {
   func::FuncOp found;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -42,7 +42,7 @@ FailureOr<func::FuncOp> functionWithExprs(ModuleOp module) {
   return found;
 }
 
-/// What both passes plan with.
+/// The target and options that both passes plan with.
 struct Planning {
   Target target;
   PlanOptions options;

@@ -1,5 +1,5 @@
-// Raising goes from users to producers: once every reduction is raised, the fills that only started accumulators are
-// dead and need no expression of their own.
+// Raises tensor ops to tile.expr, from users to producers: once every reduction is raised, fills that only initialised
+// accumulators are dead and need no expression.
 #include "passes/Passes.h"
 #include "passes/plan/apply/ExprRewriter.h"
 
@@ -16,13 +16,13 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Ops that could be tensor expressions; the ones that cannot be raised get a remark.
+/// Returns true for ops that could be tensor expressions. Those that cannot be raised get a remark.
 bool isCandidate(Operation *op) {
   return isa<linalg::LinalgOp>(op) || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
                                           tensor::InsertSliceOp, tensor::PadOp, tensor::ConcatOp>(op);
 }
 
-/// A fill that an op we leave alone starts from stays what it is.
+/// Returns true for a fill that initialises an op that is not raised. Such a fill is not raised either.
 bool startsAccumulator(Operation *op) {
   return isa<linalg::FillOp>(op) && llvm::any_of(op->getUses(), [](OpOperand &use) {
            auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());

@@ -1,3 +1,4 @@
+// Inserts and removes roundings in the bodies of expressions.
 #include "passes/plan/apply/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,7 +11,7 @@ using namespace mlir;
 namespace tilewright {
 namespace {
 
-/// The narrow value in f32. A constant stays one.
+/// Returns the narrow value in f32. A constant remains a constant.
 Value extend(OpBuilder &builder, Value narrow) {
   Type wide = builder.getF32Type();
   FloatAttr constant;
@@ -19,7 +20,7 @@ Value extend(OpBuilder &builder, Value narrow) {
   return arith::ExtFOp::create(builder, narrow.getLoc(), wide, narrow);
 }
 
-/// What a narrow value is in f32 before it is rounded, or null if it comes rounded from elsewhere.
+/// Returns a narrow value's f32 value before its rounding, or null if it was rounded elsewhere.
 Value beforeRounding(OpBuilder &builder, Value narrow) {
   if (auto rounded = narrow.getDefiningOp<arith::TruncFOp>())
     return rounded.getIn().getType().isF32() ? rounded.getIn() : Value();

@@ -1,5 +1,5 @@
-// The end of planning: what lowering takes for granted is checked here, on the IR alone, so that a hand-written planned
-// graph fails with an error at the op instead of a wrong kernel.
+// Verifies the planned graph at the end of planning. All assumptions of lowering are checked here on the IR alone, so
+// that a hand-written planned graph fails with an error at the op instead of giving a wrong kernel.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/plan/space/WalkedDim.h"
@@ -82,8 +82,8 @@ private:
            });
   }
 
-  /// Whether only the subprogram's own expressions read a root that reduces nothing: tiles along grid dims that it has
-  /// not keep its values or compute them again. What leaves the subprogram would be written by all of them.
+  /// Returns true for a root that reduces nothing and that only expressions of the subprogram read. Tiles along grid
+  /// dims that it lacks keep its values or recompute them; a yielded value would be written by all of them.
   static bool mayLackGridDims(tile::ExprOp root) {
     return !root.isReduction() && llvm::none_of(root->getUsers(), llvm::IsaPred<tile::YieldOp>);
   }
@@ -100,8 +100,8 @@ private:
     return success();
   }
 
-  /// Follows thread edges from a root up to block edges. `index` is the domain of `expr` as a function of the root's;
-  /// null for the root itself.
+  /// Follows thread edges from a root to block edges. `index` maps the root's domain to that of `expr`; it is null for
+  /// the root itself.
   LogicalResult verifyLocal(tile::ExprOp root, tile::ExprOp expr, AffineMap index) {
     for (auto [i, input] : llvm::enumerate(expr.getInputs())) {
       auto connect = input.getDefiningOp<tile::ConnectOp>();

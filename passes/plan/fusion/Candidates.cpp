@@ -5,9 +5,9 @@
 #include "passes/plan/fusion/Candidates.h"
 
 #include "passes/graph/Eligibility.h"
+#include "passes/plan/grid/WritePlan.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/TileSizes.h"
-#include "passes/plan/grid/WritePlan.h"
 #include "passes/target/LaneBytes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>

@@ -4,13 +4,13 @@
 // and recomputed from staged inputs if it is cheap. If one nest evaluates a value more often than it has elements
 // (windows, repeated elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
-#include "passes/support/WorkNotes.h"
-#include "passes/plan/grid/Bindings.h"
-#include "passes/plan/space/ContractionKernel.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/support/AffineAlgebra.h"
+#include "passes/support/WorkNotes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
