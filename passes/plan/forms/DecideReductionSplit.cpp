@@ -13,8 +13,8 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kFewestParts = 16, kMostParts = 16384; ///< bounds on the number of parts of a reduction
-/// Least number of parts of a contraction, whose blocks have more work, and least K of a part, below which a block spends
-/// its time on prologue and epilogue.
+/// Least number of parts of a contraction, whose blocks have more work, and least K of a part, below which a block
+/// spends its time on prologue and epilogue.
 constexpr int64_t kFewestOfProducts = 2, kLeastK = 128;
 constexpr double kClearly = 0.8; ///< greatest fraction of the time of one phase that two phases may take
 
@@ -50,8 +50,8 @@ public:
     return part ? part->predicted.seconds : 0;
   }
 
-  /// Returns the predicted seconds of both phases, in two launches or in one with a grid barrier between them, or nothing
-  /// if the planner declines a phase.
+  /// Returns the predicted seconds of both phases, in two launches or in one with a grid barrier between them, or
+  /// nothing if the planner declines a phase.
   std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto trial = cast<func::FuncOp>(builder.clone(*function));

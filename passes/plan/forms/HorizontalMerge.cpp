@@ -32,15 +32,15 @@ std::string ColumnLayout::toString() const {
 
 std::string HorizontalMerge::verify(const TensorGraph &graph) const {
   if (contractions.size() < 2 || columns.slots.size() != contractions.size())
-    return "a merge has two parts or more, each with columns";
+    return "a merge needs two or more contractions, each with columns";
   for (const std::vector<unsigned> &step : epilogue)
     if (step.size() != contractions.size())
-      return "a step of the epilogue has one expression for each part";
+      return "an epilogue step needs one expression for each contraction";
   std::vector<bool> atLoad = computedAtLoad(graph);
-  for (auto [part, id] : llvm::enumerate(contractions)) {
+  for (auto [i, id] : llvm::enumerate(contractions)) {
     std::optional<ContractionRoles> roles = blockRoles(graph, atLoad, id);
-    if (!roles || graph.exprs()[id].domain[roles->lane] != columns.heads * columns.slots[part] * columns.width)
-      return "the columns of part " + std::to_string(part) + " are not those of its contraction";
+    if (!roles || graph.exprs()[id].domain[roles->lane] != columns.heads * columns.slots[i] * columns.width)
+      return "the number of columns of contraction " + std::to_string(i) + " is not its N";
   }
   return "";
 }
@@ -49,7 +49,7 @@ void HorizontalMerges::print(raw_ostream &os) const {
   for (const HorizontalMerge &merge : merges) {
     os << "merge ";
     llvm::interleaveComma(merge.contractions, os);
-    os << ": columns " << merge.columns.toString() << ", " << merge.epilogue.size() << " steps after, saves "
+    os << ": columns " << merge.columns.toString() << ", " << merge.epilogue.size() << " epilogue steps, saves "
        << llvm::format("%.3g us", merge.savedSeconds * 1e6) << "\n";
   }
   for (const DeclinedMerge &pair : declined)
@@ -87,8 +87,8 @@ static bool sameBodies(Operation *a, Operation *b) {
 
 static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-/// The width of the innermost dim into which some reader splits dim `axis` of a tensor, as heads are; 0: none does
-/// within `steps` ops.
+/// Returns the width of the innermost dim into which a reader splits dim `axis` of a tensor, such as into heads.
+/// Returns 0 if no reader within `steps` ops does.
 static int64_t headWidth(Value tensor, int64_t axis, unsigned steps) {
   if (axis < 0 || steps == 0)
     return 0;
@@ -112,8 +112,8 @@ static int64_t headWidth(Value tensor, int64_t axis, unsigned steps) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A contraction that may become a part.
-struct Part {
+/// A contraction that may be merged with others.
+struct Candidate {
   unsigned id;
   ContractionRoles roles;
 };
@@ -124,78 +124,81 @@ public:
       : graph(graph), target(target), atLoad(computedAtLoad(graph)) {}
 
   HorizontalMerges run() {
-    llvm::MapVector<Value, std::vector<Part>> byTensor;
+    llvm::MapVector<Value, std::vector<Candidate>> byTensor;
     for (unsigned id = 0; id < graph.exprs().size(); ++id)
       if (std::optional<ContractionRoles> roles = blockRoles(graph, atLoad, id))
         byTensor[graph.exprs()[id].inputs[roles->rowInput].tensor].push_back({id, *roles});
-    for (auto &[tensor, parts] : byTensor)
-      for (std::vector<Part> rest = std::move(parts); rest.size() > 1;)
+    for (auto &[tensor, candidates] : byTensor)
+      for (std::vector<Candidate> rest = std::move(candidates); rest.size() > 1;)
         rest = takeGroup(rest);
     return std::move(found);
   }
 
 private:
-  static constexpr unsigned kStepsToHeads = 8; ///< ops between a projection and the reshape of its columns into heads
+  static constexpr unsigned kStepsToHeads = 8; ///< most ops between a projection and the reshape into heads
 
-  /// Merges what goes with the first part, and gives the others.
-  std::vector<Part> takeGroup(ArrayRef<Part> parts) {
-    std::vector<Part> group = {parts.front()}, rest;
-    for (const Part &part : parts.drop_front()) {
-      std::string why = whyNotTogether(parts.front(), part);
+  /// Decides on the merge of the first candidate with those that go with it, and returns the others.
+  std::vector<Candidate> takeGroup(ArrayRef<Candidate> candidates) {
+    std::vector<Candidate> group = {candidates.front()}, rest;
+    for (const Candidate &candidate : candidates.drop_front()) {
+      std::string why = whyNotTogether(candidates.front(), candidate);
       if (why.empty())
-        group.push_back(part);
+        group.push_back(candidate);
       else
-        rest.push_back(part);
+        rest.push_back(candidate);
       if (!why.empty())
-        found.declined.push_back({parts.front().id, part.id, std::move(why)});
+        found.declined.push_back({candidates.front().id, candidate.id, std::move(why)});
     }
     if (group.size() > 1)
       decide(group);
     return rest;
   }
 
-  const TensorExpr &exprOf(const Part &part) const { return graph.exprs()[part.id]; }
-  TensorAccess weightsOf(const Part &part) const { return throughCopies(exprOf(part).inputs[part.roles.laneInput]); }
-  int64_t columnsOf(const Part &part) const { return exprOf(part).domain[part.roles.lane]; }
+  const TensorExpr &exprOf(const Candidate &candidate) const { return graph.exprs()[candidate.id]; }
+  TensorAccess weightsOf(const Candidate &candidate) const {
+    return throughCopies(exprOf(candidate).inputs[candidate.roles.laneInput]);
+  }
+  int64_t columnsOf(const Candidate &candidate) const { return exprOf(candidate).domain[candidate.roles.lane]; }
 
-  std::string whyNotTogether(const Part &first, const Part &second) const {
+  std::string whyNotTogether(const Candidate &first, const Candidate &second) const {
     const TensorExpr &a = exprOf(first), &b = exprOf(second);
     if (!hasConstantLanes(graph, atLoad, first.id, first.roles) ||
         !hasConstantLanes(graph, atLoad, second.id, second.roles))
-      return "what the shared tensor is multiplied with is computed in each call";
+      return "the tensor that one of them multiplies it with is computed in each call";
     SmallVector<int64_t> domain(b.domain);
     if (first.roles.lane != second.roles.lane || first.roles.rowInput != second.roles.rowInput ||
         a.domain.size() != domain.size() || a.reductions != b.reductions)
-      return "they run over different dims";
+      return "their dims differ";
     domain[second.roles.lane] = columnsOf(first);
     if (ArrayRef<int64_t>(a.domain) != ArrayRef<int64_t>(domain) ||
         a.inputs[first.roles.rowInput].map != b.inputs[second.roles.rowInput].map || a.results != b.results)
-      return "they read the shared tensor at different places";
+      return "their extents differ, or the maps of the shared tensor or the results do";
     TensorAccess left = weightsOf(first), right = weightsOf(second);
     if (left.map != right.map || !isProjection(left.map) || otherSizes(left, first) != otherSizes(right, second))
-      return "their weights lie in different orders";
+      return "the layouts of their weights differ";
     if (elementOf(left.tensor) != elementOf(right.tensor) ||
         elementOf(a.op->getResult(0)) != elementOf(b.op->getResult(0)))
-      return "their elements have different types";
+      return "their element types differ";
     auto init = [](Operation *op) { return constantElement(cast<linalg::LinalgOp>(op).getDpsInits()[0]); };
     if (!sameBodies(a.op, b.op) || !init(a.op) || init(a.op) != init(b.op))
-      return "they do not compute the same";
+      return "their bodies or inits differ";
     return "";
   }
 
-  /// The sizes of the weights besides the columns.
-  SmallVector<int64_t> otherSizes(const TensorAccess &weights, const Part &part) const {
+  /// Returns the shape of the weights, with 0 for the columns.
+  SmallVector<int64_t> otherSizes(const TensorAccess &weights, const Candidate &candidate) const {
     SmallVector<int64_t> sizes(cast<RankedTensorType>(weights.tensor.getType()).getShape());
     for (auto [axis, index] : llvm::enumerate(weights.map.getResults()))
-      if (pureDim(index) == part.roles.lane)
+      if (pureDim(index) == candidate.roles.lane)
         sizes[axis] = 0;
     return sizes;
   }
 
-  void decide(ArrayRef<Part> group) {
+  /// Adds the merge with the best layout if it saves time, and declines it otherwise.
+  void decide(ArrayRef<Candidate> group) {
     HorizontalMerge merge;
-    for (const Part &part : group)
-      merge.contractions.push_back(part.id);
+    for (const Candidate &candidate : group)
+      merge.contractions.push_back(candidate.id);
     double best = -std::numeric_limits<double>::infinity();
     for (const ColumnLayout &layout : layoutsOf(group))
       if (double saved = savedSeconds(group, layout); saved > best) {
@@ -205,10 +208,10 @@ private:
     if (best <= 0) {
       std::string more;
       llvm::raw_string_ostream(more) << llvm::format("%.3g us", -best * 1e6);
-      for (const Part &part : group.drop_front())
-        found.declined.push_back({group.front().id, part.id,
-                                  "columns " + merge.columns.toString() + " fill up register blocks for " + more +
-                                      " more than one launch less saves"});
+      for (const Candidate &candidate : group.drop_front())
+        found.declined.push_back({group.front().id, candidate.id,
+                                  "padding columns " + merge.columns.toString() + " to whole register blocks costs " +
+                                      more + " more than one launch less saves"});
       return;
     }
     merge.savedSeconds = best;
@@ -216,13 +219,13 @@ private:
     found.merges.push_back(std::move(merge));
   }
 
-  /// By heads where readers split the columns so, else by their greatest common divisor.
-  std::vector<ColumnLayout> layoutsOf(ArrayRef<Part> group) const {
+  /// Returns the layouts to choose from: by heads if readers split the columns so, and by the greatest common divisor.
+  std::vector<ColumnLayout> layoutsOf(ArrayRef<Candidate> group) const {
     int64_t divisor = 0, head = 0;
     bool agree = true;
-    for (const Part &part : group) {
-      divisor = std::gcd(divisor, columnsOf(part));
-      int64_t own = headWidth(exprOf(part).op->getResult(0), axisOf(part), kStepsToHeads);
+    for (const Candidate &candidate : group) {
+      divisor = std::gcd(divisor, columnsOf(candidate));
+      int64_t own = headWidth(exprOf(candidate).op->getResult(0), axisOf(candidate), kStepsToHeads);
       agree &= own == 0 || head == 0 || own == head;
       head = own ? own : head;
     }
@@ -233,22 +236,23 @@ private:
     return layouts;
   }
 
-  ColumnLayout layoutOf(ArrayRef<Part> group, int64_t heads, int64_t width) const {
+  ColumnLayout layoutOf(ArrayRef<Candidate> group, int64_t heads, int64_t width) const {
     ColumnLayout layout{heads, width, {}};
-    for (const Part &part : group)
-      layout.slots.push_back(columnsOf(part) / heads / width);
+    for (const Candidate &candidate : group)
+      layout.slots.push_back(columnsOf(candidate) / heads / width);
     return layout;
   }
 
-  int64_t axisOf(const Part &part) const { return resultAxis(exprOf(part).op, part.roles.lane); }
+  int64_t axisOf(const Candidate &candidate) const { return resultAxis(exprOf(candidate).op, candidate.roles.lane); }
 
-  /// Against each contraction in a kernel of its own: launches and reads of the shared tensor, less the columns that
-  /// fill up register blocks. A sum of what is known for certain; how the merged contraction is tiled is the plan's.
-  double savedSeconds(ArrayRef<Part> group, const ColumnLayout &layout) const {
+  /// Returns the seconds saved against one kernel for each contraction: launches and reads of the shared tensor, minus
+  /// the time for columns that pad register blocks. The estimate includes only what is certain; the plan decides later
+  /// how the merged contraction is tiled.
+  double savedSeconds(ArrayRef<Candidate> group, const ColumnLayout &layout) const {
     const TensorExpr &first = exprOf(group.front());
     int64_t block = lanesOfBlock(first), separate = 0;
-    for (const Part &part : group)
-      separate += llvm::alignTo(columnsOf(part), block);
+    for (const Candidate &candidate : group)
+      separate += llvm::alignTo(columnsOf(candidate), block);
     int64_t together = layout.heads * layout.allSlots() * llvm::alignTo(layout.width, block);
     double points = static_cast<double>(first.domainSize()) / columnsOf(group.front());
     TensorAccess weights = weightsOf(group.front());
@@ -265,13 +269,13 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // What follows the parts alike
+  // Elementwise ops that follow all contractions alike
   //===--------------------------------------------------------------------===//
 
-  void extendEpilogue(HorizontalMerge &merge, ArrayRef<Part> group) const {
+  void extendEpilogue(HorizontalMerge &merge, ArrayRef<Candidate> group) const {
     SmallVector<Value> values;
-    for (const Part &part : group)
-      values.push_back(exprOf(part).op->getResult(0));
+    for (const Candidate &candidate : group)
+      values.push_back(exprOf(candidate).op->getResult(0));
     for (int64_t axis = axisOf(group.front()); axis >= 0;) {
       std::optional<std::vector<unsigned>> step = nextStep(values, axis);
       if (!step)
@@ -284,6 +288,7 @@ private:
     }
   }
 
+  /// Returns the next step, one expression for each value, or nothing.
   std::optional<std::vector<unsigned>> nextStep(ArrayRef<Value> values, int64_t axis) const {
     std::vector<unsigned> step;
     for (Value value : values) {
@@ -297,7 +302,7 @@ private:
     return step;
   }
 
-  /// Elementwise ops of whole tensors, each element from one of the part.
+  /// Returns true for an elementwise op that computes each element from one element of `before`.
   bool mayFollow(unsigned id, Value before, int64_t axis) const {
     const TensorExpr &expr = graph.exprs()[id];
     std::optional<StepInput> input = stepInput(expr.op, before, axis);
@@ -318,7 +323,7 @@ private:
         elementOf(left->getResult(0)) != elementOf(right->getResult(0)))
       return false;
     SmallVector<int64_t> ranges = left.getStaticLoopRanges(), others = right.getStaticLoopRanges();
-    others[into.loop] = ranges[into.loop]; // columns may differ in number
+    others[into.loop] = ranges[into.loop]; // the numbers of columns may differ
     if (ranges != others)
       return false;
     for (auto [x, y] : llvm::zip(left.getDpsInputOperands(), right.getDpsInputOperands()))
@@ -327,7 +332,8 @@ private:
     return true;
   }
 
-  /// Operands by column are weights; others are one tensor, there before the parts are.
+  /// Returns true if two operands of a step can be merged. Operands that vary along the columns must be weights; others
+  /// must be the same tensor, and be available before the contractions.
   bool mayLieBeside(linalg::LinalgOp op, OpOperand &a, OpOperand &b, int64_t loop, Value beforeA, Value beforeB) const {
     if (a.get() == beforeA || b.get() == beforeB || elementOf(a.get()) != elementOf(b.get()))
       return false;

@@ -1,7 +1,7 @@
-// Which independent contractions become one (Souffle 6.1): those that multiply one tensor with weights, and agree in
-// the rest. Their columns lie side by side in blocks that every reader can address by dims of its own: heads, then the
-// parts that a head has, then columns of one part. A pure function of graph and target; MergeContractions carries it
-// out.
+// Decides which independent contractions are merged into one (Souffle 6.1): those that multiply the same tensor with
+// weights and agree in everything else. The columns of the merged contraction are divided into three dims, so that
+// every reader can address its own: heads, the slots of a head, and the columns of a slot. The decision is a pure
+// function of graph and target; MergeContractions carries it out.
 #ifndef TILEWRIGHT_PLAN_FORMS_HORIZONTALMERGE_H
 #define TILEWRIGHT_PLAN_FORMS_HORIZONTALMERGE_H
 
@@ -11,8 +11,8 @@
 
 namespace tilewright {
 
-/// How the columns of the parts are split and ordered: part i has `heads` x `slots[i]` x `width` of them, and the
-/// merged contraction `heads` x sum of `slots` x `width`.
+/// How the columns of the contractions are split and ordered: contraction i has `heads` x `slots[i]` x `width` columns,
+/// and the merged one has `heads` x sum of `slots` x `width`.
 struct ColumnLayout {
   int64_t heads = 1, width = 0;
   std::vector<int64_t> slots;
@@ -21,19 +21,19 @@ struct ColumnLayout {
   std::string toString() const;
 };
 
-/// Contractions that become one.
+/// Contractions that are merged into one.
 struct HorizontalMerge {
   std::vector<unsigned> contractions; ///< expressions of the graph, in program order
-  /// What follows each of them with the same arithmetic, and becomes one, too: by step, an expression for each part.
+  /// Elementwise expressions that follow all contractions alike and are merged, too: by step, one for each contraction.
   std::vector<std::vector<unsigned>> epilogue;
   ColumnLayout columns;
-  double savedSeconds = 0; ///< launches, and reads of the shared tensor, less columns that fill up register blocks
+  double savedSeconds = 0; ///< seconds of launches and reads of the shared tensor, minus those of padded columns
 
-  /// Why it cannot be carried out on the graph; empty if it can.
+  /// Returns why the merge cannot be carried out on the graph, or an empty string if it can.
   std::string verify(const TensorGraph &graph) const;
 };
 
-/// Two contractions that share a tensor and stay apart.
+/// Two contractions that share a tensor but are not merged.
 struct DeclinedMerge {
   unsigned first, second;
   std::string reason;
@@ -46,17 +46,19 @@ struct HorizontalMerges {
   void print(llvm::raw_ostream &os) const;
 };
 
+/// Decides on the merges of a graph.
 HorizontalMerges findHorizontalMerges(const TensorGraph &graph, const Target &target);
 
-/// The loop of an elementwise step that runs along dim `axis` of what it gets from the step before, or -1; `operand` is
-/// where it gets it.
+/// The operand with which an elementwise step reads the result of the step before.
 struct StepInput {
-  unsigned operand;
-  int64_t loop;
+  unsigned operand; ///< number of the operand
+  int64_t loop;     ///< loop of the step along dim `axis` of the operand
 };
+
+/// Returns how a step reads `before`, whose columns are dim `axis`, or nothing if it does not read it elementwise.
 std::optional<StepInput> stepInput(mlir::Operation *step, mlir::Value before, int64_t axis);
 
-/// The dim of the result of a structured op that stands at a loop, or -1.
+/// Returns the dim of a structured op's result that has the loop as its index, or -1.
 int64_t resultAxis(mlir::Operation *op, int64_t loop);
 
 } // namespace tilewright

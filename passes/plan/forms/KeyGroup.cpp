@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Grows the group from a maximum to the ops that depend on it and those that compute its input, and checks each of them.
+/// Grows the group from a maximum to the ops that depend on it and those that compute its input, and checks each of
+/// them.
 class GroupFinder {
 public:
   GroupFinder(const TensorGraph &graph, unsigned maximum) : graph(graph), exprs(graph.exprs()) {

@@ -12,17 +12,17 @@ namespace tilewright {
 /// An op of a group that is split along its keys.
 struct KeyMember {
   unsigned expr;
-  int64_t dim;             ///< the dim that is split
-  mlir::AffineMap maximum; ///< for a sum: index of its maximum, over the indices of its result
-  bool sums = false;       ///< true if the op sums values that are relative to the maximum
+  int64_t dim;                           ///< the dim that is split
+  mlir::AffineMap maximum;               ///< for a sum: index of its maximum, over the indices of its result
+  bool sums = false;                     ///< true if the op sums values that are relative to the maximum
   llvm::SmallVector<TensorAccess> reads; ///< by input of the expression: the access to the tensor behind views
 };
 
 /// The ops that are split together.
 struct KeyGroup {
-  std::string reason;   ///< why the group cannot be split; empty if it can
-  unsigned maximum = 0; ///< expression of the maximum
-  int64_t keys = 0;     ///< extent of the dim that is split
+  std::string reason;             ///< why the group cannot be split; empty if it can
+  unsigned maximum = 0;           ///< expression of the maximum
+  int64_t keys = 0;               ///< extent of the dim that is split
   std::vector<KeyMember> members; ///< in program order
 };
 

@@ -1,6 +1,6 @@
-// Horizontal transformation (Souffle 6.1): independent contractions of one tensor become one whose weights lie side by
-// side, and so does what follows each of them alike. Readers get their part as a slice, which a kernel reads through an
-// index. The decision is HorizontalMerge.
+// Horizontal transformation (Souffle 6.1): merges independent contractions of the same tensor into one with
+// concatenated weights, together with the elementwise ops that follow all of them alike. Readers get their part as a
+// slice, which a kernel reads through an index map. HorizontalMerge.h decides what is merged.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ConstantOperand.h"
@@ -25,7 +25,7 @@ namespace tilewright {
 
 namespace {
 
-/// One dim of columns, and the dims that take its place: heads, if there are several, slots and width.
+/// Replaces a dim of columns by heads (if there are several), slots and width.
 class ColumnSplit {
 public:
   explicit ColumnSplit(const ColumnLayout &columns) : columns(columns) {}
@@ -34,7 +34,7 @@ public:
   unsigned numDims() const { return hasHeads() ? 3 : 2; }
   int64_t slotDim() const { return hasHeads() ? 1 : 0; }
 
-  /// A shape with the columns of `slots` slots in place of dim `axis`.
+  /// Returns the shape with dim `axis` split into heads, `slots` slots and width.
   SmallVector<int64_t> shape(ArrayRef<int64_t> shape, int64_t axis, int64_t slots) const {
     SmallVector<int64_t> split(shape.take_front(axis));
     if (hasHeads())
@@ -44,10 +44,11 @@ public:
     return split;
   }
 
-  /// A map over a domain of which dim `loop` is split, into a tensor in which it is split wherever it stands.
+  /// Returns the map over the domain with dim `loop` split, into a tensor that is split wherever it has the dim as
+  /// index.
   AffineMap map(AffineMap map, int64_t loop) const {
     MLIRContext *context = map.getContext();
-    auto place = [&](int64_t dim) { return getAffineDimExpr(dim < loop ? dim : dim + numDims() - 1, context); };
+    auto shifted = [&](int64_t dim) { return getAffineDimExpr(dim < loop ? dim : dim + numDims() - 1, context); };
     SmallVector<AffineExpr> indices;
     for (AffineExpr index : map.getResults()) {
       int64_t dim = pureDim(index);
@@ -55,12 +56,12 @@ public:
         for (unsigned i = 0; i < numDims(); ++i)
           indices.push_back(getAffineDimExpr(loop + i, context));
       else
-        indices.push_back(dim < 0 ? index : place(dim));
+        indices.push_back(dim < 0 ? index : shifted(dim));
     }
     return AffineMap::get(map.getNumDims() + numDims() - 1, 0, indices, context);
   }
 
-  /// Which dims of a tensor of `rank` dims its split form has in their place.
+  /// Returns, for each dim of a tensor of `rank` dims, its dims in the split tensor.
   SmallVector<ReassociationIndices> reassociation(int64_t rank, int64_t axis) const {
     SmallVector<ReassociationIndices> groups(rank);
     int64_t next = 0;
@@ -138,7 +139,8 @@ private:
         for (unsigned id : step)
           pieces.push_back(opOf(id)->getOperand(operand));
         value = sideBySide(op.getLoc(), pieces, axis - map.getResults().begin());
-        // What the contraction reads, tile-pack-weights lays out; this lies as its reader needs it.
+        // tile-pack-weights lays out and marks operands of contractions only. This operand already has its final
+        // layout.
         value.getDefiningOp()->setAttr(kPackedWeightAttr, builder.getUnitAttr());
       } else {
         moveUp(value);
@@ -147,7 +149,7 @@ private:
     return rebuild(op, inputs, op.getIndexingMapsArray(), input.loop);
   }
 
-  /// Tensors known at load, their columns along `axis` side by side.
+  /// Concatenates the columns, along `axis`, of tensors that are known at load.
   Value sideBySide(Location loc, ArrayRef<Value> tensors, int64_t axis) {
     SmallVector<Value> pieces;
     for (auto [tensor, slots] : llvm::zip(tensors, merge.columns.slots)) {
@@ -160,7 +162,7 @@ private:
     return tensor::ConcatOp::create(builder, loc, axis + split.slotDim(), pieces);
   }
 
-  /// The op with the columns at `loop` split, as a linalg.generic.
+  /// Rebuilds an op as a linalg.generic in which the columns, at `loop`, are split.
   Value rebuild(linalg::LinalgOp op, ArrayRef<Value> inputs, ArrayRef<AffineMap> maps, int64_t loop) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     auto shape = split.shape(type.getShape(), resultAxis(op, loop), merge.columns.allSlots());
@@ -180,7 +182,7 @@ private:
     return generic.getResult(0);
   }
 
-  /// The columns of one part, as it had them.
+  /// Returns the columns of one contraction in the shape of its result.
   Value slice(Value merged, RankedTensorType type, int64_t axis, int64_t slot, int64_t slots) {
     auto from = cast<RankedTensorType>(merged.getType());
     SmallVector<OpFoldResult> offsets(from.getRank(), builder.getIndexAttr(0)),
@@ -196,7 +198,7 @@ private:
                                            split.reassociation(type.getRank(), axis));
   }
 
-  /// What is known at load stands before the first part, where the merged op does.
+  /// Moves ops that compute a value known at load in front of the first contraction, where the merged op is created.
   void moveUp(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != first->getBlock() || op->isBeforeInBlock(first))
@@ -246,7 +248,7 @@ class MergeContractions : public GraphPass<impl::MergeContractionsBase<MergeCont
                  .str();
     for (const HorizontalMerge &merge : merges.merges) {
       remark::passed(graph.exprs()[merge.contractions.front()].op->getLoc(), options("merged"))
-          << llvm::formatv("tile: {0} contractions are one, with columns {1} and {2} steps after them",
+          << llvm::formatv("tile: {0} contractions became one, with columns {1} and {2} epilogue steps",
                            merge.contractions.size(), merge.columns.toString(), merge.epilogue.size())
                  .str();
       numMerged += merge.contractions.size();

@@ -1,5 +1,6 @@
-// Constant operands of contractions, in the order in which the micro kernel reads them. What tile-store-weights cannot
-// have stored like this IREE computes when the program is loaded, as everything that depends on weights alone.
+// Packs constant operands of contractions in the order in which the micro kernel reads them. Packed weights that
+// tile-store-weights cannot store are computed by IREE when the program is loaded, like everything that depends on
+// weights only.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ConstantOperand.h"
@@ -23,15 +24,16 @@ namespace tilewright {
 
 namespace {
 
-/// The packed form of one operand: its dims are those of the operand without the lanes, lane blocks inserted before the
-/// reduced ones, and the lanes of a block last. A step of several terms has them side by side behind its lane.
+/// The packed form of an rhs. Its dims are the operand's parallel dims except N, then the blocks of lanes, then the
+/// reduced dims (K), and last the lanes of a block. If a step of the micro kernel covers several elements of K, these
+/// are a further dim behind the lanes.
 class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, const MicroKernel &kernel)
       : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width),
         depth(kernel.depth), stepK(kernel.stepK()) {}
 
-  /// The operand can be packed if its dims are dims of the contraction, or single points.
+  /// Returns true if the operand can be packed: each of its indices is a dim of the contraction or a constant.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
                         [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
@@ -53,7 +55,7 @@ public:
       from[position] = walk(type.getDimSize(position));
     from[positions.lane] = walk(type.getDimSize(positions.lane) / width) * width;
     for (int64_t position : positions.reduced)
-      from[position] = walk(type.getDimSize(position) / termsAt(position)) * termsAt(position);
+      from[position] = walk(type.getDimSize(position) / contiguousK(position)) * contiguousK(position);
     from[positions.lane] = from[positions.lane] + walk(width);
     if (depth > 1)
       from[positions.reduced.back()] = from[positions.reduced.back()] + walk(depth);
@@ -62,7 +64,7 @@ public:
     return packed.getResult(0);
   }
 
-  /// Where the contraction finds its element in the packed operand.
+  /// Returns the map with which the contraction reads the packed operand.
   AffineMap map() const {
     SmallVector<AffineExpr> index;
     auto positions = sourceOrder();
@@ -71,7 +73,7 @@ public:
     AffineExpr lanes = access.map.getResult(positions.lane);
     index.push_back(lanes.floorDiv(width));
     for (int64_t position : positions.reduced)
-      index.push_back(access.map.getResult(position).floorDiv(termsAt(position)));
+      index.push_back(access.map.getResult(position).floorDiv(contiguousK(position)));
     index.push_back(lanes % width);
     if (depth > 1)
       index.push_back(access.map.getResult(positions.reduced.back()) % depth);
@@ -97,10 +99,10 @@ private:
     return positions;
   }
 
-  /// Terms that lie side by side, along a reduced dim of the operand.
-  int64_t termsAt(int64_t position) const { return position == sourceOrder().reduced.back() ? depth : 1; }
+  /// Returns how many elements along a reduced dim of the operand are contiguous behind their lane.
+  int64_t contiguousK(int64_t position) const { return position == sourceOrder().reduced.back() ? depth : 1; }
 
-  /// Elements along a dim of the operand come in whole blocks of so many.
+  /// Returns the block size to whose multiple a dim of the operand is padded.
   int64_t blockAt(int64_t position) const {
     Positions positions = sourceOrder();
     if (position == positions.lane)
@@ -108,7 +110,7 @@ private:
     return !positions.reduced.empty() && position == positions.reduced.back() ? stepK : 1;
   }
 
-  /// Whether the bytes of whole blocks can be counted.
+  /// Returns true if the number of bytes of the padded operand does not overflow.
   bool fits() const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
@@ -122,7 +124,7 @@ private:
     return true;
   }
 
-  /// The operand with whole blocks.
+  /// Returns the operand padded to whole blocks.
   Value padded(OpBuilder &builder, Location loc) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     SmallVector<int64_t> shape(type.getShape());
@@ -133,10 +135,12 @@ private:
 
   const TensorExpr &expr;
   TensorAccess access;
-  int64_t lane, width, depth, stepK;
+  int64_t lane, width; ///< the N dim, and the lanes of a block
+  int64_t depth;       ///< contiguous elements of K behind each lane
+  int64_t stepK;       ///< elements of K in a step of the micro kernel
 };
 
-/// The contraction as a linalg.generic that reads the packed operand instead.
+/// Replaces the contraction by a linalg.generic that reads the packed operand.
 void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, AffineMap map) {
   auto op = cast<linalg::LinalgOp>(expr.op);
   OpBuilder builder(op);
@@ -151,7 +155,7 @@ void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, Affine
   op->erase();
 }
 
-/// The dims of an operand in another order: dim i of the result is dim order[i] of the source.
+/// Transposes an operand: dim i of the result is dim order[i] of the source.
 Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t> order) {
   auto type = cast<RankedTensorType>(source.getType());
   SmallVector<int64_t> shape;
@@ -163,7 +167,8 @@ Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t
   return copyElements(builder, loc, source, shape, from).getResult(0);
 }
 
-/// The order that brings the lanes of an operand innermost, or nothing where they are, or where it has none alone.
+/// Returns the order of dims that makes the lanes of an operand innermost. It is empty if they already are, or if no
+/// dim of the operand is the lanes.
 SmallVector<int64_t> orderAlongLanes(const TensorAccess &access, int64_t lane) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
   int64_t lanes = -1, innermost = -1;
@@ -190,7 +195,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
 
   void run(const TensorGraph &graph, const Target &target) override {
     std::vector<bool> atLoad = computedAtLoad(graph);
-    // All decisions come before the first rewrite: the graph names ops that rewriting replaces.
+    // All decisions come before the first rewrite, because rewriting replaces ops of the graph.
     SmallVector<const TensorExpr *> chosen;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       if (auto roles = blockRoles(graph, atLoad, id); roles && hasConstantLanes(graph, atLoad, id, *roles))
@@ -205,10 +210,10 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
       layAlongLanes(*expr);
   }
 
-  /// What a contraction multiplies with and reads across its lanes, as a tensor of its own that lies along them.
+  /// Transposes an rhs that is not contiguous along its lanes.
   static void layAlongLanes(const TensorExpr &expr) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    // By now another op may give it.
+    // An earlier rewrite may have replaced the op that computes it.
     TensorAccess access = expr.inputs[roles.laneInput];
     access.tensor = expr.op->getOperand(access.operand);
     SmallVector<int64_t> order = orderAlongLanes(access, roles.lane);

@@ -126,8 +126,8 @@ private:
     return op.getResult(0);
   }
 
-  /// Returns the start of a member's partial results. The maximum of a part starts from the lowest finite number, because
-  /// a part may contain only minus infinity, and exponentials relative to that are NaN.
+  /// Returns the start of a member's partial results. The maximum of a part starts from the lowest finite number,
+  /// because a part may contain only minus infinity, and exponentials relative to that are NaN.
   TypedAttr startOf(const KeyMember &member, TypedAttr start) const {
     if (member.expr != group.maximum)
       return start;

@@ -1,6 +1,6 @@
-// Splits reductions into two phases where one phase would leave most of a GPU idle (Souffle 2.3). SplitKeys.h builds the
-// split of sums relative to a maximum along the same dim, and TwoPhaseReduction.h that of all others. Reductions over
-// the same domain are split alike, so that those of one tensor still share a kernel.
+// Splits reductions into two phases where one phase would leave most of a GPU idle (Souffle 2.3). SplitKeys.h builds
+// the split of sums relative to a maximum along the same dim, and TwoPhaseReduction.h that of all others. Reductions
+// over the same domain are split alike, so that those of one tensor still share a kernel.
 //
 // A row stays whole if it fits a block's memory and is read again for each of its elements once the result is known (a
 // softmax, a norm): the block keeps the row, while parts would be read again behind a barrier.
@@ -27,9 +27,9 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Bytes of a block's memory that are not available to rows: they hold the partial results of 512 threads. Where less is
-/// left, the planner chooses blocks of fewer threads (predictions for 3 rows of a softmax on an H200: 24 us for rows of
-/// 229376 bytes; 31 us, with 128 threads, for 231424), and finds no block for a row of 232200 of 232448 bytes, which
+/// Bytes of a block's memory that are not available to rows: they hold the partial results of 512 threads. Where less
+/// is left, the planner chooses blocks of fewer threads (predictions for 3 rows of a softmax on an H200: 24 us for rows
+/// of 229376 bytes; 31 us, with 128 threads, for 231424), and finds no block for a row of 232200 of 232448 bytes, which
 /// therefore must not count as kept by a block.
 constexpr int64_t kBesideRows = 2048;
 
@@ -38,8 +38,8 @@ public:
   using SplitReductionsBase::SplitReductionsBase;
 
 private:
-  /// Returns a key that is equal for reductions that are split alike: the domain and, for contractions, also the maps and
-  /// types, so that equal contractions are predicted once.
+  /// Returns a key that is equal for reductions that are split alike: the domain and, for contractions, also the maps
+  /// and types, so that equal contractions are predicted once.
   static std::string kindOf(linalg::GenericOp op) {
     std::string kind;
     llvm::raw_string_ostream os(kind);

@@ -1,5 +1,6 @@
-// Packed weights as parameters of their own. The pass decides and writes recipes; whoever owns the parameter file
-// carries them out, so that no weight passes through the compiler, and IREE maps what it would else compute at load.
+// Makes packed weights parameters of their own. The pass decides which, and writes recipes; the owner of the parameter
+// file carries them out, so that no weight passes through the compiler. IREE then maps the packed weights from the file
+// instead of computing them when it loads the program.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ParameterRecipe.h"
@@ -23,12 +24,13 @@ namespace {
 
 using Kind = ParameterRecipe::Kind;
 
+/// Returns the properties of an op, which unregistered ops keep apart from their attributes, or else its attributes.
 DictionaryAttr propertiesOf(Operation *op) {
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
   return properties ? properties : op->getAttrDictionary();
 }
 
-/// IREE's globals of parameters: what they name, who loads them, and how to make one more.
+/// IREE's globals that hold parameters, and their uses.
 class ParameterGlobals {
 public:
   explicit ParameterGlobals(ModuleOp module) : module(module) {
@@ -38,7 +40,7 @@ public:
     module.walk([&](Operation *op) { count(op, 1); });
   }
 
-  /// The global that a load reads, if it holds a parameter for good.
+  /// Returns the global that a load reads, if it holds a parameter and is immutable, or null.
   Operation *loadedBy(Operation *load) const {
     if (load->getName().getStringRef() != "util.global.load")
       return nullptr;
@@ -47,9 +49,9 @@ public:
     return global && !propertiesOf(global).contains("is_mutable") && parameterOf(global) ? global : nullptr;
   }
 
-  /// The parameter that a global is initialised with.
+  /// Returns the parameter that a global is initialised with.
   static std::optional<ParameterRecipe> parameterOf(Operation *global) {
-    // Names with escapes in them are left alone.
+    // Names with escapes are left alone.
     static const llvm::Regex form("^parameter\\.named<\"([^\"\\]*)\"::\"([^\"\\]+)\">$");
     auto initial = propertiesOf(global).getAs<OpaqueAttr>("initial_value");
     auto type = initial ? dyn_cast<RankedTensorType>(initial.getType()) : RankedTensorType();
@@ -65,7 +67,7 @@ public:
     return recipe;
   }
 
-  /// One more global like `model`, for another parameter.
+  /// Creates a global like `model` for another parameter.
   Operation *create(Operation *model, StringRef scope, StringRef name, RankedTensorType type) {
     OpBuilder builder(model);
     NamedAttrList properties(propertiesOf(model));
@@ -87,8 +89,8 @@ public:
     return load->getResult(0);
   }
 
-  /// Erases an op without users, and what made its operands if nothing else needs it; gives the parameters that nothing
-  /// loads any more.
+  /// Erases an op without users, and the ops that made its operands if nothing else uses them. Adds parameters that no
+  /// op loads any more to `unused`.
   void eraseWithOperands(Operation *op, SmallVectorImpl<ParameterRecipe> &unused) {
     SmallVector<Operation *> producers;
     for (Value operand : op->getOperands())
@@ -104,7 +106,7 @@ public:
         eraseWithOperands(producer, unused);
   }
 
-  /// Whether a global is initialised with the parameter.
+  /// Returns true if a global is initialised with the parameter.
   bool names(const ParameterRecipe &parameter) const {
     return llvm::any_of(symbols, [&](const auto &entry) {
       auto other = parameterOf(entry.second);
@@ -155,10 +157,10 @@ private:
 
   ModuleOp module;
   llvm::StringMap<Operation *> symbols;
-  DenseMap<StringAttr, int64_t> uses;
+  DenseMap<StringAttr, int64_t> uses; ///< number of references, by symbol
 };
 
-/// A parameter to be stored.
+/// A new parameter to store.
 struct StoredWeight {
   ParameterRecipe recipe;
   std::string scope, name;
@@ -176,7 +178,7 @@ struct StoredWeight {
   }
 };
 
-/// The first parameter of a recipe.
+/// Returns the first parameter of a recipe.
 const ParameterRecipe &firstSource(const ParameterRecipe &recipe) {
   return recipe.parts.empty() ? recipe : firstSource(recipe.parts.front());
 }
@@ -193,7 +195,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
       });
     carryOut(packed);
     for (auto function : getOperation().getOps<func::FuncOp>())
-      function.walk([](linalg::GenericOp op) { op->removeAttr(kSwizzleAttr); }); // which nobody else knows
+      function.walk([](linalg::GenericOp op) { op->removeAttr(kSwizzleAttr); }); // IREE does not know it
   }
 
   void carryOut(ArrayRef<Operation *> packed) {
@@ -202,7 +204,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
     stored.clear();
     known.clear();
     ParameterGlobals globals(getOperation());
-    // Parameters stay until all recipes are known: a weight may be packed in two ways.
+    // Parameters are kept until all recipes are known, because a weight may be packed in two ways.
     SmallVector<std::optional<ParameterRecipe>> found;
     for (Operation *op : packed)
       found.push_back(decide(op, globals));
@@ -215,7 +217,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
       signalPassFailure();
   }
 
-  /// The recipe of a packed weight, or nothing, with a remark.
+  /// Returns the recipe of a packed weight. Otherwise emits a remark and returns nothing.
   std::optional<ParameterRecipe> decide(Operation *op, const ParameterGlobals &globals) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     std::string reason;
@@ -225,13 +227,13 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
       if (!parameter)
         return std::nullopt;
       if (!llvm::is_contained(scopes, parameter->scope)) {
-        reason = "parameters of '" + parameter->scope + "' are not at hand";
+        reason = "the parameter file of scope '" + parameter->scope + "' cannot be rewritten";
         return std::nullopt;
       }
       return parameter;
     });
     if (!recipe && reason.empty())
-      reason = "it is not made of parameters by movement alone";
+      reason = "it is not made of parameters by movement only";
     if (recipe && type.getElementTypeBitWidth() % 8 != 0)
       reason = "its elements are not whole bytes";
     if (recipe && reason.empty())
@@ -239,7 +241,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
     if (reason.empty())
       return recipe;
     remark::missed(op->getLoc(), remark::RemarkOpts::name("computed-at-load").category("tile-store-weights"))
-        << "tile: a packed weight is computed whenever the program is loaded: " + reason;
+        << "tile: a packed weight is computed each time the program is loaded: " + reason;
     ++numDeclined;
     return std::nullopt;
   }
@@ -256,13 +258,14 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
     globals.eraseWithOperands(op, unused);
   }
 
-  /// The load that a chain of movement begins with.
+  /// Returns the load at the beginning of a chain of movement.
   static Operation *firstLoad(Operation *op) {
     while (op->getNumOperands() > 0)
       op = op->getOperand(0).getDefiningOp();
     return op;
   }
 
+  /// Returns the index of a recipe's parameter in `stored`, to which it is added if it is new.
   size_t indexOf(const ParameterRecipe &recipe, RankedTensorType type, Operation *model, ParameterGlobals &globals) {
     std::string key = recipe.toString();
     llvm::raw_string_ostream(key) << " " << type;
@@ -298,7 +301,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
   }
 
   std::vector<StoredWeight> stored;
-  llvm::StringMap<size_t> known;
+  llvm::StringMap<size_t> known; ///< by recipe and type: index into `stored`
 };
 } // namespace
 } // namespace tilewright

@@ -1,5 +1,6 @@
-// Weights of contractions on GPUs as images of their tiles in shared memory, by the plan's word. What is made here is
-// movement, which tile-store-weights has stored, as what tile-pack-weights lays out for processors.
+// Gives weights of contractions on GPUs the swizzled layout that their tiles have in shared memory, as the plan
+// decided. The pass creates movement only, which tile-store-weights can store, like the packed weights of
+// tile-pack-weights on CPUs.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
@@ -22,17 +23,18 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// The operand of a contraction that becomes an image.
+/// The rhs of a contraction that gets a swizzled layout.
 struct PlainOperand {
-  unsigned input;       ///< of the contraction
-  BlockArgument tensor; ///< of its subprogram
-  int64_t lane, terms;  ///< dims of the contraction
-  bool lanesFirst;      ///< of the tensor's two dims of more than one point
+  unsigned input;       ///< number of the contraction's input
+  BlockArgument tensor; ///< argument of the contraction's subprogram
+  int64_t n, k;         ///< dims of the contraction
+  bool nFirst;          ///< true if N is the first of the tensor's two non-unit dims
   SwizzledShape shape;
 };
 
-/// The order of the two dims in an index, all others being 0; nothing where it is something else.
-std::optional<bool> lanesComeFirst(AffineMap map, int64_t lane, int64_t terms) {
+/// Returns true if an index is N and then K, false if it is K and then N, unit dims aside, or nothing for other
+/// indices.
+std::optional<bool> nComesFirst(AffineMap map, int64_t n, int64_t k) {
   SmallVector<int64_t> dims;
   for (AffineExpr index : map.getResults()) {
     if (auto dim = dyn_cast<AffineDimExpr>(index))
@@ -40,11 +42,12 @@ std::optional<bool> lanesComeFirst(AffineMap map, int64_t lane, int64_t terms) {
     else if (auto constant = dyn_cast<AffineConstantExpr>(index); !constant || constant.getValue() != 0)
       return std::nullopt;
   }
-  if (dims == ArrayRef<int64_t>{lane, terms})
+  if (dims == ArrayRef<int64_t>{n, k})
     return true;
-  return dims == ArrayRef<int64_t>{terms, lane} ? std::optional(false) : std::nullopt;
+  return dims == ArrayRef<int64_t>{k, n} ? std::optional(false) : std::nullopt;
 }
 
+/// Returns the rhs of a contraction, if its layout can be changed. Otherwise sets `why` to the reason.
 std::optional<PlainOperand> operandOf(tile::ExprOp contraction, std::string &why) {
   std::optional<SwizzledShape> shape = swizzledShapeOf(contraction);
   FailureOr<TensorExpr> expr = describe(contraction);
@@ -52,30 +55,29 @@ std::optional<PlainOperand> operandOf(tile::ExprOp contraction, std::string &why
   if (shape && succeeded(expr) && expr->inputs.size() == 2 && contraction.getReductions().size() == 1)
     roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
   if (!roles) {
-    why = "it is no product of lanes along a single dim of terms";
+    why = "its contraction is not a matmul with a single K dim";
     return std::nullopt;
   }
   PlainOperand operand{roles->laneInput, {}, roles->lane, contraction.getReductions()[0], false, *shape};
   operand.tensor = dyn_cast<BlockArgument>(contraction.getInputs()[operand.input]);
   if (!operand.tensor || !operand.tensor.hasOneUse() || contraction.getGuard(operand.input)) {
-    why = "its operand along the lanes is no input of its own";
+    why = "its rhs is not an input of the subprogram that it alone reads, without a guard";
     return std::nullopt;
   }
-  std::optional<bool> lanesFirst = lanesComeFirst(contraction.getInputMap(operand.input), operand.lane, operand.terms);
-  if (!lanesFirst || contraction.getDomain()[operand.lane] > shape->lines || shape->step <= 0) {
-    why = "its operand is no matrix of at most " + std::to_string(shape->lines) + " lanes";
+  std::optional<bool> nFirst = nComesFirst(contraction.getInputMap(operand.input), operand.n, operand.k);
+  if (!nFirst || contraction.getDomain()[operand.n] > shape->lines || shape->step <= 0) {
+    why = "its rhs is not a matrix with an N of at most " + std::to_string(shape->lines);
     return std::nullopt;
   }
-  operand.lanesFirst = *lanesFirst;
+  operand.nFirst = *nFirst;
   return operand;
 }
 
-/// steps x lines x terms of a step, out of a matrix of lanes and terms that may have dims of one point.
-Value swizzleWeight(OpBuilder &builder, Location loc, Value matrix, const PlainOperand &operand, int64_t lanes,
-                int64_t terms) {
-  int64_t step = operand.shape.step, steps = llvm::divideCeil(terms, step);
-  SmallVector<int64_t> sizes = {terms, lanes}, whole = {steps * step, operand.shape.lines};
-  if (operand.lanesFirst)
+/// Lays out a matrix of K and N, which may have unit dims, as steps x lines x K of a step, swizzled.
+Value swizzleWeight(OpBuilder &builder, Location loc, Value matrix, const PlainOperand &operand, int64_t n, int64_t k) {
+  int64_t step = operand.shape.step, steps = llvm::divideCeil(k, step);
+  SmallVector<int64_t> sizes = {k, n}, whole = {steps * step, operand.shape.lines};
+  if (operand.nFirst)
     for (SmallVector<int64_t> *both : {&sizes, &whole})
       std::swap((*both)[0], (*both)[1]);
   auto type = cast<RankedTensorType>(matrix.getType());
@@ -84,15 +86,15 @@ Value swizzleWeight(OpBuilder &builder, Location loc, Value matrix, const PlainO
                                              *getReassociationIndicesForCollapse(type.getShape(), sizes));
   matrix = padBehind(builder, loc, matrix, whole);
   AffineExpr line = builder.getAffineDimExpr(1),
-             term = builder.getAffineDimExpr(0) * step + builder.getAffineDimExpr(2);
-  SmallVector<AffineExpr> from = {term, line};
-  if (operand.lanesFirst)
+             indexK = builder.getAffineDimExpr(0) * step + builder.getAffineDimExpr(2);
+  SmallVector<AffineExpr> from = {indexK, line};
+  if (operand.nFirst)
     std::swap(from[0], from[1]);
   Value lines = copyElements(builder, loc, matrix, {steps, operand.shape.lines, step}, from).getResult(0);
-  linalg::GenericOp image =
+  linalg::GenericOp swizzled =
       swizzleLines(builder, loc, lines, kSwizzleAtomBytes / tile::elementBytes(type.getElementType()));
-  image->setAttr(kPackedWeightAttr, builder.getUnitAttr());
-  return image.getResult(0);
+  swizzled->setAttr(kPackedWeightAttr, builder.getUnitAttr());
+  return swizzled.getResult(0);
 }
 
 class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
@@ -113,7 +115,7 @@ class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
       }
       contraction->removeAttr(kSwizzledAttr);
       remark::missed(contraction.getLoc(), remark::RemarkOpts::name("plain").category("tile-swizzle-weights"))
-          << ("tile: a weight is read as it is, and not as images of tiles: " + why);
+          << ("tile: a weight keeps its layout and is not swizzled: " + why);
       ++numDeclined;
     }
   }
@@ -123,17 +125,17 @@ class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
     OpBuilder builder(subprogram);
     OpOperand &given = subprogram->getOpOperand(operand.tensor.getArgNumber());
     ArrayRef<int64_t> domain = contraction.getDomain();
-    Value image =
-        swizzleWeight(builder, contraction.getLoc(), given.get(), operand, domain[operand.lane], domain[operand.terms]);
-    given.set(image);
+    Value swizzled =
+        swizzleWeight(builder, contraction.getLoc(), given.get(), operand, domain[operand.n], domain[operand.k]);
+    given.set(swizzled);
     BlockArgument tensor = operand.tensor;
-    tensor.setType(image.getType());
+    tensor.setType(swizzled.getType());
     SmallVector<AffineMap> maps(contraction.getMaps().getAsValueRange<AffineMapAttr>());
-    AffineExpr term = builder.getAffineDimExpr(operand.terms);
+    AffineExpr dimK = builder.getAffineDimExpr(operand.k);
     maps[operand.input] =
         simplifyInDomain(AffineMap::get(domain.size(), 0,
-                                        {term.floorDiv(operand.shape.step), builder.getAffineDimExpr(operand.lane),
-                                         term % operand.shape.step},
+                                        {dimK.floorDiv(operand.shape.step), builder.getAffineDimExpr(operand.n),
+                                         dimK % operand.shape.step},
                                         builder.getContext()),
                          domain);
     contraction.setMapsAttr(builder.getAffineMapArrayAttr(maps));

@@ -2,7 +2,7 @@
 // RUN:   --pass-pipeline='builtin.module(func.func(tile-merge-contractions{target=x86-64-avx512}))' 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
-// REMARK: stay apart: what the shared tensor is multiplied with is computed in each call
+// REMARK: stay apart: the tensor that one of them multiplies it with is computed in each call
 // CHECK-LABEL: func @computed
 // CHECK-COUNT-2: linalg.matmul
 func.func @computed(%x: tensor<9x64xf32>, %v: tensor<64x64xf32>) -> (tensor<9x64xf32>, tensor<9x64xf32>) {
@@ -15,9 +15,9 @@ func.func @computed(%x: tensor<9x64xf32>, %v: tensor<64x64xf32>) -> (tensor<9x64
 
 // -----
 
-// REMARK: stay apart: their weights lie in different orders
-// REMARK: stay apart: their elements have different types
-// REMARK: stay apart: they do not compute the same
+// REMARK: stay apart: the layouts of their weights differ
+// REMARK: stay apart: their element types differ
+// REMARK: stay apart: their bodies or inits differ
 // CHECK-LABEL: func @differ
 // CHECK-COUNT-4: linalg.matmul
 #x = affine_map<(i, j, k) -> (i, k)>
@@ -39,7 +39,7 @@ func.func @differ(%x: tensor<9x64xbf16>) -> (tensor<9x64xf32>, tensor<9x64xf32>,
 // -----
 
 // 70 and 4100 columns have 10 in common: blocks of 64 lanes for each ten would be worth much more than a launch.
-// REMARK: stay apart: columns 1 x (7 + 410) x 10 fill up register blocks for {{.*}} us more than one launch less saves
+// REMARK: stay apart: padding columns 1 x (7 + 410) x 10 to whole register blocks costs {{.*}} us more than one launch less saves
 // CHECK-LABEL: func @ragged
 // CHECK-COUNT-2: linalg.matmul
 func.func @ragged(%x: tensor<99x640xf32>) -> (tensor<99x70xf32>, tensor<99x4100xf32>) {
@@ -55,7 +55,7 @@ func.func @ragged(%x: tensor<99x640xf32>) -> (tensor<99x70xf32>, tensor<99x4100x
 // -----
 
 // Biases that are computed in each call cannot lie side by side: the contractions are one, what follows is not.
-// REMARK: Passed] merged {{.*}}columns 1 x (1 + 1) x 64 and 0 steps after them
+// REMARK: Passed] merged {{.*}}columns 1 x (1 + 1) x 64 and 0 epilogue steps
 // CHECK-LABEL: func @computed_bias
 // CHECK: tensor<9x2x64xf32>
 // CHECK-COUNT-2: arith.addf %{{.*}}, %{{.*}} : f32

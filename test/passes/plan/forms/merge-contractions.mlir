@@ -9,7 +9,7 @@
 
 // Two projections of one tensor with biases: readers split their columns into heads, so a head's columns of both parts
 // lie side by side, and biases with them. A weight that stands behind the first part moves in front of it.
-// REMARK: merged {{.*}}tile: 2 contractions are one, with columns 3 x (1 + 1) x 64 and 1 steps after them
+// REMARK: merged {{.*}}tile: 2 contractions became one, with columns 3 x (1 + 1) x 64 and 1 epilogue steps
 // CHECK-DAG: #[[$X:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d4)>
 // CHECK-DAG: #[[$W:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d4, d1, d2, d3)>
 // CHECK-DAG: #[[$BIAS:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d2, d3)>
@@ -58,7 +58,7 @@ func.func @heads(%x: tensor<9x5xf32>) -> tensor<9x3x64xf32> {
 
 // Grouped heads: four of queries for each of keys and of values lie beside those two. A weight that a batch repeats is taken
 // once, as is one that is transposed.
-// REMARK: merged {{.*}}columns 2 x (4 + 1 + 1) x 64 and 0 steps
+// REMARK: merged {{.*}}columns 2 x (4 + 1 + 1) x 64 and 0 epilogue steps
 // CHECK-LABEL: func @grouped
 // CHECK: tensor.concat dim(1) %{{.*}} : (tensor<2x4x64x7xf32>, tensor<2x1x64x7xf32>, tensor<2x1x64x7xf32>) -> tensor<2x6x64x7xf32>
 // CHECK: %[[M:.*]] = linalg.generic {{.*}} ins(%arg0, {{.*}} outs({{.*}} : tensor<3x9x2x6x64xf32>)
@@ -104,7 +104,7 @@ func.func @grouped(%x: tensor<3x9x7xf32>) -> (tensor<3x9x8x64xf32>, tensor<3x9x2
 
 // Without heads, parts of as many columns lie side by side whatever that number; heads that are no whole register blocks would
 // only add to it. Arithmetic that only one part has comes after the slice.
-// REMARK: merged {{.*}}columns 1 x (1 + 1) x 70 and 0 steps
+// REMARK: merged {{.*}}columns 1 x (1 + 1) x 70 and 0 epilogue steps
 // CHECK-LABEL: func @gated
 // CHECK: %[[M:.*]] = linalg.generic {{.*}} ins(%arg0, {{.*}} outs({{.*}} : tensor<9x2x70xf32>)
 // CHECK: tensor.extract_slice %[[M]][0, 0, 0] [9, 1, 70]

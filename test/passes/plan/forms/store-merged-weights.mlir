@@ -51,7 +51,7 @@ func.func @projections(%x: tensor<9x5xf32>) -> (tensor<9x64xf32>, tensor<9x64xf3
 // -----
 
 // A weight that stands in the module as it is lies beside a parameter as well; IREE puts the two together at load.
-// REMARK: computed whenever the program is loaded: it is not made of parameters by movement alone
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
 // CHECK: "parameters": []
 // CHECK-LABEL: func.func @constant
 // CHECK: "util.global.load"() <{global = @v}>

@@ -108,9 +108,9 @@ func.func @side_by_side(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
 // -----
 
 // A parameter of a file that is not at hand, one that arithmetic changes first, and a constant are packed at load.
-// REMARK: computed whenever the program is loaded: parameters of 'other' are not at hand
-// REMARK: computed whenever the program is loaded: it is not made of parameters by movement alone
-// REMARK: computed whenever the program is loaded: it is not made of parameters by movement alone
+// REMARK: computed each time the program is loaded: the parameter file of scope 'other' cannot be rewritten
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
 // CHECK: "parameters": []
 // CHECK: "unused": []
 // CHECK-LABEL: func.func @leaves

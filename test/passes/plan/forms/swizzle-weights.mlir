@@ -86,7 +86,7 @@ func.func @lies_along_terms(%a: tensor<64x64xi8>) -> tensor<64x64xi32> {
 #out = affine_map<(m, n, k) -> (m, n)>
 
 // What the plan does not name stays as it is, and so does what has more lanes than the plan's image.
-// REMARK: a weight is read as it is, and not as images of tiles: its operand is no matrix of at most 64 lanes
+// REMARK: a weight keeps its layout and is not swizzled: its rhs is not a matrix with an N of at most 64
 // CHECK-LABEL: func.func @leaves
 // CHECK: tile.subprogram "unnamed"(%arg0, %arg1)
 // CHECK-NOT: tile.swizzled

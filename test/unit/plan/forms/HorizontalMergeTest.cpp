@@ -1,4 +1,4 @@
-// Which contractions become one, and how their columns lie.
+// Tests which contractions are merged, and the layout of their columns.
 #include "passes/plan/forms/HorizontalMerge.h"
 #include "test/unit/PlanFixture.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -10,7 +10,7 @@ namespace {
 
 class HorizontalMergeTest : public PlanFixture {
 protected:
-  /// Products of one tensor of 9 x 640 with weights of so many columns.
+  /// Parses matmuls of one tensor of 9 x 640 with weights of the given numbers of columns.
   TensorGraph products(llvm::ArrayRef<int64_t> columns) {
     std::string body;
     llvm::raw_string_ostream os(body);
@@ -47,10 +47,10 @@ TEST_F(HorizontalMergeTest, columns_that_only_fill_up_blocks_keep_parts_apart) {
   HorizontalMerges found = merges({4100, 70});
   EXPECT_TRUE(found.merges.empty());
   ASSERT_EQ(found.declined.size(), 1u);
-  EXPECT_NE(found.declined[0].reason.find("fill up register blocks"), std::string::npos);
+  EXPECT_NE(found.declined[0].reason.find("to whole register blocks"), std::string::npos);
 }
 
-// A launch that costs more is worth more columns: what decides is time.
+// The decision compares times: a launch that costs more is worth more padded columns.
 TEST_F(HorizontalMergeTest, a_dear_launch_is_worth_more_columns) {
   target.launchSeconds = 1;
   EXPECT_EQ(merges({4100, 70}).merges.size(), 1u);
@@ -64,7 +64,7 @@ TEST_F(HorizontalMergeTest, every_merge_verifies_and_says_what_it_is) {
   std::string text;
   llvm::raw_string_ostream os(text);
   found.print(os);
-  EXPECT_EQ(text.substr(0, text.find(", saves")), "merge 0, 1, 2: columns 1 x (2 + 1 + 1) x 64, 0 steps after");
+  EXPECT_EQ(text.substr(0, text.find(", saves")), "merge 0, 1, 2: columns 1 x (2 + 1 + 1) x 64, 0 epilogue steps");
   found.merges[0].columns.width = 32;
   EXPECT_NE(found.merges[0].verify(graph), "");
   found.merges[0].contractions.pop_back();

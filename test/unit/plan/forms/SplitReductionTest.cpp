@@ -1,4 +1,4 @@
-// Two phases of a reduction are predicted as the planner takes them.
+// Tests that two phases of a reduction are predicted as the planner plans them.
 #include "passes/plan/forms/DecideReductionSplit.h"
 #include "test/unit/PlanFixture.h"
 
@@ -33,7 +33,7 @@ func.func @few_columns(%a: tensor<1x16384xf32>, %b: tensor<16384x24xf32>) -> ten
 })";
 };
 
-// A barrier of the grid takes less than a launch, for the phases of a contraction, too.
+// A grid barrier takes less time than a launch, also between the phases of a contraction.
 TEST_F(SplitReductionTest, phases_of_contractions_are_predicted_with_the_barrier_that_they_get) {
   linalg::GenericOp product = reductionOf(kFewColumns);
   Target h200 = *lookupTarget("cuda:h200");
@@ -41,11 +41,11 @@ TEST_F(SplitReductionTest, phases_of_contractions_are_predicted_with_the_barrier
   ReductionSplit barrier = decideSplit(product, h200, /*gridSync=*/true);
   ASSERT_FALSE(launches.dims.empty());
   ASSERT_FALSE(barrier.dims.empty());
-  EXPECT_LE(barrier.oneSeconds, launches.oneSeconds); // in one phase, blocks may share tiles
+  EXPECT_LE(barrier.oneSeconds, launches.oneSeconds); // with a barrier, blocks may share tiles in one phase
   EXPECT_LT(barrier.twoSeconds, launches.twoSeconds);
 }
 
-// What is decided on is what the plan of both phases says.
+// The decision uses the prediction that the plan of both phases contains.
 TEST_F(SplitReductionTest, the_prediction_is_that_of_the_plan) {
   linalg::GenericOp product = reductionOf(kFewColumns);
   Target h200 = *lookupTarget("cuda:h200");
