@@ -27,7 +27,8 @@ static std::optional<PlannedKernel> inBlocksOf(const GridContext &context, Array
   return kernel;
 }
 
-/// As many of them as the part with most shared memory leaves on an SM, for which the others are chosen anew.
+/// Plans blocks of this size twice. The group with the most shared memory limits how many are resident on an SM; the
+/// blocks of all groups are then chosen again for that number.
 static std::optional<PlannedKernel> inBlocksOf(const GridContext &context, ArrayRef<unsigned> parts, int64_t threads) {
   std::optional<PlannedKernel> kernel = inBlocksOf(context, parts, threads, /*resident=*/0);
   return kernel ? inBlocksOf(context, parts, threads, kernel->grid.residentBlocks) : std::nullopt;

@@ -24,28 +24,26 @@ struct LayoutStep {
   std::vector<int64_t> arguments;
 };
 
-/// Where a kernel holds a tensor, for how long, and in which layout.
+/// The memory space in which a kernel holds a tensor, with lifetime and layout.
 struct TensorPlan {
   std::string tensor; ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
   tile::Space space = tile::Space::global;
-  std::string
-      lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream" for an output whose stores bypass the caches
+  std::string lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream" (stores that bypass the caches)
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
 
-/// What a plan may change about numbers. `standard` may leave out roundings to bf16 and f16, accumulate these types in
-/// f32, and use algebra and divisions that cost one unit in the last place. `strict` rounds, accumulates and divides as
-/// the graph says. `tf32` is `standard`, and contractions of f32 may round their operands to tf32 (10 bits of
+/// The freedom that a plan has with numbers. `standard` may leave out roundings to bf16 and f16, accumulate these types
+/// in f32, and use algebra and divisions that cost one unit in the last place. `strict` rounds, accumulates and divides
+/// as the graph says. `tf32` is `standard`, and contractions of f32 may round their operands to tf32 (10 bits of
 /// mantissa).
 enum class NumericsMode { standard, strict, tf32 };
 llvm::StringRef stringify(NumericsMode mode); ///< "default", "strict", "tf32"
 std::optional<NumericsMode> symbolizeNumericsMode(llvm::StringRef name);
 
-/// How fusing and choosing a form change the numbers of an op.
+/// The changes to an op's numbers that come from fusing it and from its form.
 struct Numerics {
-  std::string accumulation; ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
-  bool reassociates =
-      false; ///< true if sums and products are regrouped over lanes and loops, against the order of the domain
+  std::string accumulation;  ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
+  bool reassociates = false; ///< true if sums and products are not computed in the order of the domain
   int64_t roundingsRemoved =
       0; ///< roundings to bf16 or f16 per result element that the graph has and the kernel leaves out
 };
@@ -113,8 +111,7 @@ struct EdgePlan {
   std::string reason;     ///< reason for this scope, or why no inner one is possible
   int64_t bytes = 0;      ///< predicted traffic of the edge at its scope
   double seconds = 0;
-  std::string
-      wouldChange; ///< the condition under which an inner scope would be chosen; empty if the scope is innermost
+  std::string wouldChange; ///< condition for an inner scope; empty if the scope is innermost
 };
 
 /// An op that Tilewright leaves to IREE, with the reason.

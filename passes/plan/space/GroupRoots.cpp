@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Queries
 //===----------------------------------------------------------------------===//
 
 AffineMap tilewright::overSpace(AffineMap map, ArrayRef<int64_t> places, unsigned spaceDims) {
@@ -86,7 +86,7 @@ bool tilewright::isRoot(const TensorGraph &graph, const GroupChoice &part, unsig
 }
 
 //===----------------------------------------------------------------------===//
-// What roots read
+// Accesses of roots
 //===----------------------------------------------------------------------===//
 
 namespace {

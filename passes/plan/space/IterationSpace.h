@@ -89,8 +89,7 @@ struct IterationSpace {
   std::vector<mlir::Value> inputs, outputs;
   std::vector<mlir::Value> tileStaged;      ///< inputs that several nests read, buffered for each tile
   std::vector<mlir::Value> workgroupStaged; ///< inputs that every tile reads, buffered for each workgroup
-  std::vector<mlir::Value>
-      streamed; ///< outputs evicted from all caches before they are read; their stores bypass the caches
+  std::vector<mlir::Value> streamed;        ///< outputs whose stores bypass the caches, since no cache would keep them
 
   int64_t numTiles() const;
   /// Returns the number of blocks that a tile walks along a reduced dim; 1 if it walks none.

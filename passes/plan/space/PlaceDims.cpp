@@ -49,8 +49,8 @@ public:
   }
 
   std::vector<std::vector<int64_t>> classOf; ///< class by root and dim; -1: not a dim of the space
-  std::vector<SmallVector<std::pair<unsigned, unsigned>>>
-      members; ///< root and dim of each member of a class; empty if the class was united with another
+  /// Root and dim of each member of a class. The list is empty if the class was united with another.
+  std::vector<SmallVector<std::pair<unsigned, unsigned>>> members;
   std::vector<int64_t> extents;
   std::vector<bool> resident; ///< true if every tile has the whole dim, since some access crosses tiles
 };

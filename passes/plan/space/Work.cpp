@@ -18,7 +18,7 @@ static double touchedBytes(Value tensor, double points) {
 }
 
 //===----------------------------------------------------------------------===//
-// Our parts
+// Fusion groups
 //===----------------------------------------------------------------------===//
 
 /// Returns the bytes that pass through buffers. A result is written once if later nests read it, and read once by each
@@ -46,8 +46,8 @@ constexpr double kTransposeOperations = 12; ///< transposed across registers, th
 constexpr double kStridedOperations = 4;    ///< per strided vector read; measured 5, 11, 16 in all for strides 2, 3, 4
 constexpr double kReduceLanes = 64;         ///< horizontal reduction of one vector, about 20 cycles
 constexpr int64_t kMostStrided = 4;         ///< largest stride, in elements, that is not gathered
-constexpr int64_t kLeastTurned = 8,
-                  kLeastTurnedBytes = 2; ///< smallest lanes and element bytes of a tile that is transposed in registers
+constexpr int64_t kLeastTurned = 8;         ///< smallest lanes of a tile that is transposed in registers
+constexpr int64_t kLeastTurnedBytes = 2;    ///< smallest element bytes of such a tile
 constexpr int64_t kLineBytes = 64;
 
 /// Adds the cost of accesses that are not contiguous: elements gathered one by one, and cache lines that a tile only
@@ -282,7 +282,7 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
 }
 
 //===----------------------------------------------------------------------===//
-// IREE alone
+// Dispatches of IREE alone
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -8,12 +8,11 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kClearly = 0.97;   ///< fraction of the best time at which another shape replaces it
-constexpr double kRoughness = 1.25; ///< error of predictions: within this factor, fewer bytes decide
-constexpr double kHardlyLonger =
-    1.03;                          ///< factor of time allowed for fewer bytes, if some are still moved more than once
-constexpr double kFewer = 0.99;    ///< fraction of the bytes at which another shape replaces the best
-constexpr double kSmoother = 1.05; ///< factor of kernel time allowed to avoid bank conflicts
+constexpr double kClearly = 0.97;      ///< fraction of the best time at which another shape replaces it
+constexpr double kRoughness = 1.25;    ///< error of predictions: within this factor, fewer bytes decide
+constexpr double kHardlyLonger = 1.03; ///< time factor for fewer bytes, if some are still moved more than once
+constexpr double kFewer = 0.99;        ///< fraction of the bytes at which another shape replaces the best
+constexpr double kSmoother = 1.05;     ///< factor of kernel time allowed to avoid bank conflicts
 } // namespace
 
 StringRef tilewright::stringify(Composition composition) {

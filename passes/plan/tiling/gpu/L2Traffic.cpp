@@ -31,7 +31,7 @@ struct TiledDim {
   int64_t tiles() const { return llvm::divideCeil(extent, tile); }
 };
 
-/// How the warps of a block copy an operand whose lines are along its innermost dim: they walk over the padded tile and
+/// The copies that the warps of a block make of an operand with contiguous lines. They walk over the padded tile and
 /// copy `together` elements at once.
 struct WarpCopies {
   TiledDim line, lines;
@@ -191,8 +191,7 @@ static double readShare(const TensorGraph &graph, const IterationSpace &space, c
 
 double tilewright::l2TrafficBesideOperands(const TensorGraph &graph, const IterationSpace &space, bool onTensorCores) {
   double asked = 0;
-  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4>
-      seen; // a part of a tensor that several nests read is buffered and counted once
+  llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // several nests read a buffered copy
   for (const GroupRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind == ExprKind::contraction)
       continue;

@@ -54,7 +54,7 @@ protected:
 TEST_F(BarrierCutsTest, a_norm_is_cut_off_behind_what_is_elementwise_behind_the_product) {
   TensorGraph graph = parse(source(64, 64));
   std::vector<BarrierCut> cuts = barrierCuts(graph, allOf(graph));
-  // In front of the product there are only ops on inputs that the norm reads at its end.
+  // No cut is in front of the product: the only other ops there compute what the norm reads at its end.
   ASSERT_EQ(cuts.size(), 1u);
   ASSERT_EQ(cuts[0].size(), 2u);
   EXPECT_EQ(cuts[0][0], Piece({0, 1}));
@@ -79,8 +79,8 @@ func.func @f(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>, %v: tensor<32x64xf32>
   return %y : tensor<64x64xf32>
 })");
   std::vector<BarrierCut> cuts = barrierCuts(graph, allOf(graph));
-  // The cut behind either operand and the cut in front of the last product are the same. The cut in front of one
-  // operand has the other one before the barrier.
+  // Three cuts: behind either operand (which is also in front of the last product), and in front of each operand, with
+  // the other one before the barrier.
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{0}, {1, 2}, {3}})));
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{0}, {1, 2, 3}})));
   EXPECT_TRUE(llvm::is_contained(cuts, BarrierCut({{1, 2}, {0, 3}})));

@@ -17,7 +17,8 @@ protected:
     target = *gpu;
   }
 
-  /// Returns true for a product of 128 x 96 by 96 x 288 of which `columns` (a type) are doubled.
+  /// Returns isHandedOver for a product of 128 x 96 by 96 x 288. A second op doubles the columns that `slice` takes of
+  /// it, or all of them; `columns` is their type.
   bool isHandedOver(const std::string &slice, const std::string &columns) {
     std::string read = slice.empty() ? "%p" : "%s";
     TensorGraph graph = parse("#id = affine_map<(i, j) -> (i, j)>\n"

@@ -255,7 +255,6 @@ TEST(BlockOrderTest, nothing_is_found_where_the_least_tiles_do_not_fit) {
   EXPECT_FALSE(searchOrder(gemmChain(128, 64, 64, 128), {1024, {32, 32, 32, 32}, 1, 1, 0}));
 }
 
-// Eight blocks of rows on three cores: the last round leaves one core idle.
 TEST(BlockOrderTest, chains_have_the_same_form_whatever_they_are_called) {
   OperatorChain chain = gemmChain(128, 64, 32, 256), renamed = chain, wider = chain, online = chain;
   renamed.loops[0].name = "rows";
@@ -268,6 +267,7 @@ TEST(BlockOrderTest, chains_have_the_same_form_whatever_they_are_called) {
   EXPECT_NE(chain.form(), online.form());
 }
 
+// Eight blocks of rows on three cores: the last round leaves one core idle.
 TEST(BlockOrderTest, idle_cores_are_charged) {
   OperatorChain chain = gemmChain(64, 8, 8, 64);
   OrderChoice choice = weigh(chain, {1e9, {}, 3, 1, 0}, mlkn(8, 8, 8, 16));
