@@ -218,12 +218,12 @@ private:
   }
 
   AffineMap mapApart(AffineMap map) {
-    SmallVector<AffineExpr> places;
+    SmallVector<AffineExpr> exprs;
     for (unsigned dim = 0; dim < map.getNumDims(); ++dim)
-      places.push_back(builder.getAffineDimExpr(dim > batch.loop ? dim + more : dim));
+      exprs.push_back(builder.getAffineDimExpr(dim > batch.loop ? dim + more : dim));
     SmallVector<AffineExpr> results;
     for (AffineExpr index : map.getResults()) {
-      results.push_back(index.replaceDims(places));
+      results.push_back(index.replaceDims(exprs));
       for (unsigned next = 1; isBatch(index) && next <= more; ++next)
         results.push_back(builder.getAffineDimExpr(batch.loop + next));
     }

@@ -180,12 +180,12 @@ private:
   /// Returns the input with an element for each point of the new loops along which it varies.
   Value repeated(OpBuilder &builder, linalg::GenericOp op, Value input, AffineMap map, ArrayRef<int64_t> loops) {
     SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;
-    SmallVector<AffineExpr> places(loops.size(), getAffineConstantExpr(0, map.getContext()));
+    SmallVector<AffineExpr> exprs(loops.size(), getAffineConstantExpr(0, map.getContext()));
     SmallVector<ReassociationIndices> groups;
     for (int64_t now : newLoopsOf(map, loops)) {
       groups.emplace_back();
       for (int64_t loop : membersOf(op, now, loops)) {
-        places[loop] = getAffineDimExpr(shape.size(), map.getContext());
+        exprs[loop] = getAffineDimExpr(shape.size(), map.getContext());
         groups.back().push_back(shape.size());
         shape.push_back(ranges[loop]);
       }
@@ -200,8 +200,8 @@ private:
       auto type = RankedTensorType::get(flat, element);
       return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, value.getSplatValue<Attribute>()));
     }
-    AffineMap from = AffineMap::get(
-        shape.size(), 0, map.replaceDimsAndSymbols(places, {}, shape.size(), 0).getResults(), map.getContext());
+    AffineMap from = AffineMap::get(shape.size(), 0, map.replaceDimsAndSymbols(exprs, {}, shape.size(), 0).getResults(),
+                                    map.getContext());
     AffineMap to = builder.getMultiDimIdentityMap(shape.size());
     Value empty = tensor::EmptyOp::create(builder, loc, shape, element);
     auto laidOut = linalg::GenericOp::create(
@@ -224,13 +224,13 @@ private:
 
   AffineMap newMap(AffineMap map, Value tensor, ArrayRef<int64_t> loops, unsigned count) {
     MLIRContext *context = map.getContext();
-    SmallVector<AffineExpr> places =
+    SmallVector<AffineExpr> exprs =
         llvm::map_to_vector(loops, [&](int64_t loop) { return getAffineDimExpr(loop, context); });
     SmallVector<AffineExpr> results;
     // All members of a group now have the same index: a loop, or the only element of their dims.
     for (const ReassociationIndices &group : groupsOf(tensor))
       if (map.getNumResults() > 0)
-        results.push_back(map.getResult(group.front()).replaceDims(places));
+        results.push_back(map.getResult(group.front()).replaceDims(exprs));
     return AffineMap::get(count, 0, results, context);
   }
 
@@ -244,13 +244,13 @@ private:
     for (auto [number, group] : llvm::enumerate(groupsOf(to)))
       for (int64_t dim : group)
         newDim[dim] = number;
-    SmallVector<ReassociationIndices> places = op.getReassociationIndices(), groups;
+    SmallVector<ReassociationIndices> expanded = op.getReassociationIndices(), groups;
     if (cast<RankedTensorType>(from.getType()).getRank() > 0)
       for (const ReassociationIndices &group : groupsOf(from)) {
         llvm::SetVector<int64_t> targets;
         for (int64_t dim : group)
-          for (int64_t place : places[dim])
-            targets.insert(newDim[place]);
+          for (int64_t target : expanded[dim])
+            targets.insert(newDim[target]);
         groups.emplace_back(targets.begin(), targets.end());
       }
     OpBuilder builder(op);

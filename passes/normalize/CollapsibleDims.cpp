@@ -128,18 +128,18 @@ private:
     pieces.unionSets(op.getOperation(), tensor.getAsOpaquePointer());
     SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
     ArrayRef<AffineExpr> results = map.getResults();
-    auto loopAt = [&](size_t place) -> int64_t {
-      auto dim = dyn_cast<AffineDimExpr>(results[place]);
+    auto loopAt = [&](size_t position) -> int64_t {
+      auto dim = dyn_cast<AffineDimExpr>(results[position]);
       return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
     };
     auto isFirst = [](AffineExpr index) { return index == getAffineConstantExpr(0, index.getContext()); };
     auto occursOnce = [&](int64_t loop) {
       return llvm::count_if(results, [&](AffineExpr index) { return index.isFunctionOfDim(loop); }) == 1;
     };
-    for (size_t place = 0; place + 1 < results.size(); ++place) {
-      Pair dims{tensor.getAsOpaquePointer(), static_cast<int64_t>(place), static_cast<int64_t>(place) + 1};
-      int64_t first = loopAt(place), second = loopAt(place + 1);
-      if (isFirst(results[place]) && isFirst(results[place + 1]))
+    for (size_t position = 0; position + 1 < results.size(); ++position) {
+      Pair dims{tensor.getAsOpaquePointer(), static_cast<int64_t>(position), static_cast<int64_t>(position) + 1};
+      int64_t first = loopAt(position), second = loopAt(position + 1);
+      if (isFirst(results[position]) && isFirst(results[position + 1]))
         continue;
       if (first < 0 || second < 0 || kinds[first] != kinds[second])
         refuse(dims);
@@ -149,8 +149,8 @@ private:
     for (int64_t loop = 0; loop < static_cast<int64_t>(op.getNumLoops()); ++loop)
       for (int64_t other = 0; other < static_cast<int64_t>(op.getNumLoops()); ++other) {
         bool follows = false;
-        for (size_t place = 0; place + 1 < results.size(); ++place)
-          follows |= loopAt(place) == loop && loopAt(place + 1) == other;
+        for (size_t position = 0; position + 1 < results.size(); ++position)
+          follows |= loopAt(position) == loop && loopAt(position + 1) == other;
         follows &= occursOnce(loop) && occursOnce(other);
         bool first = map.isFunctionOfDim(loop), second = map.isFunctionOfDim(other);
         if (follows || (!first && !second))
@@ -169,16 +169,16 @@ private:
     tensors.insert(op.getResult());
     pieces.unionSets(from, to);
     ArrayRef<int64_t> shape = op.getResultType().getShape();
-    SmallVector<int64_t> places = placesOf(op);
+    SmallVector<int64_t> resultDims = placesOf(op);
     llvm::BitVector known(shape.size());
-    for (int64_t dim = 0; dim + 1 < static_cast<int64_t>(places.size()); ++dim) {
+    for (int64_t dim = 0; dim + 1 < static_cast<int64_t>(resultDims.size()); ++dim) {
       Pair before{from, dim, dim + 1};
-      if (places[dim + 1] != places[dim] + 1) {
+      if (resultDims[dim + 1] != resultDims[dim] + 1) {
         refuse(before);
         continue;
       }
-      classes.unionSets(before, {to, places[dim], places[dim + 1]});
-      known.set(places[dim]);
+      classes.unionSets(before, {to, resultDims[dim], resultDims[dim + 1]});
+      known.set(resultDims[dim]);
     }
     for (int64_t dim = 0; dim + 1 < static_cast<int64_t>(shape.size()); ++dim)
       if (!known[dim])

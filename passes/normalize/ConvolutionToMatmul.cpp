@@ -99,10 +99,10 @@ Value emptyTensor(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Typ
 
 /// Returns the map with which `op` reads an input, over its loops in the given order.
 AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, ArrayRef<unsigned> order) {
-  SmallVector<AffineExpr> places(op.getNumLoops(), builder.getAffineConstantExpr(0));
-  for (auto [place, dim] : llvm::enumerate(order))
-    places[dim] = builder.getAffineDimExpr(place);
-  return mapOf(op, input).replaceDimsAndSymbols(places, {}, order.size(), 0);
+  SmallVector<AffineExpr> exprs(op.getNumLoops(), builder.getAffineConstantExpr(0));
+  for (auto [position, dim] : llvm::enumerate(order))
+    exprs[dim] = builder.getAffineDimExpr(position);
+  return mapOf(op, input).replaceDimsAndSymbols(exprs, {}, order.size(), 0);
 }
 
 class Unfolder {
@@ -194,10 +194,10 @@ private:
     order.push_back(convolution.channel);
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     SmallVector<AffineExpr> read(order.size());
-    for (auto [place, dim] : llvm::enumerate(*dimsOf(mapOf(op, 2))))
-      read[llvm::find(order, dim) - order.begin()] = builder.getAffineDimExpr(place);
-    AffineMap place = AffineMap::get(type.getRank(), 0, read, builder.getContext());
-    return addStart(builder, op, value, place).getResult(0);
+    for (auto [position, dim] : llvm::enumerate(*dimsOf(mapOf(op, 2))))
+      read[llvm::find(order, dim) - order.begin()] = builder.getAffineDimExpr(position);
+    AffineMap resultMap = AffineMap::get(type.getRank(), 0, read, builder.getContext());
+    return addStart(builder, op, value, resultMap).getResult(0);
   }
 
   const Convolution &convolution;

@@ -20,7 +20,7 @@ using namespace tilewright;
 
 namespace {
 /// Returns the op that extracts an element at a constant index, or null.
-tensor::ExtractOp elementAtFixedPlace(Value value) {
+tensor::ExtractOp elementAtFixedIndex(Value value) {
   auto extract = value.getDefiningOp<tensor::ExtractOp>();
   bool isFixed = extract && llvm::all_of(extract.getIndices(), [](Value index) { return getConstantIntValue(index); });
   return isFixed ? extract : tensor::ExtractOp();
@@ -30,7 +30,7 @@ tensor::ExtractOp elementAtFixedPlace(Value value) {
 bool isTaken(Value value) {
   if (constantElement(value))
     return false;
-  if (elementAtFixedPlace(value))
+  if (elementAtFixedIndex(value))
     return true;
   Operation *op = value.getDefiningOp();
   bool isArithmetic = op && isa_and_nonnull<arith::ArithDialect>(op->getDialect()) && op->getNumRegions() == 0 &&
@@ -73,13 +73,13 @@ private:
       return value;
     if (Value known = own.lookupOrNull(value))
       return known;
-    if (tensor::ExtractOp extract = elementAtFixedPlace(value)) {
-      SmallVector<AffineExpr> place;
+    if (tensor::ExtractOp extract = elementAtFixedIndex(value)) {
+      SmallVector<AffineExpr> indices;
       for (Value index : extract.getIndices())
-        place.push_back(getAffineConstantExpr(*getConstantIntValue(index), op.getContext()));
+        indices.push_back(getAffineConstantExpr(*getConstantIntValue(index), op.getContext()));
       unsigned number = inputs.size();
       inputs.push_back(extract.getTensor());
-      maps.insert(maps.begin() + number, AffineMap::get(op.getNumLoops(), 0, place, op.getContext()));
+      maps.insert(maps.begin() + number, AffineMap::get(op.getNumLoops(), 0, indices, op.getContext()));
       own.map(value, body->insertArgument(number, value.getType(), extract.getLoc()));
       return own.lookup(value);
     }

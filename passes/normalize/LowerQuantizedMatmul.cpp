@@ -181,10 +181,10 @@ private:
 
   /// Converts a map over the parallel loops into one over the result's dims.
   AffineMap fromResult(AffineMap map) {
-    SmallVector<AffineExpr> places(map.getNumDims(), builder.getAffineConstantExpr(0));
+    SmallVector<AffineExpr> exprs(map.getNumDims(), builder.getAffineConstantExpr(0));
     for (auto [position, index] : llvm::enumerate(op.getIndexingMapsArray().back().getResults()))
-      places[cast<AffineDimExpr>(index).getPosition()] = builder.getAffineDimExpr(position);
-    return map.replaceDimsAndSymbols(places, {}, result.getRank(), 0);
+      exprs[cast<AffineDimExpr>(index).getPosition()] = builder.getAffineDimExpr(position);
+    return map.replaceDimsAndSymbols(exprs, {}, result.getRank(), 0);
   }
 
   Value filled(ArrayRef<int64_t> shape) {
@@ -240,8 +240,8 @@ private:
           Value term = extend(body, at, elements[0], summed.isSigned);
           linalg::YieldOp::create(body, at, arith::AddIOp::create(body, at, elements[1], term).getResult());
         });
-    AffineMap place = fromResult(AffineMap::get(all.size(), 0, kept, builder.getContext()));
-    unsigned input = addOperand(generic.getResult(0), place);
+    AffineMap map = fromResult(AffineMap::get(all.size(), 0, kept, builder.getContext()));
+    unsigned input = addOperand(generic.getResult(0), map);
     corrections.push_back({input, &*by.zeroPoint, addNumber(*by.zeroPoint)});
   }
 

@@ -49,8 +49,8 @@ Viewed throughUnitDims(Value value) {
     if (!addsUnitDims(expand))
       return viewed;
     SmallVector<int64_t> behind(expand.getResultType().getRank(), -1);
-    for (auto [dim, place] : llvm::enumerate(placesOf(expand)))
-      behind[place] = dim;
+    for (auto [dim, position] : llvm::enumerate(placesOf(expand)))
+      behind[position] = dim;
     for (int64_t &dim : viewed.dims)
       dim = dim < 0 ? -1 : behind[dim];
     viewed.tensor = expand.getSrc();
@@ -79,16 +79,16 @@ void merge(linalg::GenericOp later, linalg::GenericOp earlier, const Viewed &vie
   OpBuilder builder(later);
   AffineMap read = later.getIndexingMapsArray()[0], result = later.getIndexingMapsArray()[1];
   SmallVector<utils::IteratorType> loops = later.getIteratorTypesArray();
-  SmallVector<AffineExpr> places(earlier.getNumLoops());
+  SmallVector<AffineExpr> exprs(earlier.getNumLoops());
   for (auto [index, dim] : llvm::zip(read.getResults(), viewed.dims))
     if (dim >= 0)
-      places[earlier.getIndexingMapsArray()[1].getDimPosition(dim)] = index;
-  for (AffineExpr &place : places)
-    if (!place) {
-      place = builder.getAffineDimExpr(loops.size());
+      exprs[earlier.getIndexingMapsArray()[1].getDimPosition(dim)] = index;
+  for (AffineExpr &expr : exprs)
+    if (!expr) {
+      expr = builder.getAffineDimExpr(loops.size());
       loops.push_back(utils::IteratorType::reduction);
     }
-  AffineMap whole = earlier.getIndexingMapsArray()[0].replaceDimsAndSymbols(places, {}, loops.size(), 0);
+  AffineMap whole = earlier.getIndexingMapsArray()[0].replaceDimsAndSymbols(exprs, {}, loops.size(), 0);
   AffineMap kept = AffineMap::get(loops.size(), 0, result.getResults(), builder.getContext());
   // Reduced loops over added unit dims no longer index any tensor.
   llvm::SmallBitVector unused = getUnusedDimsBitVector({whole, kept});

@@ -1,8 +1,9 @@
 // Computes the sum of (x - b)^2 in one pass over x, where b depends on the sum of x and is usually its mean. x is
 // divided into parts that a workgroup can hold. For each part, the workgroup computes the sum, and then S1 and S2, the
-// sums of x - c and of its square, where c is the mean of the part. Once b is known, the part's sum of (x - b)^2 is S2
-// + t (2 S1 + n t), where n is the number of elements and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing
-// the sample variance", 1983). S1 is zero except for the rounding of c, so no terms cancel, whatever x is. One shift
+// sums of x - c and of its square, where c is the mean of the part. Once b is known, the part's sum of (x - b)^2 is
+//   S2 + t (2 S1 + n t),
+// where n is the number of elements of the part and t = c - b (Chan, Golub and LeVeque, "Algorithms for computing the
+// sample variance", 1983). S1 is zero except for the rounding of c, so no terms cancel, whatever x is. A single shift c
 // for all of x would not do, because it may be far from the mean of x. If x fits the workgroup's memory, two passes
 // also read it only once.
 #include "dialects/tile/TileAttributeNames.h"

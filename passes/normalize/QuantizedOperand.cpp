@@ -49,9 +49,9 @@ Value yieldedBy(linalg::GenericOp op) { return op.getBody()->getTerminator()->ge
 struct Element {
   mutable linalg::GenericOp op; ///< mutable because the accessors of this handle are not const
   Value value;
-  AffineMap place; ///< map from an index of the operand to the op's loops
+  AffineMap index; ///< map from an index of the operand to the op's loops
 
-  Element with(Value other) const { return {op, other, place}; }
+  Element with(Value other) const { return {op, other, index}; }
 
   /// Returns the input that the value is an element of, or null.
   OpOperand *input() const {
@@ -59,13 +59,13 @@ struct Element {
     bool isInput = argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < op.getNumDpsInputs();
     return isInput ? op.getDpsInputOperand(argument.getArgNumber()) : nullptr;
   }
-  AffineMap placeIn(OpOperand *input) const { return op.getMatchingIndexingMap(input).compose(place); }
+  AffineMap indexIn(OpOperand *input) const { return op.getMatchingIndexingMap(input).compose(index); }
 
   /// Follows inputs back to the body that computes the value.
   Element origin() const {
     OpOperand *from = input();
     linalg::GenericOp maker = from ? elementwise(from->get()) : linalg::GenericOp();
-    return maker ? Element{maker, yieldedBy(maker), placeIn(from)}.origin() : *this;
+    return maker ? Element{maker, yieldedBy(maker), indexIn(from)}.origin() : *this;
   }
 
   template <typename Op> Op definedBy() const { return value.getDefiningOp<Op>(); }
@@ -76,7 +76,7 @@ std::optional<QuantizationNumber> numberAt(const Element &from) {
   QuantizationNumber number{from.value, true, {}, constantElement(from.value)};
   if (OpOperand *input = from.input()) {
     number.value = input->get();
-    number.map = from.placeIn(input);
+    number.map = from.indexIn(input);
     number.known = constantElement(input->get());
   } else if (!number.known && number.value.getParentBlock() == from.op.getBody()) {
     return std::nullopt;
@@ -113,7 +113,7 @@ bool readBytes(const Element &wide, QuantizedOperand &factor) {
   if (!input || !isa<RankedTensorType>(input->get().getType()))
     return false;
   factor.bytes = input->get();
-  factor.map = from.with(narrow).placeIn(input);
+  factor.map = from.with(narrow).indexIn(input);
   return true;
 }
 
@@ -188,8 +188,8 @@ Value padOf(OpBuilder &builder, Location at, const std::optional<QuantizationNum
   Value value = zeroPoint->value;
   if (zeroPoint->isTensor()) {
     Value zero = arith::ConstantOp::create(builder, at, builder.getIndexAttr(0));
-    SmallVector<Value> place(cast<RankedTensorType>(value.getType()).getRank(), zero);
-    value = tensor::ExtractOp::create(builder, at, value, place);
+    SmallVector<Value> index(cast<RankedTensorType>(value.getType()).getRank(), zero);
+    value = tensor::ExtractOp::create(builder, at, value, index);
   }
   return value.getType().isInteger(8) ? value
                                       : arith::TruncIOp::create(builder, at, builder.getI8Type(), value).getResult();
@@ -228,17 +228,17 @@ bool isSame(const std::optional<QuantizationNumber> &number) {
          cast<ShapedType>(number->value.getType()).getNumElements() == 1;
 }
 
-/// Composes `map` after `place`. If the result only names dims it stays so, including dims of extent one, for which
+/// Composes `map` after `index`. If the result only names dims it stays so, including dims of extent one, for which
 /// composeInDomain would use zeros.
-AffineMap composeNames(AffineMap map, AffineMap place, ArrayRef<int64_t> domain) {
-  AffineMap plain = map.compose(place);
-  return plain.isProjectedPermutation() ? plain : composeInDomain(map, place, domain);
+AffineMap composeNames(AffineMap map, AffineMap index, ArrayRef<int64_t> domain) {
+  AffineMap plain = map.compose(index);
+  return plain.isProjectedPermutation() ? plain : composeInDomain(map, index, domain);
 }
 } // namespace
 
 std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
   SmallVector<Operation *> moved;
-  AffineMap place = read; // index in `tensor`, over the loops
+  AffineMap index = read; // index in `tensor`, over the loops
   while (true) {
     Operation *op = tensor.getDefiningOp();
     AffineMap copied = copiedFrom(op);
@@ -246,19 +246,19 @@ std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, Affine
     if (factor) {
       for (std::optional<QuantizationNumber> *number : {&factor->zeroPoint, &factor->scale})
         if (*number && (*number)->map)
-          (*number)->map = composeNames((*number)->map, place, domain);
+          (*number)->map = composeNames((*number)->map, index, domain);
       if (!moved.empty() && !factor->map.isIdentity())
         return std::nullopt;
       if (pads(moved) && !(isSame(factor->zeroPoint) && isSame(factor->scale) && factor->hasByteZeroPoint()))
         return std::nullopt; // padding needs one number for all elements, and a zero point that is a byte
-      factor->map = moved.empty() ? composeNames(factor->map, place, domain) : read;
+      factor->map = moved.empty() ? composeNames(factor->map, index, domain) : read;
       factor->moved = std::move(moved);
       return factor;
     }
     FailureOr<TensorExpr> expr = op ? describe(op) : FailureOr<TensorExpr>(failure());
     if (failed(expr) || expr->kind != ExprKind::movement || expr->inputs.size() != 1 || !canRepeat(op))
       return std::nullopt;
-    place = composeNames(expr->inputs[0].map.compose(expr->pointOf(0)), place, domain);
+    index = composeNames(expr->inputs[0].map.compose(expr->pointOf(0)), index, domain);
     tensor = expr->inputs[0].tensor;
     // A transpose or a broadcast only changes the map with which the bytes are read.
     if (moved.empty() && copied && copied.isProjectedPermutation())

@@ -88,7 +88,7 @@ public:
     parts.resize(extents.size(), 1);
     for (const SplitDim &dim : split.dims)
       parts[dim.dim] = dim.parts;
-    placeDims();
+    assignDims();
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       accumulators.push_back(accumulatorType(i));
   }
@@ -107,7 +107,7 @@ private:
   bool isCut(unsigned dim) const { return parts[dim] > 1 && parts[dim] < extents[dim]; }
 
   /// Assigns the dims of the first phase. A dim that is cut becomes two: the part, then the index within the part.
-  void placeDims() {
+  void assignDims() {
     for (unsigned dim = 0; dim < extents.size(); ++dim) {
       bool whole = parts[dim] > 1 && !isCut(dim);
       if (isCut(dim)) {
@@ -116,7 +116,7 @@ private:
       }
       if (whole)
         partDims.push_back(iterators.size());
-      place.push_back(iterators.size());
+      innerDims.push_back(iterators.size());
       iterators.push_back(whole ? utils::IteratorType::parallel : op.getIteratorTypesArray()[dim]);
     }
   }
@@ -135,7 +135,7 @@ private:
     AffineMap map = op.getMatchingIndexingMap(input);
     Value tensor = input->get();
     SmallVector<AffineExpr> renamed, indices;
-    for (unsigned position : place)
+    for (unsigned position : innerDims)
       renamed.push_back(newDim(position));
     for (int64_t position = map.getNumResults() - 1; position >= 0; --position) {
       auto dim = dyn_cast<AffineDimExpr>(map.getResult(position));
@@ -143,7 +143,7 @@ private:
       if (!dim || !isCut(dim.getPosition()))
         continue;
       tensor = cutView(tensor, position, parts[dim.getPosition()]);
-      indices.push_back(newDim(place[dim.getPosition()] - 1));
+      indices.push_back(newDim(innerDims[dim.getPosition()] - 1));
     }
     std::reverse(indices.begin(), indices.end());
     return {tensor, AffineMap::get(iterators.size(), 0, indices, builder.getContext())};
@@ -206,7 +206,7 @@ private:
     }
     SmallVector<AffineExpr> renamed, partIndices;
     SmallVector<int64_t> partShape;
-    for (unsigned position : place)
+    for (unsigned position : innerDims)
       renamed.push_back(newDim(position));
     for (unsigned position : partDims)
       partIndices.push_back(newDim(position));
@@ -250,10 +250,10 @@ private:
   }
 
   Value indexOf(OpBuilder &at, unsigned dim) {
-    Value inPart = linalg::IndexOp::create(at, loc, place[dim]);
+    Value inPart = linalg::IndexOp::create(at, loc, innerDims[dim]);
     if (!isCut(dim))
       return inPart;
-    Value part = linalg::IndexOp::create(at, loc, place[dim] - 1);
+    Value part = linalg::IndexOp::create(at, loc, innerDims[dim] - 1);
     Value size = arith::ConstantIndexOp::create(at, loc, extents[dim] / parts[dim]);
     return arith::AddIOp::create(at, loc, arith::MulIOp::create(at, loc, part, size), inPart);
   }
@@ -312,7 +312,7 @@ private:
   SplitViews &views;
   std::string form;
   SmallVector<int64_t> extents, parts; ///< by dim of the reduction: its extent and the number of its parts
-  SmallVector<unsigned> place;         ///< by dim of the reduction: its dim in the first phase, within a part
+  SmallVector<unsigned> innerDims;     ///< by dim of the reduction: its dim in the first phase, within a part
   SmallVector<unsigned> partDims;      ///< dims of the first phase that run over parts
   SmallVector<utils::IteratorType> iterators;
   SmallVector<Type> accumulators;

@@ -76,16 +76,16 @@ private:
 
   /// Returns the position of the only index that is the dim. Returns -1 if no index varies along the dim, and -2 if the
   /// access uses the dim in another way.
-  static int64_t placeOf(AffineMap map, int64_t dim) {
-    int64_t place = -1;
+  static int64_t positionOf(AffineMap map, int64_t dim) {
+    int64_t position = -1;
     for (auto [i, index] : llvm::enumerate(map.getResults())) {
       if (!index.isFunctionOfDim(dim))
         continue;
-      if (place != -1 || !isa<AffineDimExpr>(index))
+      if (position != -1 || !isa<AffineDimExpr>(index))
         return -2;
-      place = i;
+      position = i;
     }
-    return place;
+    return position;
   }
 
   /// Adds the ops that compute inputs along the split dim to the group of their reader, back to a contraction.
@@ -94,13 +94,13 @@ private:
       return;
     for (const TensorAccess &input : exprs[reader].inputs) {
       TensorAccess access = behindViews(reader, input);
-      int64_t place = placeOf(access.map, dims[reader]), producer = graph.indexOf(access.tensor.getDefiningOp());
-      if (place < 0)
+      int64_t position = positionOf(access.map, dims[reader]), producer = graph.indexOf(access.tensor.getDefiningOp());
+      if (position < 0)
         continue;
-      keyPlace[access.tensor] = place;
+      keyPosition[access.tensor] = position;
       if (producer < 0 || included.contains(producer) || !isTakenWhole(producer))
         continue;
-      auto dim = dyn_cast<AffineDimExpr>(exprs[producer].results[0].getResult(place));
+      auto dim = dyn_cast<AffineDimExpr>(exprs[producer].results[0].getResult(position));
       if (!dim)
         continue;
       dims[producer] = dim.getPosition();
@@ -146,7 +146,7 @@ private:
       if (OpOperand &operand = expr.op->getOpOperand(access.operand); access.tensor == operand.get())
         access.map = cast<linalg::LinalgOp>(expr.op).getMatchingIndexingMap(&operand); // keeps unit dims
       member.reads.push_back(access);
-      if (auto known = keyPlace.find(access.tensor); known != keyPlace.end() && !dims.contains(id))
+      if (auto known = keyPosition.find(access.tensor); known != keyPosition.end() && !dims.contains(id))
         if (auto dim = dyn_cast<AffineDimExpr>(access.map.getResult(known->second)))
           dims[id] = dim.getPosition();
       if (access.tensor == exprs[group.maximum].op->getResult(0))
@@ -161,7 +161,7 @@ private:
     if (expr.domain[member.dim] != group.keys || reduces != (id == group.maximum || member.sums))
       return refuse("one of its sums is along another dim than the keys");
     for (const TensorAccess &access : member.reads)
-      if (placeOf(access.map, member.dim) == -2)
+      if (positionOf(access.map, member.dim) == -2)
         return refuse("one of its ops does not read the keys with a plain index");
     if (!llvm::all_of(llvm::seq<int64_t>(0, expr.domain.size()),
                       [&](int64_t dim) { return isIndex(member, expr, dim); }))
@@ -179,10 +179,10 @@ private:
       maxima[result] = member.maximum = composeInDomain(ofMaximum, expr.pointOf(0), shape);
     }
     if (!reduces) {
-      int64_t place = placeOf(expr.results[0], member.dim);
-      if (place < 0)
+      int64_t position = positionOf(expr.results[0], member.dim);
+      if (position < 0)
         return refuse("one of its ops does not write the keys with a plain index");
-      keyPlace[result] = place;
+      keyPosition[result] = position;
     }
     group.members.push_back(std::move(member));
   }
@@ -237,9 +237,9 @@ private:
   KeyGroup group;
   SmallVector<Relation> relations;
   llvm::DenseSet<unsigned> included;
-  llvm::DenseMap<unsigned, int64_t> dims;  ///< by expression: the dim that is split
-  llvm::DenseMap<Value, int64_t> keyPlace; ///< by tensor: position of the keys among its dims
-  llvm::DenseMap<Value, AffineMap> maxima; ///< by result: index of its maximum
+  llvm::DenseMap<unsigned, int64_t> dims;     ///< by expression: the dim that is split
+  llvm::DenseMap<Value, int64_t> keyPosition; ///< by tensor: position of the keys among its dims
+  llvm::DenseMap<Value, AffineMap> maxima;    ///< by result: index of its maximum
 };
 } // namespace
 

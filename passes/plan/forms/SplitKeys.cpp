@@ -44,41 +44,41 @@ private:
     return builder.getMultiDimIdentityMap(cast<RankedTensorType>(tensor.getType()).getRank());
   }
 
-  /// Returns the map into a tensor whose dim at `place` is cut (-1: none), over a domain with the parts as dim 0. With
-  /// `leads`, dim 0 of the tensor is the parts, too.
-  AffineMap indexInParts(AffineMap map, int64_t place, bool leads) {
+  /// Returns the map into a tensor whose dim at `position` is cut (-1: none), over a domain with the parts as dim 0.
+  /// With `leads`, dim 0 of the tensor is the parts, too.
+  AffineMap indexInParts(AffineMap map, int64_t position, bool leads) {
     SmallVector<AffineExpr> indices;
     AffineExpr part = builder.getAffineDimExpr(0);
     if (leads)
       indices.push_back(part);
     for (auto [i, index] : llvm::enumerate(map.shiftDims(1).getResults())) {
-      if (static_cast<int64_t>(i) == place)
+      if (static_cast<int64_t>(i) == position)
         indices.push_back(part);
       indices.push_back(index);
     }
     return AffineMap::get(map.getNumDims() + 1, 0, indices, builder.getContext());
   }
 
-  static int64_t placeOf(AffineMap map, int64_t dim) {
+  static int64_t positionOf(AffineMap map, int64_t dim) {
     for (auto [i, index] : llvm::enumerate(map.getResults()))
       if (index.isFunctionOfDim(dim))
         return i;
     return -1;
   }
 
-  /// Returns the view of a tensor whose dim at `place` is split into parts and keys of a part.
-  Value cut(Value tensor, int64_t place, Location loc) {
-    Value &view = views[{tensor.getAsOpaquePointer(), place}];
+  /// Returns the view of a tensor whose dim at `position` is split into parts and keys of a part.
+  Value cut(Value tensor, int64_t position, Location loc) {
+    Value &view = views[{tensor.getAsOpaquePointer(), position}];
     if (view)
       return view;
     auto type = cast<RankedTensorType>(tensor.getType());
     SmallVector<int64_t> shape(type.getShape());
-    shape[place] /= parts;
-    shape.insert(shape.begin() + place, parts);
+    shape[position] /= parts;
+    shape.insert(shape.begin() + position, parts);
     SmallVector<ReassociationIndices> groups;
     for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
       groups.push_back({next++});
-      if (dim == place)
+      if (dim == position)
         groups.back().push_back(next++);
     }
     return view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
@@ -101,11 +101,11 @@ private:
       maps.push_back(map);
     }
     AffineMap written = copy.getMatchingIndexingMap(copy.getDpsInitOperand(0));
-    int64_t place = placeOf(written, member.dim);
+    int64_t position = positionOf(written, member.dim);
     auto type = cast<RankedTensorType>(expr.op->getResult(0).getType());
     SmallVector<int64_t> shape(type.getShape());
-    if (place >= 0)
-      shape[place] /= parts;
+    if (position >= 0)
+      shape[position] /= parts;
     shape.insert(shape.begin(), parts);
     maps.push_back(indexInParts(written, -1, /*leads=*/true));
     Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
@@ -140,10 +140,10 @@ private:
       if (read.operand == operand) {
         if (Value own = partial.lookup(read.tensor))
           return {own, indexInParts(read.map, -1, /*leads=*/true)};
-        int64_t place = placeOf(read.map, member.dim);
-        if (place < 0)
+        int64_t position = positionOf(read.map, member.dim);
+        if (position < 0)
           return {read.tensor, indexInParts(read.map, -1, /*leads=*/false)};
-        return {cut(read.tensor, place, tensor.getLoc()), indexInParts(read.map, place, /*leads=*/false)};
+        return {cut(read.tensor, position, tensor.getLoc()), indexInParts(read.map, position, /*leads=*/false)};
       }
     return {tensor, map.shiftDims(1)}; // a scalar
   }

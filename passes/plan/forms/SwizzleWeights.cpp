@@ -2,6 +2,7 @@
 // decided. The pass creates movement only, which tile-store-weights can store, like the packed weights of
 // tile-pack-weights on CPUs.
 #include "dialects/tile/TileAttributeNames.h"
+#include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/ParameterRecipe.h"
@@ -9,7 +10,6 @@
 #include "passes/plan/forms/PackedCopy.h"
 #include "passes/support/AffineAlgebra.h"
 
-#include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
