@@ -1,4 +1,4 @@
-// Language server for editors: completion, definitions and diagnostics in files that use our dialect.
+// The language server for editors: completion, definitions and diagnostics in files that use the tile dialect.
 #include "passes/Pipelines.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"

@@ -1,4 +1,4 @@
-// The opt of this project: every pass and pipeline on a file, with the conventions of mlir-opt.
+// The opt tool of this project: runs any pass or pipeline on a file, with the conventions of mlir-opt.
 #include "core/Core.h"
 
 int main(int argc, char **argv) { return tilewright::optMain(argc, argv); }

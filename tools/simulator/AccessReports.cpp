@@ -1,4 +1,5 @@
-// How accesses report themselves to the runtime: by a call in front or, where that does the work, in their place.
+// Makes memory accesses report themselves to the runtime. A call in front of the access reports it. A call that also
+// does the access replaces it.
 #include "tools/simulator/KernelRewriter.h"
 
 #include "tools/simulator/Collectives.h"
@@ -31,7 +32,7 @@ FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &acces
   unsigned space = cast<LLVM::LLVMPointerType>(base.getType()).getAddressSpace();
   if (base.getDefiningOp<LLVM::AllocaOp>() ||
       (space != genericSpace && space != globalSpace && space != sharedSpace && space != clusterSpace))
-    return Value(); // the thread's own, or constant
+    return Value(); // the memory is private to the thread, or constant
   code.builder.setInsertionPoint(op);
   Value id = code.site(op);
   Site &site = program.sites.back();
@@ -93,7 +94,7 @@ LogicalResult KernelRewriter::report(NVVM::CpAsyncBulkGlobalToSharedClusterOp co
   constexpr uint64_t alignment = 16;
   llvm::APInt size;
   if (!matchPattern(copy.getSize(), m_ConstantInt(&size)) || size.urem(alignment) != 0 || size.isZero())
-    return copy.emitOpError("is simulated of a constant number of bytes, a multiple of 16");
+    return copy.emitOpError("is simulated only for a constant number of bytes that is a multiple of 16");
   if (copy.getMulticastMask() || copy.getL2CacheHint())
     return copy.emitOpError("to several blocks, or with a cache policy, is not simulated");
   Type bytes = LLVM::LLVMArrayType::get(code.builder.getI8Type(), size.getZExtValue());
@@ -132,7 +133,7 @@ LogicalResult KernelRewriter::report(NVVM::LdMatrixOp load) {
   OpBuilder &builder = code.builder;
   Location loc = load.getLoc();
   if (load.getEltType() != NVVM::LdStMatrixEltType::B16)
-    return load.emitOpError("of other elements than 16 bits is not simulated");
+    return load.emitOpError("of elements other than 16 bits is not simulated");
   Type row = LLVM::LLVMArrayType::get(builder.getI8Type(), rowBytes), word = builder.getI32Type();
   FailureOr<Value> id = siteOf(load, {load.getPtr(), row, rowBytes, {true, false, false}});
   if (failed(id))

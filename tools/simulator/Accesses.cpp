@@ -1,12 +1,12 @@
-// What happens at a memory access: is it allowed, and what does it cost. Allowed is judged at once, thread by thread;
-// the cost belongs to the warp, and is judged when every lane has come to the same occurrence of the same site, or will
-// not.
+// Checks and counts memory accesses. Each thread's access is checked at once. The cost belongs to the whole warp, so it
+// is counted when every lane has reached the same occurrence of the same site, or it is certain that no other lane
+// will.
 #include "tools/simulator/Machine.h"
 
 using namespace tilewright::simulator;
 
 //===----------------------------------------------------------------------===//
-// Is it allowed?
+// Checks
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -79,7 +79,7 @@ void judge(const Checked &access, const Finding &finding, const std::string &nam
                       access.siteIndex, product.location);
 }
 
-/// By a thread of the block or of another one of its cluster.
+/// Checks an access to the shared memory of `block`, by a thread of the block or of another block of its cluster.
 void checkShared(const Checked &access, Block &block) {
   const SharedLayout &layout = access.machine.layout;
   bool isRemote = &block != access.thread.block;
@@ -122,7 +122,7 @@ void checkShared(const Checked &access, Block &block) {
   }
 }
 
-/// In the shared memory of which block of the cluster; that block has begun and has not ended.
+/// Checks an access to the shared memory of a block of the cluster. That block must have begun and must not have ended.
 void checkCluster(const Checked &access) {
   const Block &own = *access.thread.block;
   for (Block *block : own.cluster) {
@@ -170,7 +170,8 @@ bool onOwnStack(const char *address) {
   auto stack = [](const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) / stackBytes; };
   return stack(address) == stack(__builtin_frame_address(0));
 }
-/// A lane that is further ahead of the others than this waits for them: what is remembered of it is bounded.
+/// Occurrences by which a lane may be ahead of the others before it lets them run. This bounds the memory for
+/// occurrences.
 constexpr size_t mostOpenOccurrences = 1024;
 
 void noteOccurrence(Machine &machine, Thread &thread, uint32_t siteIndex, char *address) {
@@ -216,21 +217,21 @@ void tilewright::simulator::accessMemory(Thread &thread, uint32_t siteIndex, cha
   Machine &machine = *thread.block->worker->machine;
   const Site &site = machine.program.sites[siteIndex];
   if (site.space == Space::generic && onOwnStack(address))
-    return; // a variable of the thread itself
+    return; // it is a variable of the thread itself
   checkMemory(thread, siteIndex, address, bytes);
   noteOccurrence(machine, thread, siteIndex, address);
   if (site.kind.atomic)
-    machine.giveWay(thread); // it may wait for another thread's
+    machine.giveWay(thread); // it may be in a loop that waits for another thread
 }
 
-/// Called before every access to memory that threads share.
+/// Reports an access. The kernel calls it before every access to memory that threads share.
 extern "C" void tilewright_simulator_access(uint32_t siteIndex, char *address) {
   Thread &thread = currentThread();
   accessMemory(thread, siteIndex, address, thread.block->worker->machine->program.sites[siteIndex].bytes);
 }
 
 //===----------------------------------------------------------------------===//
-// What does it cost?
+// Counts
 //===----------------------------------------------------------------------===//
 
 void AccessCounts::add(const AccessCounts &other) {
@@ -242,10 +243,11 @@ void AccessCounts::add(const AccessCounts &other) {
 }
 
 namespace {
-/// Sectors and distinct bytes of the lanes' accesses. `starts`: ascending addresses in the numbering of sectors.
+/// Counts the sectors and the distinct bytes of the lanes' accesses, and appends the sectors to the trace. `starts` are
+/// the lanes' addresses in the numbering of sectors, in ascending order.
 void countSectors(const uint64_t *starts, uint32_t lanes, uint32_t bytes, AccessKind kind, AccessCounts &counts,
                   std::vector<SectorRun> &trace, uint64_t &sectors) {
-  uint64_t covered = 0, distinct = 0; // `covered`: the end of what was seen
+  uint64_t covered = 0, distinct = 0; // `covered` is the end of the bytes so far
   SectorRun run{0, 0, kind.reads, kind.writes};
   auto close = [&] {
     if (run.count > 0)
@@ -259,7 +261,7 @@ void countSectors(const uint64_t *starts, uint32_t lanes, uint32_t bytes, Access
     distinct += end - begin;
     covered = end;
     uint32_t first = begin / sectorBytes, last = (end - 1) / sectorBytes;
-    uint32_t behind = run.first + run.count; // the first sector that the run lacks
+    uint32_t behind = run.first + run.count; // first sector behind the run
     if (run.count == 0 || first > behind) {
       close();
       run.first = first;
@@ -290,8 +292,8 @@ void countGlobal(Machine &machine, Block &block, const Site &site, AccessCounts 
   binding.sectorsWritten += site.kind.writes ? sectors : 0;
 }
 
-/// 32 banks of 4 bytes. Wide accesses go by half or quarter warps, each of at most 128 bytes; in one pass a bank gives
-/// one word, to as many lanes as want it.
+/// Returns the bank conflicts of an access. Shared memory has 32 banks of 4 bytes. Wide accesses proceed by half or
+/// quarter warps, each of at most 128 bytes. In one pass, a bank delivers one word to any number of lanes.
 uint64_t bankConflicts(uint32_t bytes, const Occurrences::Occurrence &occurrence) {
   uint32_t together = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
   uint32_t words = std::max(1u, bytes / 4);
@@ -301,7 +303,7 @@ uint64_t bankConflicts(uint32_t bytes, const Occurrences::Occurrence &occurrence
     for (uint32_t lane = begin; lane < begin + together; ++lane) {
       if (!(occurrence.lanes >> lane & 1))
         continue;
-      uint32_t first = reinterpret_cast<uintptr_t>(occurrence.addresses[lane]) / 4; // arenas start at a first bank
+      uint32_t first = reinterpret_cast<uintptr_t>(occurrence.addresses[lane]) / 4; // arenas start at bank 0
       for (uint32_t word = first; word < first + words; ++word) {
         uint32_t bank = word % 32, &count = counts[bank];
         if (std::find(wanted[bank], wanted[bank] + count, word) == wanted[bank] + count && count < 32)

@@ -27,7 +27,7 @@ void tilewright::simulator::startCopy(Thread &thread, uint32_t readSite, uint32_
 
 void tilewright::simulator::commitCopies(Thread &thread) { ++thread.copies.groups; }
 
-/// The bytes arrive, and count as written by the thread now.
+/// Completes a copy. Its bytes count as written by the thread at this moment.
 static void complete(Thread &thread, const AsyncCopy &copy) {
   std::memcpy(copy.target, copy.source, copy.sourceBytes);
   std::memset(copy.target + copy.sourceBytes, 0, copy.bytes - copy.sourceBytes);

@@ -1,6 +1,6 @@
-// Copies that a thread asks for and goes on (cp.async). What they write is neither read nor written by anybody before
-// the thread has waited for the group that the copy was committed to; only then the bytes are there, and other threads
-// need a barrier on top, as for any write.
+// Asynchronous copies (cp.async), which a thread starts before it continues. Nobody may read or write the destination
+// until the thread has waited for the group to which the copy was committed. Only then are the bytes there. Other
+// threads also need a barrier, as for any write.
 #ifndef TILEWRIGHT_SIMULATOR_ASYNCCOPIES_H
 #define TILEWRIGHT_SIMULATOR_ASYNCCOPIES_H
 
@@ -12,33 +12,33 @@ namespace tilewright::simulator {
 class Machine;
 struct Thread;
 
-/// A copy that has not completed. Bytes that the source does not give are zero.
+/// A copy in flight. If the source has fewer bytes, zeros fill the rest.
 struct AsyncCopy {
   char *target;
   const char *source;
   uint32_t bytes, sourceBytes;
-  uint32_t site;  ///< of its write
-  uint32_t group; ///< the one that the next commit closes
+  uint32_t site;  ///< site of its write
+  uint32_t group; ///< group to which the next commit adds it
 };
 
-/// Those of a thread, in the order in which it asked for them.
+/// The copies of a thread, in the order in which it started them.
 struct AsyncCopies {
   std::vector<AsyncCopy> open;
-  uint32_t groups = 0; ///< committed so far
+  uint32_t groups = 0; ///< groups committed so far
 };
 
-/// Of a block: which pieces of its shared memory a copy still fills, and the site of that copy.
+/// The pieces of a block's shared memory that copies in flight will fill, with the sites of those copies.
 class UnfinishedPieces {
 public:
   explicit UnfinishedPieces(uint64_t pieces) : sites(pieces) {}
   bool any() const { return count > 0; }
-  /// The site of the copy, or -1.
+  /// Returns the site of the copy that fills a piece, or -1.
   int32_t siteOf(uint64_t piece) const { return int32_t(sites[piece]) - 1; }
   void begin(uint64_t piece, uint32_t site) { sites[piece] = site + 1, ++count; }
   void end(uint64_t piece) { sites[piece] = 0, --count; }
 
 private:
-  std::vector<uint32_t> sites; ///< plus one
+  std::vector<uint32_t> sites; ///< site plus one for each piece; 0: no copy
   uint64_t count = 0;
 };
 
@@ -47,7 +47,7 @@ void startCopy(Thread &thread, uint32_t readSite, uint32_t writeSite, char *targ
 void commitCopies(Thread &thread);
 /// Completes all but the last `groups` committed groups.
 void waitForCopies(Thread &thread, uint32_t groups);
-/// A thread that ends has waited for all it asked for.
+/// Reports a fault if a thread ends without having waited for all of its copies.
 void checkNoneIsOpen(Thread &thread);
 
 } // namespace tilewright::simulator

@@ -1,5 +1,6 @@
-// What the rewritten kernel calls besides memory accesses: registers, shared variables, barriers, shuffles and votes.
-// The lane of a warp that arrives last evaluates for all.
+// The runtime functions that a rewritten kernel calls, besides memory accesses: registers, shared variables, barriers,
+// shuffles, votes and products. For an op of a whole warp, the lane that arrives last computes the results of all
+// lanes.
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Machine.h"
 #include "tools/simulator/Matrices.h"
@@ -15,7 +16,7 @@ uint32_t lanesOf(const Warp &warp, uint32_t mask) { return warp.size == 32 ? mas
 
 std::string laneText(uint32_t lane) { return "lane " + std::to_string(lane); }
 
-/// Waits until every lane of the mask is at this site; `evaluate` then runs once, for all.
+/// Waits until every lane of the mask is at this site. The last one then runs `evaluate` once, for all lanes.
 template <typename Evaluate>
 uint64_t rendezvous(uint32_t site, uint32_t mask, std::array<uint32_t, 3> operands, Evaluate evaluate) {
   Thread &thread = currentThread();
@@ -42,7 +43,7 @@ uint64_t rendezvous(uint32_t site, uint32_t mask, std::array<uint32_t, 3> operan
   return thread.result;
 }
 
-/// The lane that a shuffle reads, and whether that is the lane asked for (PTX ISA, shfl.sync).
+/// Returns the lane that a shuffle reads, and true if it is the requested one (PTX ISA, shfl.sync).
 std::pair<uint32_t, bool> shuffleSource(ShuffleKind kind, uint32_t lane, uint32_t offset, uint32_t maskAndClamp) {
   int segment = maskAndClamp >> 8 & 31, clamp = maskAndClamp & 31, own = lane, by = offset & 31;
   int last = (own & segment) | (clamp & ~segment), first = own & segment;
@@ -69,7 +70,7 @@ std::pair<uint32_t, bool> shuffleSource(ShuffleKind kind, uint32_t lane, uint32_
   return {valid ? source : own, valid};
 }
 
-/// The value, and above it whether the source lane was the one asked for.
+/// Returns the value in the low 32 bits, and in bit 32 whether the source lane is the requested one.
 uint64_t shuffle(uint32_t site, ShuffleKind kind, uint32_t mask, uint32_t value, uint32_t offset, uint32_t clamp) {
   return rendezvous(site, mask, {value, offset, clamp}, [&](Thread &last, uint32_t lanes) {
     Warp &warp = *last.warp;
@@ -139,7 +140,7 @@ uint32_t reduce(uint32_t site, ReduceKind kind, uint32_t mask, uint32_t value) {
 void warpBarrier(uint32_t site, uint32_t mask) {
   rendezvous(site, mask, {}, [&](Thread &last, uint32_t lanes) {
     ++last.block->worker->warpBarriers;
-    if (lanes == last.warp->present) // of a part of the warp it is not known which accesses it orders
+    if (lanes == last.warp->present) // otherwise it is unknown which accesses it orders
       ++last.warp->barriers;
   });
 }
@@ -159,7 +160,7 @@ void clusterWait(uint32_t site) {
   machineOf(thread).waitForCluster(thread, site);
 }
 
-/// The same place in the shared memory of the cluster's block of the rank.
+/// Returns the same address in the shared memory of the cluster's block with the given rank.
 char *mapToRank(uint32_t site, char *address, uint32_t rank) {
   Thread &thread = currentThread();
   const Block &block = *thread.block;
@@ -201,7 +202,8 @@ void waitPhase(uint32_t site, char *address, uint32_t parity) { waitForPhase(cur
 
 constexpr uint32_t wholeWarp = ~0u;
 
-/// The registers that the lane gets. Each of the first 8 `count` lanes gives the address of a row.
+/// Returns the registers that the lane receives (ldmatrix). Each of the first 8 * `count` lanes gives the address of a
+/// row.
 uint32_t *loadRows(uint32_t site, uint32_t count, uint32_t transposed, char *address) {
   Thread &thread = currentThread();
   if (thread.lane < 8 * count)
@@ -233,8 +235,8 @@ void proxyFence() { fenceProxies(currentThread()); }
 
 void registerFence() { fenceRegisters(currentThread()); }
 
-/// `shape`: the lanes, and above them whether the left and the right operand lie along the terms. The lane's words of
-/// the left operand, where it is in registers, are behind the sums.
+/// Starts a product of a warpgroup. `shape` holds N in its low 16 bits. Bits 16 and 17 are set if lhs and rhs are
+/// contiguous along K, and bit 18 is set if lhs is in registers. The lane's words of lhs then follow the accumulators.
 void product(uint32_t site, MatrixType type, uint32_t shape, uint64_t left, uint64_t right, float *sums) {
   WarpgroupProduct own{type, shape & 0xffff, (shape >> 16 & 1) != 0, (shape >> 17 & 1) != 0, left, right, sums};
   if (shape >> 18 & 1)
@@ -256,10 +258,11 @@ void touch(uint32_t site, uint32_t of) { touchAccumulators(currentThread(), site
 
 void trap(uint32_t site) {
   Thread &thread = currentThread();
-  machineOf(thread).fail(thread, "trap", "the kernel gives up here", site);
+  machineOf(thread).fail(thread, "trap", "the kernel executes a trap here", site);
 }
 
-/// A division by zero has no result on the device, and would end the host's process.
+/// Checks the divisor of an integer division. A division by zero has no result on the device, and would end the host's
+/// process.
 void divide(uint32_t site, uint64_t divisor) {
   Thread &thread = currentThread();
   if (divisor == 0)

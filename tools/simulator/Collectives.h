@@ -1,4 +1,5 @@
-// The runtime as the rewriting sees it: names of functions, and numbers for the kinds of ops.
+// The interface of the runtime that rewritten kernels use: the names of its functions, and the numbers of registers and
+// kinds of ops.
 #ifndef TILEWRIGHT_SIMULATOR_COLLECTIVES_H
 #define TILEWRIGHT_SIMULATOR_COLLECTIVES_H
 
@@ -61,7 +62,7 @@ enum class Register : uint32_t {
   clusterBlocks,
 };
 
-// As the NVVM dialect numbers them.
+// The numbers are those of the NVVM dialect.
 enum class ShuffleKind : uint32_t { butterfly, up, down, index };
 enum class VoteKind : uint32_t { any, all, ballot, uniform };
 

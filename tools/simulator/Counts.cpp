@@ -1,4 +1,4 @@
-// What the lanes, warps and host threads counted, put together for the report.
+// Combines the counts of lanes, warps and host threads for the report.
 #include "tools/simulator/Machine.h"
 
 using namespace tilewright::simulator;
@@ -99,7 +99,7 @@ void Machine::fill(Report &report) {
   if (layout.usedBytes > 0)
     perMultiprocessor = std::min(perMultiprocessor, launch.device.sharedBytes / layout.usedBytes);
   replay(traces, launch.device.multiprocessors * std::max<uint64_t>(1, perMultiprocessor), cache);
-  own.flush(); // one that outlives the launch is written back by who owns it
+  own.flush(); // the owner of a cache that outlives the launch flushes it
   report.dramBytesRead = cache.kernels.back().bytesRead;
   report.dramBytesWritten = cache.kernels.back().bytesWritten;
 }

@@ -47,7 +47,7 @@ Value HostCode::site(Operation *op) {
   return number(op->getLoc(), program.sites.size() - 1);
 }
 
-/// One at the start of the function serves them all: what lies in it is used up before the next op.
+/// One allocation at the start of the function serves all ops, because no op uses it after the next one begins.
 Value HostCode::scratch(Operation *op, int64_t bytes) {
   constexpr llvm::StringLiteral mark = "tilewright.scratch";
   Block &entry = op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front();
@@ -81,7 +81,7 @@ FailureOr<Value> lowerRegister(Operation *op, uint32_t number, HostCode &code) {
 FailureOr<Value> lowerBlockBarrier(Operation *op, uint32_t, HostCode &code) {
   if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
     if (barrier.getNumberOfThreads() || barrier.getReductionOp())
-      return op->emitOpError("of a part of the block, or with a reduction, is not simulated");
+      return op->emitOpError("for some threads of the block only, or with a reduction, is not simulated");
   code.call(op->getLoc(), runtime::blockBarrier, {}, code.site(op));
   return Value();
 }
@@ -96,7 +96,7 @@ FailureOr<Value> lowerMapToRank(Operation *op, uint32_t, HostCode &code) {
   Location loc = op->getLoc();
   Type type = op->getResult(0).getType();
   if (type == plain)
-    return op->emitOpError("of generic pointers is not simulated");
+    return op->emitOpError("on generic pointers is not simulated");
   Value own = LLVM::AddrSpaceCastOp::create(code.builder, loc, plain, op->getOperand(0));
   Value mapped = code.call(loc, runtime::mapToRank, plain, {code.site(op), own, op->getOperand(1)});
   return LLVM::AddrSpaceCastOp::create(code.builder, loc, type, mapped).getResult();
@@ -109,7 +109,7 @@ FailureOr<Value> lowerWarpBarrier(Operation *op, uint32_t, HostCode &code) {
 
 FailureOr<Value> lowerNothing(Operation *, uint32_t, HostCode &) { return Value(); }
 
-/// 32 bits of any type as an integer, and back.
+/// Bitcasts 32 bits of any type to an integer, or back.
 Value reinterpret(Location loc, Value value, Type type, OpBuilder &builder) {
   return value.getType() == type ? value : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
 }
@@ -184,11 +184,11 @@ FailureOr<Value> lowerCommit(Operation *op, uint32_t, HostCode &code) {
   return Value();
 }
 
-/// Orders what threads have written before copies that come after it.
+/// Lowers a fence, which orders the writes of threads before later asynchronous copies and products.
 FailureOr<Value> lowerFence(Operation *op, uint32_t, HostCode &code) {
   auto proxy = dyn_cast<NVVM::FenceProxyOp>(op);
   if (proxy && proxy.getKind() != NVVM::ProxyKind::async_shared && proxy.getKind() != NVVM::ProxyKind::async)
-    return op->emitOpError("other than for asynchronous copies is not simulated");
+    return op->emitOpError("of another proxy than the asynchronous one is not simulated");
   code.call(op->getLoc(), runtime::fenceBarriers, {}, {});
   if (proxy)
     code.call(op->getLoc(), runtime::fenceProxies, {}, {});
@@ -211,10 +211,11 @@ FailureOr<Value> lowerProductWait(Operation *op, uint32_t, HostCode &code) {
   return Value();
 }
 
-/// Assembly of no instruction passes its operands on, so that nobody moves what uses them to before it.
+/// Lowers inline assembly without instructions, which passes its operands on. Kernels use it to keep uses of the
+/// operands from moving above it.
 FailureOr<Value> lowerAssembly(Operation *op, uint32_t, HostCode &code) {
   if (isWarpgroupProduct(op))
-    return Value(); // with what uses its sums
+    return Value(); // ProductReports.cpp handles it
   bool isEmpty = cast<LLVM::InlineAsmOp>(op).getAsmString().empty() && op->getNumResults() == 1;
   if (isEmpty && llvm::equal(op->getResultTypes(), op->getOperandTypes()))
     return op->getOperand(0);
@@ -238,7 +239,7 @@ Value wordIn(Location loc, Value memory, uint32_t index, OpBuilder &builder) {
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
 }
 
-/// The type of the factors, where their fragments are those of `MatrixRegisters`.
+/// Returns the element types of a product whose fragments are those of `MatrixRegisters`, or nothing.
 std::optional<MatrixType> matrixTypeOf(NVVM::MmaOp op) {
   NVVM::MMAShapeAttr shape = op.getShape();
   std::optional<NVVM::MMATypes> a = op.getMultiplicandAPtxType(), b = op.getMultiplicandBPtxType();
@@ -265,8 +266,8 @@ FailureOr<Value> lowerMultiply(Operation *op, uint32_t, HostCode &code) {
   auto multiply = cast<NVVM::MmaOp>(op);
   std::optional<MatrixType> type = matrixTypeOf(multiply);
   if (!type)
-    return op->emitOpError("of this shape and these types is not simulated: m16n8k16 of f16 and bf16, and m16n8k8 of "
-                           "tf32, for sums in f32, and m16n8k32 of bytes for sums in i32, are");
+    return op->emitOpError("of this shape and these types is not simulated; m16n8k16 of f16 and bf16 and m16n8k8 of "
+                           "tf32 with f32 accumulators are, and m16n8k32 of bytes with i32 accumulators");
   OpBuilder &builder = code.builder;
   Location loc = op->getLoc();
   Type word = builder.getI32Type(), sum = multiply.getOperandC()[0].getType();
@@ -283,7 +284,7 @@ FailureOr<Value> lowerMultiply(Operation *op, uint32_t, HostCode &code) {
   return result;
 }
 
-/// Rounds to 10 bits behind the point, ties away from zero; what is no number stays.
+/// Rounds to 10 fraction bits, with ties away from zero. Infinities and NaNs stay the same.
 FailureOr<Value> lowerToTf32(Operation *op, uint32_t, HostCode &code) {
   auto convert = cast<NVVM::ConvertFloatToTF32Op>(op);
   if (convert.getRnd() != NVVM::FPRoundingMode::RNA || convert.getRelu())
@@ -333,7 +334,7 @@ constexpr DeviceOp registerOp(llvm::StringLiteral name, Register number) {
   return {name, InstructionClass::integer, lowerRegister, static_cast<uint32_t>(number)};
 }
 
-// Approximations are computed as exactly as the host does: what differs on the device is within their stated error.
+// The host computes approximate functions more exactly than the device. The difference is within their stated error.
 const DeviceOp table[] = {
     registerOp("nvvm.read.ptx.sreg.tid.x", Register::tidX),
     registerOp("nvvm.read.ptx.sreg.tid.y", Register::tidY),
@@ -371,7 +372,7 @@ const DeviceOp table[] = {
     {"nvvm.redux.sync", InstructionClass::shuffle, lowerReduce},
     {"nvvm.cp.async.commit.group", InstructionClass::barrier, lowerCommit},
     {"nvvm.cp.async.wait.group", InstructionClass::barrier, lowerWait},
-    {"nvvm.cp.async.shared.global", InstructionClass::global, lowerNothing}, // with the accesses to memory
+    {"nvvm.cp.async.shared.global", InstructionClass::global, lowerNothing}, // AccessReports.cpp handles it
     {"nvvm.cp.async.bulk.shared.cluster.global", InstructionClass::global, lowerNothing},
     {"nvvm.mbarrier.init", InstructionClass::barrier, lowerNothing},
     {"nvvm.mbarrier.inval", InstructionClass::barrier, lowerNothing},
@@ -379,12 +380,12 @@ const DeviceOp table[] = {
     {"nvvm.mbarrier.try_wait.parity", InstructionClass::barrier, lowerNothing},
     {"nvvm.fence.mbarrier.init", InstructionClass::barrier, lowerFence},
     {"nvvm.fence.proxy", InstructionClass::barrier, lowerFence},
-    {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing}, // the same
+    {"nvvm.ldmatrix", InstructionClass::shared, lowerNothing}, // AccessReports.cpp handles it
     {"nvvm.mma.sync", InstructionClass::tensor, lowerMultiply},
     {"nvvm.wgmma.fence.aligned", InstructionClass::barrier, lowerProductFence},
     {"nvvm.wgmma.commit.group.sync.aligned", InstructionClass::barrier, lowerProductCommit},
     {"nvvm.wgmma.wait.group.sync.aligned", InstructionClass::barrier, lowerProductWait},
-    {"nvvm.wgmma.mma_async", InstructionClass::tensor, lowerNothing}, // with what uses its sums
+    {"nvvm.wgmma.mma_async", InstructionClass::tensor, lowerNothing}, // ProductReports.cpp handles it
     {"llvm.inline_asm", InstructionClass::control, lowerAssembly},
     {"nvvm.convert.float.to.tf32", InstructionClass::floating, lowerToTf32},
     {"nvvm.rcp.approx.ftz.f", InstructionClass::special, lowerReciprocal},

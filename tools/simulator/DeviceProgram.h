@@ -1,4 +1,4 @@
-// What the rewriting leaves beside the code: tables that the runtime looks its ids up in.
+// The tables that rewriting a kernel creates besides the code. The runtime looks up sites and basic blocks in them.
 #ifndef TILEWRIGHT_SIMULATOR_DEVICEPROGRAM_H
 #define TILEWRIGHT_SIMULATOR_DEVICEPROGRAM_H
 
@@ -13,21 +13,21 @@
 
 namespace tilewright::simulator {
 
-/// `cluster`: the shared memory of any block of the cluster.
+/// The memory space of an access. `cluster` is the shared memory of any block of the cluster.
 enum class Space { global, shared, cluster, generic };
 
 constexpr int32_t unknownBase = -1;
 
-/// An op that the runtime hears of: a memory access, a barrier, a shuffle.
+/// An op that reports to the runtime: a memory access, a barrier or a shuffle.
 struct Site {
   std::string operation, location;
-  // Of memory accesses.
+  // The following fields are for memory accesses only.
   bool isAccess = false;
   bool isInSumLoop = false;
   Space space = Space::generic;
   AccessKind kind;
   uint32_t bytes = 0, alignment = 1;
-  /// The binding or the shared variable that the address is computed from, where the code says so.
+  /// The binding or the shared variable from which the address is computed, if the code shows it.
   int32_t base = unknownBase;
 };
 
@@ -37,7 +37,7 @@ struct BasicBlock {
   std::string location;
 };
 
-/// A variable of the module in shared or in global memory.
+/// A variable of the module, in shared or in global memory.
 struct Variable {
   std::string name;
   uint64_t bytes = 0, alignment = 16;
@@ -51,11 +51,12 @@ struct DeviceProgram {
   std::vector<Variable> shared, global;
   std::array<uint32_t, 3> maxThreads = {0, 0, 0};
   uint32_t minBlocksPerMultiprocessor = 1;
-  uint32_t cluster = 1; ///< blocks of it
+  uint32_t cluster = 1; ///< number of blocks in a cluster
   uint32_t numBindings = 0, numConstants = 0;
   bool gridBarrier = false;
 
-  /// The largest piece of memory that every access covers wholly: what is remembered of memory is remembered per piece.
+  /// Returns the size of the pieces of memory for which the shadow has one cell each: the largest size, in bytes, such
+  /// that every access covers whole pieces.
   uint32_t granule() const {
     uint32_t result = 16;
     for (const Site &site : sites)

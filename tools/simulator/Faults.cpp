@@ -1,4 +1,4 @@
-// What ends a kernel: threads that do what they must not, that wait for others in vain, or that run for too long.
+// Faults, which end a kernel: threads that violate a rule, wait forever, or run for too long.
 #include "tools/simulator/Machine.h"
 
 using namespace tilewright::simulator;
@@ -23,7 +23,7 @@ std::string Machine::whereabouts(const Thread &thread) const {
 void Machine::record(Block &block, Fault newFault) {
   block.failed = true;
   std::lock_guard<std::mutex> lock(mutex);
-  if (block.index < faultBlock) { // which one is found does not depend on the host's threads
+  if (block.index < faultBlock) { // report the lowest block, whatever the order of the host's threads
     fault = std::move(newFault);
     faultBlock = block.index;
   }
@@ -33,7 +33,7 @@ void Machine::record(Block &block, Fault newFault) {
 
 void Machine::fail(Thread &thread, const char *kind, const std::string &message, uint32_t site,
                    const std::string &otherLocation) {
-  { // what is on a stack that is never left is never freed
+  { // free locals before giveWay(), which never returns
     const Site &at = program.sites[site];
     record(*thread.block, {kind, message, at.operation, at.location, otherLocation});
   }
@@ -43,7 +43,7 @@ void Machine::fail(Thread &thread, const char *kind, const std::string &message,
 
 void Machine::diagnose(Block &block) {
   const Thread *waiting = nullptr;
-  for (const Thread &thread : block.threads) // a warp that waits in vain explains a block that does
+  for (const Thread &thread : block.threads) // prefer a waiting warp, since it may be why the block waits
     if (thread.wait == Wait::warp || (!waiting && thread.wait != Wait::exited))
       if (!waiting || waiting->wait != Wait::warp)
         waiting = &thread;
@@ -82,7 +82,7 @@ void Machine::refuel(Thread &thread, const std::string &location) {
     record(*thread.block, {"endless", describe(thread) + " " + what, "", location, ""});
     giveWay(thread);
   }
-  if (failed) // nobody waits for this block any more
+  if (failed) // another block has failed, so this one need not finish
     thread.block->failed = true, giveWay(thread);
   thread.fuel = std::min<int64_t>(fuelSlice, limit - thread.instructions);
 }

@@ -8,7 +8,7 @@
 using namespace tilewright::simulator;
 
 #ifdef __x86_64__
-// Saves what the System V ABI lets a callee keep, swaps the stack pointers and returns on the other stack.
+// Saves the callee-saved registers of the System V ABI, swaps the stack pointers and returns on the other stack.
 asm(R"(
 .text
 .local tilewright_switch_stack
@@ -37,10 +37,10 @@ void tilewright::simulator::switchContext(Context &from, Context &to) {
   tilewright_switch_stack(&from.state, to.state);
 }
 
-/// As the switch leaves a stack: six registers below a return address, aligned as on entry to a function.
+/// Prepares a stack as the switch leaves it: six registers below a return address, aligned as on entry to a function.
 static Context startOn(char *top, size_t, void (*entry)()) {
-  void **pointer = reinterpret_cast<void **>(top) - 2; // the owner, and padding
-  *--pointer = nullptr;                                // the return address of `entry`, which has none
+  void **pointer = reinterpret_cast<void **>(top) - 2; // owner and padding
+  *--pointer = nullptr;                                // return address of `entry`, which never returns
   *--pointer = reinterpret_cast<void *>(entry);
   for (int index = 0; index < 6; ++index)
     *--pointer = nullptr;
@@ -49,13 +49,13 @@ static Context startOn(char *top, size_t, void (*entry)()) {
 #else
 void tilewright::simulator::switchContext(Context &from, Context &to) {
   ucontext_t here;
-  from.state = &here; // lives on the stack that is left
+  from.state = &here; // `here` is on the stack that we leave, so it stays alive
   swapcontext(&here, static_cast<ucontext_t *>(to.state));
 }
 
 static Context startOn(char *top, size_t bytes, void (*entry)()) {
   char *bottom = top - bytes;
-  auto *context = reinterpret_cast<ucontext_t *>(bottom); // below the stack's end
+  auto *context = reinterpret_cast<ucontext_t *>(bottom); // kept at the bottom of the stack
   getcontext(context);
   context->uc_stack.ss_sp = bottom + sizeof(ucontext_t);
   context->uc_stack.ss_size = bytes - sizeof(ucontext_t) - 16;

@@ -1,4 +1,4 @@
-// The blocks of a launch on host threads, which meet where all blocks do.
+// Runs the blocks of a launch on host threads, which synchronise at grid barriers.
 #include "tools/simulator/Machine.h"
 
 #include <ctime>
@@ -6,7 +6,8 @@
 
 using namespace tilewright::simulator;
 
-/// Of the calling thread alone: what else a host is busy with does not make a kernel endless.
+/// Returns the processor time of the calling thread. Unlike elapsed time, it does not grow while the host is busy with
+/// other work.
 static double processorSeconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

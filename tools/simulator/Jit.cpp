@@ -21,7 +21,7 @@ using namespace tilewright::simulator;
 // Conversions that some hosts have no instruction for
 //===----------------------------------------------------------------------===//
 
-// The x86-64 ABI passes half and bfloat in the low bits of a vector register, as it does float.
+// The x86-64 ABI passes half and bfloat in the low bits of a vector register, like float.
 static float fromNarrow(const llvm::fltSemantics &semantics, float bits) {
   llvm::APFloat value(semantics, llvm::APInt(16, llvm::bit_cast<uint32_t>(bits) & 0xffff));
   bool inexact = false;
@@ -66,7 +66,7 @@ static void initialiseHost() {
   (void)initialised;
 }
 
-/// Every access is preceded by a call, so there is nothing to vectorise or unroll.
+/// Optimises the code at O1. Vectorisation and unrolling are off, because a call precedes every memory access.
 static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = false;

@@ -1,4 +1,4 @@
-// The host's code for a rewritten kernel, compiled in process.
+// Compiles a rewritten kernel to code for the host, in process.
 #ifndef TILEWRIGHT_SIMULATOR_JIT_H
 #define TILEWRIGHT_SIMULATOR_JIT_H
 

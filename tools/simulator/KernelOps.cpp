@@ -72,7 +72,8 @@ bool tilewright::simulator::isUnknown(Operation *op) {
              LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(op);
 }
 
-/// The value that was put into a struct at the position from which `extract` takes it; null if that is not to be seen.
+/// Returns the value that was inserted into a struct at the position from which `extract` reads, or null if the code
+/// does not show it.
 static Value insertedValue(LLVM::ExtractValueOp extract) {
   Value container = extract.getContainer();
   while (auto insert = container.getDefiningOp<LLVM::InsertValueOp>()) {
@@ -88,7 +89,7 @@ Value tilewright::simulator::addressBase(Value pointer) {
     Value from;
     if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp, LLVM::BitcastOp>(op))
       from = op->getOperand(0);
-    else if (auto extract = dyn_cast<LLVM::ExtractValueOp>(op)) // lowered memrefs are structs
+    else if (auto extract = dyn_cast<LLVM::ExtractValueOp>(op)) // memrefs become structs
       from = insertedValue(extract);
     if (!from)
       break;

@@ -25,7 +25,7 @@ LogicalResult KernelRewriter::run() {
     return kernel.emitError("a thread has ")
            << localBytes << " bytes of variables; the simulated device has room for " << stackBytes - runtimeStackBytes;
   if (program.sites.size() > UINT16_MAX)
-    return kernel.emitError("has ") << program.sites.size() << " accesses; the simulated device tells 65535 apart";
+    return kernel.emitError("has ") << program.sites.size() << " accesses; the simulated device supports 65535";
   for (auto global : llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
     if (global.getAddrSpace() == sharedSpace)
       global.erase();
@@ -45,7 +45,7 @@ LogicalResult KernelRewriter::readKernel() {
   if (auto cluster = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getClusterDimAttrName())) {
     if (llvm::any_of(cluster.asArrayRef().drop_front(), [](int32_t size) { return size != 1; }) || cluster[0] < 1 ||
         cluster[0] > 16)
-      return kernel.emitError("clusters are simulated of at most 16 blocks along x");
+      return kernel.emitError("only clusters of at most 16 blocks, along x, are simulated");
     program.cluster = cluster[0];
   }
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -69,7 +69,7 @@ void KernelRewriter::placeVariables() {
       sharedVariables[variable.name] = program.shared.size();
       program.shared.push_back(std::move(variable));
     } else {
-      global.setLinkage(LLVM::Linkage::External); // so that the linker says where it lies
+      global.setLinkage(LLVM::Linkage::External); // the linker then places it
       program.global.push_back(std::move(variable));
     }
   }
@@ -107,11 +107,11 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
   for (Operation *op : ops)
     if (sumLoops.contains(op->getBlock()))
       inSumLoops.insert(op);
-  // While the code still says where sums go to.
+  // Report uses of accumulators first, while the code still shows where they go.
   for (Operation *op : ops)
     if (isWarpgroupProduct(op))
       reportSums(op);
-  // Accesses first: they look for what their address is computed from, which is then rewritten.
+  // Report accesses before rewriting: they look for the base of their address, which rewriting changes.
   for (Operation *op : ops)
     if (failed(reportAccess(op)))
       return failure();
@@ -185,7 +185,7 @@ LogicalResult KernelRewriter::rewrite(Operation *op) {
   } else if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     IntegerAttr count;
     if (!matchPattern(local.getArraySize(), m_Constant(&count)))
-      return op->emitOpError("of a size that is not constant is not simulated");
+      return op->emitOpError("of a size that is not a constant is not simulated");
     localBytes += count.getInt() * layout.getTypeSize(local.getElemType());
   }
   return success();

@@ -1,4 +1,4 @@
-// Rewrites the functions of one kernel for the host, in place; Rewrite.h is what others see of it.
+// Rewrites the functions of one kernel for the host, in place. Rewrite.h is its interface.
 #ifndef TILEWRIGHT_SIMULATOR_KERNELREWRITER_H
 #define TILEWRIGHT_SIMULATOR_KERNELREWRITER_H
 
@@ -10,7 +10,7 @@
 
 namespace tilewright::simulator {
 
-/// The function whose calls are the grid barrier; its body is for PTX.
+/// The name of the function that is the grid barrier. Its body is for PTX; the simulator replaces calls of it.
 inline constexpr llvm::StringLiteral gridBarrierName = "tile_grid_barrier";
 
 class KernelRewriter {
@@ -24,15 +24,15 @@ public:
 private:
   mlir::LogicalResult readKernel();
   void placeVariables();
-  /// Takes off what only a device back end understands, and promises that fibers do not keep.
+  /// Removes attributes that only the device's back end understands, and promises that do not hold for fibers.
   void clean(mlir::LLVM::LLVMFuncOp function);
   mlir::LogicalResult rewrite(mlir::LLVM::LLVMFuncOp function);
   mlir::LogicalResult rewrite(mlir::Operation *op);
-  /// Of a vector each lane.
+  /// Checks the divisor of an integer division, in each lane of a vector.
   mlir::LogicalResult checkDivisor(mlir::Operation *op);
-  /// Counts the block's instructions, and lets it report that it runs.
+  /// Counts the instructions of a basic block, and inserts a call that reports its execution.
   void visit(mlir::Block &block);
-  /// entry(arguments): kernel(*arguments[0], *arguments[1], ...)
+  /// Builds the function entry(arguments), which calls kernel(*arguments[0], *arguments[1], ...).
   void buildEntry();
 
   // --- accesses (AccessReports.cpp) ----------------------------------------------------------------------------------
@@ -42,16 +42,18 @@ private:
   mlir::LogicalResult report(mlir::NVVM::CpAsyncOp copy);
   mlir::LogicalResult report(mlir::NVVM::LdMatrixOp load);
   mlir::LogicalResult report(mlir::NVVM::CpAsyncBulkGlobalToSharedClusterOp copy);
-  /// Arrivals and waits order each other; who initialises a barrier has to come before them by another one.
+  /// Reports an op on an mbarrier. Arrivals and waits are atomic accesses. The initialisation is an ordinary write,
+  /// which another barrier must order before them.
   mlir::LogicalResult reportBarrier(mlir::Operation *op);
-  /// An id for the access; null where no other thread can see the memory.
+  /// Returns a site number for the access, or null if no other thread can access the memory.
   mlir::FailureOr<mlir::Value> siteOf(mlir::Operation *op, const MemoryAccess &access);
   mlir::Value plainPointer(mlir::Operation *op, mlir::Value pointer);
 
   // --- products of warpgroups (ProductReports.cpp) -------------------------------------------------------------------
 
   mlir::LogicalResult reportProduct(mlir::Operation *multiply);
-  /// Sums go through structs and blocks without being touched; whoever does anything else with them says so.
+  /// Reports uses of a product's accumulators. Passing them through structs and block arguments, or to another product,
+  /// is not a use.
   void reportSums(mlir::Operation *multiply);
 
   mlir::ModuleOp module;

@@ -62,7 +62,7 @@ void L2Cache::evict() {
   --used;
 }
 
-/// One part of the kernel, between grid barriers.
+/// Replays one phase of the kernel, between two grid barriers.
 static void replayPart(const std::vector<BlockTrace> &traces, size_t part, uint64_t resident, L2Cache &cache) {
   struct Stream {
     const std::vector<SectorRun> *runs;

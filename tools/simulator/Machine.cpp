@@ -25,7 +25,7 @@ std::unique_ptr<Block> Machine::makeBlock(Worker &worker) {
   block->threads.resize(numThreads);
   block->warps.resize((numThreads + 31) / 32);
   block->stacks = std::make_unique<Stacks>(numThreads);
-  // Descriptors of matrices have the last 18 bits of an address.
+  // Descriptors of matrices hold the low 18 bits of an address, so the arena starts at a multiple of 2^18.
   constexpr uint64_t window = 1 << 18;
   block->memory.reset(new char[layout.arenaBytes + window]);
   uintptr_t aligned = (reinterpret_cast<uintptr_t>(block->memory.get()) + window - 1) & ~uintptr_t(window - 1);
@@ -98,7 +98,7 @@ void Machine::threadMain() {
 }
 
 bool Machine::sweep(Block &block) {
-  // Threads that wait for each other in loops use few instructions, so the clock is looked at here as well.
+  // Threads that wait for each other in loops execute few instructions, so the clock is checked here as well.
   if (++block.worker->sweeps % 256 == 0 && block.worker->isOutOfTime()) {
     record(block, {"endless", describe(block) + " has run for as long as is allowed", "", "", ""});
     return false;
@@ -161,7 +161,7 @@ void Machine::arriveAtBlock(Thread &thread, uint32_t site) {
   suspend(thread);
 }
 
-/// Whoever is the last lets those go on that wait already.
+/// The last thread to arrive wakes those that already wait.
 void Machine::arriveAtCluster(Thread &thread, uint32_t site) {
   if (thread.clusterArrivals != thread.clusterWaits)
     fail(thread, "barrier", describe(thread) + " arrives at the cluster's barrier again before it has waited", site);

@@ -1,9 +1,9 @@
-// The device while a kernel runs: threads as fibers in warps, warps in blocks, blocks on host threads.
+// The device while it runs a kernel: threads are fibers in warps, warps are in blocks, and blocks run on host threads.
 //
-// A block runs on one host thread: a lane until it waits, then the next lane of its warp, then the next warp. Whoever
-// arrives last at a rendezvous evaluates it and wakes the others. Without a grid barrier a host thread takes one block
-// after another; with one, all blocks are alive, each host thread has its share of them, and host threads meet where
-// the blocks do.
+// A block runs on one host thread. A lane runs until it waits, then the next lane of its warp runs, then the next warp.
+// The last thread to arrive at a rendezvous evaluates it and wakes the others. Without a grid barrier, a host thread
+// runs one block after another. With one, all blocks are alive, each host thread has a share of them, and host threads
+// synchronise at the grid barrier.
 #ifndef TILEWRIGHT_SIMULATOR_MACHINE_H
 #define TILEWRIGHT_SIMULATOR_MACHINE_H
 
@@ -34,31 +34,32 @@ struct Thread {
   Context context;
   Block *block;
   Warp *warp;
-  uint32_t index, lane; ///< within the block, within the warp
+  uint32_t index, lane; ///< index in the block, and lane in the warp
   Wait wait = Wait::none;
-  uint32_t site = 0; ///< where it waits
-  uint32_t mask = 0; ///< the lanes it waits for
+  uint32_t site = 0; ///< site at which it waits
+  uint32_t mask = 0; ///< lanes for which it waits
   uint32_t clusterArrivals = 0, clusterWaits = 0;
   std::array<uint32_t, 3> operands = {};
   uint64_t result = 0;
-  void *registers = nullptr;             ///< of the op of the whole warp that it waits in
-  std::array<uint32_t, 4> matrices = {}; ///< what it got from an ldmatrix
+  void *registers = nullptr;             ///< its operands of the warp-wide op in which it waits
+  std::array<uint32_t, 4> matrices = {}; ///< result of its last ldmatrix
   AsyncCopies copies;
   ThreadProducts products;
-  std::vector<uint32_t> reached; ///< by mbarrier of the block: phases that it has waited for
-  int64_t fuel = 0;              ///< instructions until it is looked after
+  std::vector<uint32_t> reached; ///< phases that it has waited for, for each mbarrier of the block
+  int64_t fuel = 0;              ///< instructions until limits are checked
   uint64_t instructions = 0;
 };
 
-/// What the lanes of a warp do at one site between two barriers: occurrence by occurrence, the addresses.
+/// The accesses of a warp at one site between two barriers. An occurrence is one access of the whole warp and holds the
+/// addresses of its lanes.
 struct Occurrences {
   struct Occurrence {
     uint32_t lanes = 0;
     std::array<char *, 32> addresses;
   };
-  std::vector<Occurrence> open; ///< the ones that some lane has reached and some has not, after those done
-  uint32_t done = 0;
-  std::array<uint32_t, 32> next = {}; ///< per lane
+  std::vector<Occurrence> open;       ///< occurrences that are done, then those that only some lanes have reached
+  uint32_t done = 0;                  ///< number of occurrences that all lanes have reached
+  std::array<uint32_t, 32> next = {}; ///< next occurrence of each lane
 
   void forgetDone() {
     open.erase(open.begin(), open.begin() + done);
@@ -72,11 +73,11 @@ struct Warp {
   Block *block;
   Thread *threads;
   uint32_t size = 0;
-  uint32_t present = 0, runnable = 0; ///< lanes that have not ended; lanes that do not wait
+  uint32_t present = 0, runnable = 0; ///< masks of the lanes that have not ended, and of those that do not wait
   uint32_t lastLane = 0;
   uint32_t barriers = 0;
-  size_t products = 0;          ///< of its warpgroup, that it has asked for
-  std::vector<uint32_t> visits; ///< per basic block and lane, since the last flush
+  size_t products = 0;          ///< number of products of its warpgroup that it has started
+  std::vector<uint32_t> visits; ///< executions of each basic block by each lane, since the last flush
   std::vector<Occurrences> occurrences;
 };
 
@@ -96,20 +97,21 @@ struct Block {
   std::unique_ptr<Stacks> stacks;
   uint32_t live = 0, arrived = 0, barrierSite = 0;
   uint32_t firstBarrier = 1, barriers = 1, gridBarriers = 0;
-  std::vector<Block *> cluster; ///< its blocks by rank
+  std::vector<Block *> cluster; ///< blocks of its cluster, by rank
   uint32_t rank = 0;
-  /// Of the block of rank 0: threads of the cluster that have arrived at its barrier, and how often all had.
+  /// Threads of the cluster that have arrived at its barrier, and number of completed barriers. Only the block of rank
+  /// 0 has these counts.
   uint32_t clusterArrived = 0, clusterPhases = 0;
   bool atGrid = false, failed = false;
   BlockTrace trace;
 };
 
-/// Visits of a basic block: by threads, by warps, and by warps of which not every lane came along.
+/// Executions of a basic block: by threads, by warps, and by warps with inactive lanes.
 struct Visits {
   uint64_t threads = 0, warps = 0, divergent = 0;
 };
 
-/// A host thread, with its own counts.
+/// A host thread with its own counts.
 struct Worker {
   Machine *machine = nullptr;
   Context scheduler;
@@ -130,29 +132,30 @@ public:
 
   Machine(const DeviceProgram &program, const Launch &launch, GlobalMemory &memory, Entry entry);
 
-  /// Runs the kernel; an error if it cannot be run at all.
+  /// Runs the kernel. Returns an error if it cannot run at all.
   std::string run();
 
-  // --- what is counted (Counts.cpp) ----------------------------------------------------------------------------------
+  // --- counts (Counts.cpp) -------------------------------------------------------------------------------------------
 
   void fill(Report &report);
-  /// Completes what the lanes did since the last barrier: their occurrences begin anew.
+  /// Counts the accesses of the lanes since the last barrier, and starts new occurrences.
   void flush(Warp &warp);
 
-  // --- threads that wait, and what ends them -------------------------------------------------------------------------
+  // --- waiting and ending --------------------------------------------------------------------------------------------
 
-  /// Ends the kernel with a fault; the thread does not go on.
+  /// Ends the kernel with a fault. The thread does not continue.
   [[noreturn]] void fail(Thread &thread, const char *kind, const std::string &message, uint32_t site,
                          const std::string &otherLocation = "");
 
-  /// The thread has nothing to do before others have arrived, or gives way to them.
+  /// Suspends the thread until another one wakes it.
   void suspend(Thread &thread);
+  /// Lets other threads run before the thread continues.
   void giveWay(Thread &thread);
   void arriveAtBlock(Thread &thread, uint32_t site);
   void arriveAtCluster(Thread &thread, uint32_t site);
   void waitForCluster(Thread &thread, uint32_t site);
   void arriveAtGrid(Thread &thread, uint32_t site);
-  /// The instructions given to a thread are used up: gives it more, or ends it.
+  /// Checks the limits when a thread has used up its instructions. Gives it more of them, or ends it.
   void refuel(Thread &thread, const std::string &location);
 
   const DeviceProgram &program;
@@ -164,30 +167,31 @@ public:
   uint32_t numThreads;
 
 private:
-  /// How many instructions a thread gets before limits and clock are looked at.
+  /// Instructions that a thread gets before limits and clock are checked.
   static constexpr int64_t fuelSlice = 1 << 20;
 
   std::unique_ptr<Block> makeBlock(Worker &worker);
   void start(Block &block, uint64_t index);
   static void threadMain();
-  /// Runs every warp of the block until it waits. False if none could go on.
+  /// Runs every warp of the block until it waits. Returns false if no warp could run.
   bool sweep(Block &block);
   void wake(Block &block);
 
   // --- blocks on host threads (HostThreads.cpp) ----------------------------------------------------------------------
 
   void runBlocks(Worker &worker);
-  /// Block by block, each until its threads wait, to the end of all. Who waits for another block is not stuck before
-  /// all are.
+  /// Runs the blocks of a cluster to their end, in turns: each runs until its threads wait. The kernel is stuck only if
+  /// no block of the cluster can run.
   void runCluster(Worker &worker);
+  /// Runs the worker's share of the blocks of a kernel with grid barriers.
   void runTogether(Worker &worker, size_t stride);
-  /// Waits for the other host threads, whose blocks all wait at the grid barrier or have ended. False if that was the
-  /// end.
+  /// Waits at a grid barrier for the other host threads. Returns false if all blocks have ended or the kernel has
+  /// failed.
   bool syncAtGrid(Worker &worker);
 
   // --- faults (Faults.cpp) -------------------------------------------------------------------------------------------
 
-  /// Nobody in the block can go on, and somebody waits.
+  /// Records the fault of a block in which some thread waits and no thread can run.
   void diagnose(Block &block);
   void record(Block &block, Fault fault);
   static std::string describe(const Block &block);
@@ -226,14 +230,15 @@ inline Moment momentOf(const Thread &thread) {
           thread.clusterWaits};
 }
 
-/// Checks an access of the thread, of as many bytes of those of its site, and with `accessMemory` counts it.
+/// Checks an access of the thread to the given number of bytes.
 void checkMemory(Thread &thread, uint32_t site, char *address, uint32_t bytes);
+/// Checks an access and counts it.
 void accessMemory(Thread &thread, uint32_t site, char *address, uint32_t bytes);
 
-/// Counts one warp access whose lanes have all arrived.
+/// Counts one access of a warp, to which no more lanes will come.
 void countAccess(Machine &machine, Block &block, uint32_t siteIndex, const Occurrences::Occurrence &occurrence);
 
-/// Name and address of every function that the rewritten kernel calls.
+/// Returns the name and address of every runtime function that a rewritten kernel calls.
 std::vector<std::pair<const char *, void *>> runtimeFunctions();
 
 } // namespace tilewright::simulator

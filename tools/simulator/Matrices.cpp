@@ -1,4 +1,4 @@
-// The places of elements in registers are those of the PTX ISA, "Matrix fragments for mma.m16n8k16", m16n8k8 and
+// The distribution of elements over registers is that of the PTX ISA, "Matrix fragments for mma.m16n8k16", m16n8k8 and
 // m16n8k32.
 #include "tools/simulator/MatrixElements.h"
 
@@ -16,7 +16,7 @@ static float halfToFloat(uint16_t bits) {
   uint32_t sign = uint32_t(bits >> 15) << 31, exponent = bits >> 10 & 31, fraction = bits & 1023;
   if (exponent == 31)
     return asFloat(sign | 0x7f800000 | fraction << 13);
-  if (exponent == 0) // zero, or subnormal
+  if (exponent == 0) // zero or subnormal
     return (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
   return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -41,7 +41,7 @@ uint32_t tilewright::simulator::addProducts(MatrixType type, uint32_t sum, const
   double exact = isBytes(type) ? 0 : asFloat(sum);
   for (uint32_t term = 0; term < count; ++term)
     exact += double(left[term]) * double(right[term]);
-  if (isBytes(type)) // those of an instruction are exact; the addition wraps
+  if (isBytes(type)) // the sum of products is exact in double; adding it to the accumulator wraps around
     return sum + static_cast<uint32_t>(static_cast<int32_t>(exact));
   float rounded = static_cast<float>(exact);
   std::memcpy(&sum, &rounded, sizeof(rounded));

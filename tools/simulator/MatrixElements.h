@@ -1,5 +1,5 @@
-// Elements of small matrices in memory or in registers, and what is added up of them: the same for warps (mma.sync) and
-// for warpgroups (wgmma).
+// Reads elements of small matrices and adds up their products. Products of warps (mma.sync) and of warpgroups (wgmma)
+// share this arithmetic.
 #ifndef TILEWRIGHT_SIMULATOR_MATRIXELEMENTS_H
 #define TILEWRIGHT_SIMULATOR_MATRIXELEMENTS_H
 
@@ -10,10 +10,11 @@ namespace tilewright::simulator {
 inline bool isBytes(MatrixType type) { return type >= MatrixType::u8u8; }
 inline uint32_t elementBytes(MatrixType type) { return isBytes(type) ? 1 : type == MatrixType::tf32 ? 4 : 2; }
 
-/// An element of the left or the right factor: of tf32 the last bits of a float are not read.
+/// Returns an element of lhs or rhs. An element of type tf32 ignores the last 13 bits of a float.
 float elementAt(MatrixType type, bool isLeft, const char *place);
 
-/// A sum's bits with the products of `count` terms added: of floats rounded once, of bytes exact, and wrapped.
+/// Returns the bits of an accumulator after adding `count` products. Sums of floats are rounded once. Sums of bytes are
+/// exact and wrap around.
 uint32_t addProducts(MatrixType type, uint32_t sum, const float *left, const float *right, uint32_t count);
 
 } // namespace tilewright::simulator

@@ -6,9 +6,10 @@
 
 using namespace tilewright::simulator;
 
-/// No index that is wrong by less than this reaches another buffer.
+/// Gap between buffers in global memory. An index that is wrong by less than this cannot reach another buffer.
 static constexpr uint64_t guardBytes = uint64_t(1) << 30;
-/// The same in shared memory; a multiple of the banks' width, so that it moves no variable to other banks.
+/// Gap between variables in shared memory. It is a multiple of the banks' width, so that it moves no variable to other
+/// banks.
 static constexpr uint64_t sharedGuardBytes = 4096;
 
 static uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -77,7 +78,7 @@ const Region *GlobalMemory::find(const char *address) const {
 
 SharedLayout::SharedLayout(const std::vector<Variable> &variables, uint64_t dynamicBytes) {
   arenaBytes = sharedGuardBytes;
-  // Aligned as declared and no better: what relies on more must not work by luck.
+  // Align variables as declared and no better, so that a kernel that relies on more does not work by luck.
   auto place = [&](uint64_t bytes, uint64_t alignment) {
     uint64_t unit = std::max<uint64_t>(alignment, 128), offset = roundUp(arenaBytes, unit);
     offset += offset / unit % 2 == 0 ? unit : 0;

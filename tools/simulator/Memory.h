@@ -1,5 +1,5 @@
-// The device's memory: buffers far apart from each other, so that an address belongs to one of them or to none, and the
-// layout of a block's shared variables, with gaps between them for the same reason.
+// The device's memory. Buffers are far apart from each other, so that an address belongs to one of them or to none. The
+// shared variables of a block have gaps between them for the same reason.
 #ifndef TILEWRIGHT_SIMULATOR_MEMORY_H
 #define TILEWRIGHT_SIMULATOR_MEMORY_H
 
@@ -15,7 +15,7 @@ struct Region {
   std::string name;
   char *begin = nullptr;
   uint64_t bytes = 0;
-  uint32_t firstSector = 0; ///< sectors are numbered through, where the caller does not say where a buffer lies
+  uint32_t firstSector = 0; ///< number of its first sector; consecutive unless the caller gives an address
   bool empty = false;
   std::unique_ptr<GlobalShadow> shadow;
 
@@ -28,22 +28,22 @@ class GlobalMemory {
 public:
   ~GlobalMemory();
 
-  /// Copies the caller's buffers in; false if the host has no memory for them.
+  /// Copies the caller's buffers in. Returns false if the host has no memory for them.
   bool addBindings(const std::vector<Binding> &bindings, uint32_t granule);
-  /// A variable of the module, which lies where the linker put it.
+  /// Adds a variable of the module, at the address that the linker chose. Returns false if the host has no memory.
   bool addVariable(const Variable &variable, char *address, uint32_t granule);
   void copyBack(const std::vector<Binding> &bindings) const;
 
   const Region *find(const char *address) const;
   std::vector<Region> regions; ///< bindings first
-  uint32_t nextSector = 0;     ///< of what has no address of its own; those have addresses behind it
+  uint32_t nextSector = 0;     ///< next sector for regions without an address; others lie behind these sectors
 
 private:
   bool add(Region region, bool written, uint32_t granule, uint64_t address);
   std::vector<std::pair<void *, uint64_t>> mappings;
 };
 
-/// Where the shared variables lie in a block's arena.
+/// The offsets of shared variables in a block's arena.
 struct SharedLayout {
   SharedLayout(const std::vector<Variable> &variables, uint64_t dynamicBytes);
 
@@ -51,8 +51,8 @@ struct SharedLayout {
     int64_t offset, bytes;
   };
   std::vector<Place> places; ///< in the order of the variables
-  uint64_t arenaBytes = 0;
-  uint64_t usedBytes = 0; ///< what the kernel needs on the device
+  uint64_t arenaBytes = 0;   ///< bytes including gaps
+  uint64_t usedBytes = 0;    ///< bytes that the kernel needs on the device
 };
 
 } // namespace tilewright::simulator

@@ -1,4 +1,4 @@
-// How products of warpgroups report themselves to the runtime, and what touches their sums.
+// Makes products of warpgroups, and uses of their accumulators, report themselves to the runtime.
 #include "tools/simulator/KernelRewriter.h"
 
 #include "tools/simulator/Collectives.h"
@@ -12,18 +12,18 @@ using namespace tilewright;
 using namespace tilewright::simulator;
 
 namespace {
-/// A product as either kind of op asks for it.
+/// A product of a warpgroup, read from either kind of op.
 struct Product {
   MatrixType type;
   int64_t lanes;
   bool lhsLiesAlongK, rhsLiesAlongK;
-  Value left, right;          ///< descriptors; of the left factor none, if it is in registers
-  SmallVector<Value> factors; ///< those
-  SmallVector<Value> sums;
+  Value left, right;          ///< descriptors of lhs and rhs; `left` is null if lhs is in registers
+  SmallVector<Value> factors; ///< registers of lhs, if it is in registers
+  SmallVector<Value> sums;    ///< accumulators
 };
 } // namespace
 
-/// How many operands of a product in assembly are sums, the first ones; 0: its results are none.
+/// Returns how many of the first operands of a product in inline assembly are accumulators; 0 if its results are not.
 static size_t sumsOf(LLVM::InlineAsmOp assembly) {
   auto type = assembly->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(assembly->getResult(0).getType())
                                              : LLVM::LLVMStructType();
@@ -67,7 +67,7 @@ void KernelRewriter::reportSums(Operation *multiply) {
   }
 }
 
-/// What a warpgroup multiplies, if it is simulated.
+/// Returns the element types of a product, or nothing if they are not simulated.
 static std::optional<MatrixType> factorsOf(NVVM::WgmmaMmaAsyncOp multiply) {
   using Types = NVVM::WGMMATypes;
   Types left = multiply.getTypeA(), right = multiply.getTypeB();
@@ -92,8 +92,8 @@ static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &b
               multiply.getSatfinite() != NVVM::MMAIntOverflow::satfinite;
   if (!fits)
     return multiply.emitOpError(
-        "of these types is not simulated: of f16, bf16 and tf32 added to sums in f32 is, and of "
-        "bytes added to sums in i32 that wrap");
+        "of these types is not simulated; f16, bf16 and tf32 with f32 accumulators are, and bytes "
+        "with i32 accumulators that wrap");
   Product product{*factors,
                   multiply.getShape().getN(),
                   multiply.getLayoutA() == NVVM::MMALayout::row,
@@ -109,7 +109,7 @@ static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &b
   return product;
 }
 
-/// The rows in four registers, added to sums in f32.
+/// Reads a product in inline assembly, with lhs in four registers and f32 accumulators.
 static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
   static const llvm::Regex form(
       "wgmma\\.mma_async\\.sync\\.aligned\\.m64n([0-9]+)k16\\.f32\\.(f16|bf16)\\.(f16|bf16) .*, p, 1, 1, ([01]);");
@@ -124,8 +124,9 @@ static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
               !parts[1].getAsInteger(10, lanes) && lanes > 0 && lanes == static_cast<int64_t>(2 * sums) &&
               llvm::equal(multiply.getOperandTypes(), types);
   if (!fits)
-    return multiply.emitOpError("is not simulated: of products of four warps in assembly those of f16 and bf16 are, of "
-                                "rows in registers, added to sums in f32");
+    return multiply.emitOpError(
+        "is not simulated; of wgmma in inline assembly, only f16 and bf16 with lhs in registers "
+        "and f32 accumulators are");
   ValueRange operands = multiply.getOperands();
   return Product{parts[2] == "f16" ? MatrixType::f16 : MatrixType::bf16,
                  lanes,

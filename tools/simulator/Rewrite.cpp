@@ -32,7 +32,7 @@ static LLVM::LLVMFuncOp findKernel(ModuleOp module, StringRef name) {
   return nullptr;
 }
 
-/// Clones the kernel, and what it refers to, into a module of their own.
+/// Clones the kernel and all symbols that it refers to into a module of their own.
 static LogicalResult cloneReachable(LLVM::LLVMFuncOp kernel, ModuleOp into) {
   SymbolTable symbols(kernel->getParentOp());
   SmallVector<Operation *> work = {kernel};

@@ -1,5 +1,6 @@
-// From a kernel at the NVVM dialect to a module for the host: the device's ops become calls of the runtime, every
-// memory access and every basic block reports itself first, shared variables lie in the block's arena.
+// Rewrites a kernel in the NVVM dialect to a module for the host. Ops of the device become calls of the runtime. Calls
+// in front of every memory access and in every basic block report to the runtime. Shared variables move to an arena of
+// the block.
 #ifndef TILEWRIGHT_SIMULATOR_REWRITE_H
 #define TILEWRIGHT_SIMULATOR_REWRITE_H
 
@@ -10,10 +11,11 @@
 
 namespace tilewright::simulator {
 
-/// What the host calls, with an array of pointers to the kernel's arguments.
+/// The name of the function that the host calls, with an array of pointers to the kernel's arguments.
 constexpr const char *entryName = "tilewright_simulator_entry";
 
-/// Null if the module has no such kernel or does what is not simulated; errors are emitted at the ops at fault.
+/// Returns the module for the host. Emits errors and returns null if the module has no such kernel, or has ops that are
+/// not simulated.
 mlir::OwningOpRef<mlir::ModuleOp> rewriteKernel(mlir::ModuleOp module, llvm::StringRef kernel, DeviceProgram &program);
 
 } // namespace tilewright::simulator

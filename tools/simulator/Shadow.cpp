@@ -22,7 +22,7 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
   if (kind.reads && cell.writeTime < firstBarrier)
     return {Conflict::neverWritten};
   bool bothAtomic = kind.atomic && cell.atomicWrite;
-  // Barriers of the block say nothing of what other blocks did.
+  // Barriers of the block do not order accesses of other blocks.
   if (cell.remoteWrite && cell.writeTime >= firstBarrier && moment.clusterWaits <= cell.writeArrivals)
     return {Conflict::race, cell.writeSite, true};
   if (!bothAtomic && !cell.delivered && !cell.remoteWrite &&
@@ -44,7 +44,7 @@ Finding SharedShadow::access(uint64_t piece, const Moment &moment, uint16_t site
     cell.atomicWrite = kind.atomic;
     cell.delivered = cell.remoteWrite = cell.remoteRead = false;
     cell.writeArrivals = moment.clusterArrivals;
-  } else if (!kind.atomic) { // an atomic load is ordered with what may follow it
+  } else if (!kind.atomic) { // atomic loads synchronise, so they do not race with later writes
     cell.remoteRead &= cell.readTime >= firstBarrier;
     cell.readArrivals =
         cell.readTime >= firstBarrier ? std::max(cell.readArrivals, moment.clusterArrivals) : moment.clusterArrivals;
@@ -99,7 +99,7 @@ void SharedShadow::noteRead(Cell &cell, const Moment &moment, uint16_t site) {
   } else if (!sameWarp) {
     cell.otherWarps = true;
   } else if (cell.readWarpTime != moment.warpBarriers) {
-    cell.otherLanes = false; // ordered before this one
+    cell.otherLanes = false; // a warp barrier orders the earlier reads before this one
   } else if (cell.reader != self) {
     cell.otherLanes = true;
   }
@@ -114,11 +114,11 @@ void SharedShadow::noteRead(Cell &cell, const Moment &moment, uint16_t site) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// How far the readers of a piece are from each other.
+/// The scope in which the readers of a piece lie: one thread, lanes of one warp, warps of one block, or several blocks.
 enum Spread : uint64_t { one = 0, lanes = 1, warps = 2, blocks = 3 };
 
-// A moment in a word: lane 5 bits, warp 5, block 22 (counted from 1, so that no word is zero), barriers of the grid 6,
-// of the block 14, of the warp 10, and two flags. Counts wrap.
+// A moment packed in a word: 5 bits for the lane, 5 for the warp, 22 for the block (counted from 1, so that no word is
+// zero), 6 for grid barriers, 14 for block barriers, 10 for warp barriers, and two flags. Counts wrap around.
 struct Word {
   uint64_t bits;
 
@@ -137,7 +137,7 @@ struct Word {
   Word with(uint64_t flags) const { return {(bits & ~(uint64_t(3) << 62)) | flags << 62}; }
 };
 
-/// Whether a barrier lies between an earlier access and one of now.
+/// Returns true if a barrier lies between an earlier access and the current one, or both are of the same thread.
 bool ordered(Word before, Word now) {
   if (before.bits == 0 || before.thread() == now.thread() || before.gridTime() != now.gridTime())
     return true;
@@ -148,7 +148,7 @@ bool ordered(Word before, Word now) {
   return before.warp() == now.warp() && before.warpTime() != now.warpTime();
 }
 
-/// The same for a word that stands for several readers.
+/// Returns true if barriers order all earlier readers, which one word represents, before the current access.
 bool readersOrdered(Word before, Word now) {
   if (before.bits == 0 || before.gridTime() != now.gridTime())
     return true;
@@ -161,7 +161,7 @@ bool readersOrdered(Word before, Word now) {
   return before.warpTime() != now.warpTime() || (before.flags() == one && before.thread() == now.thread());
 }
 
-/// One word for the readers so far and a new one.
+/// Returns one word that represents the readers so far and a new one.
 Word merge(Word before, Word now) {
   if (before.bits == 0 || before.gridTime() != now.gridTime())
     return now;
@@ -199,7 +199,7 @@ Finding GlobalShadow::access(uint64_t piece, const Moment &moment, uint16_t site
     return {Conflict::neverWritten};
   if (kind.writes)
     writer.bits = cell.writer.exchange(now.with(kind.atomic).bits);
-  else if (!kind.atomic) // an atomic load is ordered with what may follow it
+  else if (!kind.atomic) // atomic loads synchronise, so they do not race with later writes
     noteRead(cell, now.bits, site);
   if (!kind.writes)
     writer.bits = cell.writer.load();

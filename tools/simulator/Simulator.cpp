@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::simulator;
 
-/// What the device refuses at launch, or "".
+/// Returns the reason why the device refuses the launch, or "".
 static std::string refusal(const Launch &launch, const DeviceProgram &program, const Machine &machine) {
   auto text = [](uint64_t value) { return std::to_string(value); };
   uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
@@ -44,7 +44,7 @@ static std::string refusal(const Launch &launch, const DeviceProgram &program, c
   return "";
 }
 
-/// As many as can be told apart where it is remembered who touched what.
+/// Largest grid, in blocks. Shadow memory has 22 bits for the number of a block.
 static constexpr uint64_t mostBlocks = 4'000'000;
 
 static double product(const std::array<uint32_t, 3> &size) { return double(size[0]) * size[1] * size[2]; }

@@ -9,7 +9,8 @@ using namespace tilewright::simulator;
 
 static bool isProduct(Operation &op) { return isa<NVVM::MmaOp, LLVM::FMAOp>(op) || isWarpgroupProduct(&op); }
 
-/// Sums are floats, what holds several, or many integers; a counter and what goes along with it are few.
+/// Returns true if the loop carries accumulators: floats, containers of several, or many integers. Counters and
+/// pointers are only a few integers.
 static bool carriesAccumulators(Block &header) {
   constexpr unsigned integersOfOneProduct = 4;
   return header.getNumArguments() > integersOfOneProduct || llvm::any_of(header.getArgumentTypes(), [](Type type) {

@@ -1,4 +1,5 @@
-// The main loops of contractions: those that carry sums of products from turn to turn.
+// Finds the main loops of contractions, that is, loops that carry accumulators of products from one iteration to the
+// next.
 #ifndef TILEWRIGHT_SIMULATOR_SUMLOOPS_H
 #define TILEWRIGHT_SIMULATOR_SUMLOOPS_H
 
@@ -6,7 +7,7 @@
 
 namespace tilewright::simulator {
 
-/// The blocks of such loops, those of loops within them too: what fills and reads the operands of the products.
+/// Returns the basic blocks of these loops, including inner loops, such as those that copy or load the operands.
 llvm::DenseSet<mlir::Block *> findSumLoops(mlir::LLVM::LLVMFuncOp function);
 
 } // namespace tilewright::simulator

@@ -6,8 +6,9 @@
 using namespace tilewright::simulator;
 
 namespace {
-constexpr uint32_t barrierBytes = 8;
-/// Every other thread runs until it waits while this one gives way once, so what has not come by then will not.
+constexpr uint32_t barrierBytes = 8; ///< size of an mbarrier
+/// Number of times that a thread yields before its wait counts as endless. Each time it yields, every other thread runs
+/// until it waits.
 constexpr uint32_t mostTurns = 1 << 14;
 
 Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
@@ -36,7 +37,7 @@ uint64_t bytesOf(const TransactionBarrier &barrier) {
   return bytes;
 }
 
-/// The bytes arrive, and count as written by no thread.
+/// Completes a bulk copy. Its bytes count as written by no thread.
 void deliver(Thread &thread, TransactionBarrier &barrier, const BulkCopy &copy) {
   Block &block = *thread.block;
   std::memcpy(copy.target, copy.source, copy.bytes);
@@ -50,7 +51,7 @@ void deliver(Thread &thread, TransactionBarrier &barrier, const BulkCopy &copy) 
   }
 }
 
-/// A phase is complete when all have arrived and as many bytes as were expected.
+/// Completes the current phase if all threads have arrived and the copies have as many bytes as expected.
 void completeIfDue(Thread &thread, TransactionBarrier &barrier) {
   if (barrier.pending > 0 || barrier.expected != bytesOf(barrier))
     return;
@@ -90,7 +91,7 @@ void tilewright::simulator::initBarrier(Thread &thread, uint32_t site, char *add
     if (barrier.address == address)
       machineOf(thread).fail(thread, "barrier", "an mbarrier is initialised a second time", site);
   if (count == 0)
-    machineOf(thread).fail(thread, "barrier", "an mbarrier expects nobody to arrive", site);
+    machineOf(thread).fail(thread, "barrier", "an mbarrier is initialised with an arrival count of zero", site);
   TransactionBarrier barrier;
   barrier.address = address;
   barrier.initialised = momentOf(thread);
@@ -116,7 +117,7 @@ void tilewright::simulator::arriveExpecting(Thread &thread, uint32_t site, char 
   TransactionBarrier &barrier = find(thread, site, address);
   if (barrier.pending == 0)
     machineOf(thread).fail(thread, "barrier",
-                           "more arrive than the " + std::to_string(barrier.count) + " that a phase has", site);
+                           "more threads arrive than the " + std::to_string(barrier.count) + " of a phase", site);
   barrier.expected += bytes;
   --barrier.pending;
   completeIfDue(thread, barrier);

@@ -1,6 +1,6 @@
-// Barriers in shared memory that count bytes (mbarrier), and the bulk copies that complete on them (cp.async.bulk).
-// What a bulk copy brings is there for a thread that has waited for the phase in which it arrives, and for all others
-// after the next barrier of the block; before that nobody may touch it.
+// Barriers in shared memory that count bytes (mbarrier), and the bulk copies that complete on them (cp.async.bulk). The
+// data of a bulk copy is available to a thread that has waited for the phase in which the copy completes, and to all
+// other threads after the next barrier of the block. Before that, nobody may access it.
 #ifndef TILEWRIGHT_SIMULATOR_TRANSACTIONBARRIERS_H
 #define TILEWRIGHT_SIMULATOR_TRANSACTIONBARRIERS_H
 
@@ -17,26 +17,27 @@ struct Thread;
 struct BulkCopy {
   char *target;
   const char *source;
-  uint32_t bytes, site; ///< of its write
+  uint32_t bytes, site; ///< number of bytes, and site of the write
 };
 
 struct TransactionBarrier {
-  const char *address;             ///< null: it is none any more
-  Moment initialised;              ///< when, and by whom
-  uint32_t count = 0, pending = 0; ///< arrivals of a phase, and those that the current one lacks
-  uint32_t phase = 0;              ///< how many are complete
-  uint64_t expected = 0;           ///< bytes, in the current phase
-  bool fenced = false;             ///< copies see that it was initialised
-  std::vector<uint32_t> waitedAt;  ///< of the phases that some thread has waited for: the barriers of the block before
-  uint32_t brought = 0, site = 0;  ///< the last phase, counted from 1, that brought bytes, and the copy that did
-  std::vector<BulkCopy> copies;    ///< of the current phase
+  const char *address;             ///< null if it has been invalidated
+  Moment initialised;              ///< thread and time of the initialisation
+  uint32_t count = 0, pending = 0; ///< arrivals of a phase, and arrivals that the current phase lacks
+  uint32_t phase = 0;              ///< number of completed phases
+  uint64_t expected = 0;           ///< bytes that the current phase expects
+  bool fenced = false;             ///< true if a fence makes the initialisation visible to copies
+  std::vector<uint32_t> waitedAt;  ///< block barriers before the first wait for each phase
+  uint32_t brought = 0, site = 0;  ///< last phase with bytes, counted from 1, and the site of a copy in it
+  std::vector<BulkCopy> copies;    ///< copies of the current phase
 };
 
-/// Those of a block.
+/// The transaction barriers of a block.
 class TransactionBarriers {
 public:
   bool any() const { return !barriers.empty(); }
-  /// Whether a bulk copy has brought the piece and the thread has not waited for it; the site of the copy then.
+  /// Returns true if a bulk copy has written the piece and the thread has not waited for it. Then `site` is the site of
+  /// the copy.
   bool isUnreached(const Thread &thread, uint64_t piece, uint32_t &site) const;
   void clear();
 
@@ -44,19 +45,19 @@ public:
     uint32_t barrier, phase, site;
   };
   std::vector<TransactionBarrier> barriers;
-  std::unordered_map<uint64_t, Delivery> delivered; ///< by piece
+  std::unordered_map<uint64_t, Delivery> delivered; ///< last bulk copy to each piece
 };
 
 void initBarrier(Thread &thread, uint32_t site, char *address, uint32_t count);
-/// Its memory may be used for something else, another mbarrier too.
+/// Invalidates an mbarrier. Its memory may then be used for something else, such as another mbarrier.
 void invalidateBarrier(Thread &thread, uint32_t site, char *address);
-/// What the thread initialised is seen by copies from now on.
+/// Makes the mbarriers that the thread has initialised visible to copies.
 void fenceBarriers(Thread &thread);
 void arriveExpecting(Thread &thread, uint32_t site, char *address, uint32_t bytes);
 void startBulkCopy(Thread &thread, uint32_t readSite, uint32_t writeSite, char *target, char *source, uint32_t bytes,
                    char *barrier);
 void waitForPhase(Thread &thread, uint32_t site, char *address, uint32_t parity);
-/// The last thread of a block that ends leaves no copy that nobody has waited for.
+/// Reports a fault if the block's last thread ends and nobody has waited for some bulk copy.
 void checkAllWereWaitedFor(Thread &thread);
 
 } // namespace tilewright::simulator

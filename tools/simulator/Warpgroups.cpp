@@ -1,6 +1,6 @@
-// Descriptors: PTX ISA, "Matrix descriptor" and "Shared memory matrix layout". A line of a matrix, and the swizzle, is
-// of 32, 64 or 128 bytes; 8 lines lie behind one another. The swizzle is of addresses: bits 4 to 6, as many as it has,
-// are combined with bits 7 to 9.
+// Products of warpgroups. The PTX ISA defines the descriptors in "Matrix descriptor" and "Shared memory matrix layout".
+// A line of a matrix has 32, 64 or 128 bytes, which is also the size of the swizzle. Groups of 8 lines are contiguous.
+// The swizzle works on addresses: it combines bits 4 to 6, or fewer for shorter lines, with bits 7 to 9 by XOR.
 #include "tools/simulator/Warpgroups.h"
 #include "tools/simulator/Machine.h"
 #include "tools/simulator/MatrixElements.h"
@@ -15,7 +15,7 @@ constexpr uint32_t warpRows = 16, warpsOfGroup = 4, kBytesOfStep = 32, atomBytes
 
 Machine &machineOf(const Thread &thread) { return *thread.block->worker->machine; }
 
-/// A matrix of so many points by 32 bytes of terms.
+/// A matrix in shared memory that a descriptor describes: points along M or N by 32 bytes of K.
 class DescribedMatrix {
 public:
   DescribedMatrix(Thread &thread, uint32_t site, uint64_t descriptor, bool alongK, uint32_t bytes)
@@ -36,7 +36,7 @@ public:
 
   bool liesAlongK() const { return alongK; }
 
-  /// Where in the block's memory an element is.
+  /// Returns the offset of an element in the block's shared memory.
   uint64_t place(uint32_t point, uint32_t term) const {
     uint32_t line = alongK ? point : term, inner = (alongK ? term : point) * bytes;
     uint64_t address = start + uint64_t(line / groupLines) * groupBytes + line % groupLines * lineBytes +
@@ -47,12 +47,13 @@ public:
 
 private:
   uint64_t start, panelBytes, groupBytes;
-  uint32_t bytes; ///< of an element
+  uint32_t bytes; ///< bytes of an element
   uint32_t lineBytes;
   bool alongK;
 };
 
-/// Whether what a thread wrote, the writer or those of the warp have fenced since, with a barrier between the threads.
+/// Returns true if a write is visible to a product of the warp: the writer has fenced it before a barrier, or all
+/// threads of the warp have done a fence after a barrier.
 bool isFenced(const Warp &warp, const SharedShadow::LastWrite &write) {
   if (write.delivered)
     return true;
@@ -67,7 +68,7 @@ bool isFenced(const Warp &warp, const SharedShadow::LastWrite &write) {
   });
 }
 
-/// Checks that the warp may read an atom, and notes that it is in use.
+/// Checks that the warp may read 16 bytes, and marks them as in use.
 void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &pieces) {
   Block &block = *last.block;
   uint32_t granule = machineOf(last).granule;
@@ -84,7 +85,7 @@ void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &piec
   }
 }
 
-/// Points of a matrix from `first` on, each with its terms side by side.
+/// Reads points of a matrix from `first` on. The K of each point are side by side in the result.
 std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLeft, const DescribedMatrix &matrix,
                         uint32_t first, uint32_t points, std::vector<uint64_t> &pieces) {
   const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, terms = kBytesOfStep / bytes;
@@ -102,7 +103,8 @@ std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLef
   return values;
 }
 
-/// The rows of the warp, from the registers of its lanes: PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16".
+/// Reads the warp's rows of lhs from the registers of its lanes (PTX ISA, "Register fragments for
+/// wgmma.mma_async.m64nNk16").
 std::vector<float> fromRegisters(WarpgroupProduct *const (&products)[32]) {
   constexpr uint32_t terms = 16, words = 4;
   std::vector<float> values(warpRows * terms);
@@ -121,7 +123,7 @@ void checkGroup(Thread &last, uint32_t site, const WarpgroupProduct &product) {
   Warp &warp = *last.warp;
   uint32_t number = last.index / 32, group = number / warpsOfGroup;
   if ((group + 1) * warpsOfGroup > block.warps.size())
-    machineOf(last).fail(last, "barrier", "the block has not four warps for it", site);
+    machineOf(last).fail(last, "barrier", "the block does not have four warps for this product", site);
   if (block.warpgroups.size() <= group)
     block.warpgroups.resize(group + 1);
   std::vector<WarpgroupLog::Entry> &entries = block.warpgroups[group].entries;
@@ -166,7 +168,7 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < product.lanes / 2; ++i) {
       uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      uint32_t sum; // the bits of a float, or a whole number
+      uint32_t sum; // bits of a float, or an integer
       std::memcpy(&sum, &products[lane]->sums[i], sizeof(sum));
       sum = addProducts(product.type, sum, &left[row * terms], &right[column * terms], terms);
       std::memcpy(&products[lane]->sums[i], &sum, sizeof(sum));
@@ -195,8 +197,8 @@ void tilewright::simulator::touchAccumulators(Thread &thread, uint32_t site, uin
     if (open.site == product)
       machineOf(thread).fail(thread, "unfinished",
                              open.group < thread.products.groups
-                                 ? "uses sums of a product that the thread has not waited for"
-                                 : "uses sums of a product that the thread has not committed",
+                                 ? "uses accumulators of a product that the thread has not waited for"
+                                 : "uses accumulators of a product that the thread has not committed",
                              site, machineOf(thread).program.sites[product].location);
 }
 

@@ -1,7 +1,7 @@
-// Products that four warps ask for together and that go on by themselves (wgmma): both operands are read from shared
-// memory, as descriptors say, until the group that a product was committed to has been waited for. Until then nobody
-// may write them, and the sums are neither read nor written. They are read past what threads do themselves: what
-// threads wrote there has to be fenced.
+// Asynchronous products of warpgroups (wgmma), which four warps start together. The operands are in shared memory, at
+// locations that descriptors give. Until a thread has waited for the group to which a product was committed, nobody may
+// write the operands, and nobody may read or write the accumulators. Products read through the asynchronous proxy, so
+// threads must fence what they wrote to the operands.
 #ifndef TILEWRIGHT_SIMULATOR_WARPGROUPS_H
 #define TILEWRIGHT_SIMULATOR_WARPGROUPS_H
 
@@ -12,32 +12,32 @@
 
 namespace tilewright::simulator {
 
-/// The sums of a lane, which the results take the place of, and where both operands lie.
+/// A product, as one lane starts it. The results replace the lane's accumulators.
 struct WarpgroupProduct {
   MatrixType type;
-  uint32_t lanes; ///< of the tile: columns of the right operand
-  bool lhsLiesAlongK, rhsLiesAlongK;
-  uint64_t left, right;              ///< descriptors
-  float *sums;                       ///< of the lane: lanes / 2
-  const uint32_t *factors = nullptr; ///< of the lane, four words of the left operand that no descriptor says; or null
+  uint32_t lanes;                    ///< N: columns of rhs
+  bool lhsLiesAlongK, rhsLiesAlongK; ///< true if the operand is contiguous along K
+  uint64_t left, right;              ///< descriptors of lhs and rhs
+  float *sums;                       ///< the lane's accumulators; their number is lanes / 2
+  const uint32_t *factors = nullptr; ///< the lane's four words of lhs if lhs is in registers; null if it is in memory
 };
 
-/// A product that is not complete.
+/// A product in flight.
 struct OpenProduct {
   uint32_t site;
-  uint32_t group;               ///< the one that the next commit closes
-  std::vector<uint64_t> pieces; ///< of shared memory that it reads; with the first lane of its warp
+  uint32_t group;               ///< group to which the next commit adds it
+  std::vector<uint64_t> pieces; ///< pieces of shared memory that it reads; only the first lane of a warp has them
 };
 
-/// Those of a thread, and when it fenced what it wrote.
+/// The products of a thread, and its fences.
 struct ThreadProducts {
   std::vector<OpenProduct> open;
-  uint32_t groups = 0;               ///< committed so far
-  bool fenced = false;               ///< registers, since the thread last waited
-  std::vector<uint32_t> proxyFences; ///< barriers of the block before each fence between threads and others
+  uint32_t groups = 0;               ///< groups committed so far
+  bool fenced = false;               ///< true if the thread has fenced its registers since it last waited
+  std::vector<uint32_t> proxyFences; ///< barriers that the block had passed before each fence.proxy of the thread
 };
 
-/// What the first warp of four asked for, product by product: the others ask for the same.
+/// The products that the first warp of a warpgroup started, in order. The other three warps must start the same ones.
 struct WarpgroupLog {
   struct Entry {
     uint32_t site;
@@ -46,12 +46,13 @@ struct WarpgroupLog {
   std::vector<Entry> entries;
 };
 
-/// Of a block: how many open products read a piece of its shared memory, and the site of one.
+/// The pieces of a block's shared memory that products in flight read: how many products read a piece, and the site of
+/// one of them.
 class PiecesInUse {
 public:
   explicit PiecesInUse(uint64_t pieces) : counts(pieces), sites(pieces) {}
   bool any() const { return total > 0; }
-  /// The site of a product, or -1.
+  /// Returns the site of a product that reads a piece, or -1.
   int32_t siteOf(uint64_t piece) const { return counts[piece] ? int32_t(sites[piece]) : -1; }
   void begin(uint64_t piece, uint32_t site) { ++counts[piece], sites[piece] = site, ++total; }
   void end(uint64_t piece) { --counts[piece], --total; }
@@ -63,16 +64,17 @@ private:
 };
 
 void fenceRegisters(Thread &thread);
-/// What the thread wrote is there for those who read past it, once a barrier lies between.
+/// Makes the thread's writes visible to products, once a barrier follows.
 void fenceProxies(Thread &thread);
-/// The last lane of a warp computes for all, whose products are given.
+/// Computes the products of all lanes of a warp. The last lane to arrive calls it.
 void startProducts(Thread &last, uint32_t site, WarpgroupProduct *const (&products)[32]);
 void commitProducts(Thread &thread);
 /// Completes all but the last `groups` committed groups.
 void waitForProducts(Thread &thread, uint32_t groups);
-/// The thread reads or writes sums of the product at the site.
+/// Checks that the thread may read or write accumulators of a product.
 void touchAccumulators(Thread &thread, uint32_t site, uint32_t product);
-/// A thread that ends has waited for all it asked for; a block's warps have asked for the same.
+/// Reports a fault if a thread ends without having waited for all of its products, or if the warps of a warpgroup have
+/// not started the same products.
 void checkProductsAreComplete(Thread &thread);
 
 } // namespace tilewright::simulator

@@ -1,6 +1,7 @@
-// Masked accesses on AVX: each register's mask is known on its own, and what is computed is AVX's own instruction.
-#include "passes/codegen/common/LlvmBackend.h"
+// Tests masked accesses on AVX: each register has a mask of its own, and one with a computed mask uses AVX's
+// instruction.
 #include "passes/codegen/cpu/MaskedAccesses.h"
+#include "passes/codegen/common/LlvmBackend.h"
 
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -12,7 +13,7 @@
 using namespace tilewright;
 
 namespace {
-/// What a function for a target calls, loads and stores after the rewrite.
+/// The calls, loads and stores of a function after the rewrite.
 struct Rewritten {
   int64_t accesses = 0;
   std::map<std::string, int> calls;
@@ -45,7 +46,7 @@ Rewritten rewrite(const std::string &body, const std::string &targetName = "x86-
   return result;
 }
 
-/// A function that loads with a mask and stores all lanes. `%b` is a truth value on all lanes.
+/// Returns a function that loads with a mask and stores all lanes. `%b` is a truth value broadcast to all lanes.
 std::string loadWith(int lanes, const std::string &type, const std::string &suffix, const std::string &mask) {
   std::string vector = "<" + std::to_string(lanes) + " x " + type + ">", bits = "<" + std::to_string(lanes) + " x i1>";
   return "define void @f(ptr %p, ptr %o, i1 %c, i32 %r, " + bits + " %m0) {\n  %i = insertelement " + bits +
@@ -102,8 +103,8 @@ define void @f(ptr %p, ptr %o, <16 x i1> %m) {
   ret void
 })");
   EXPECT_EQ(result.accesses, 2);
-  EXPECT_EQ(result.calls, (std::map<std::string, int>{{"llvm.x86.avx.maskload.ps.256", 2},
-                                                      {"llvm.x86.avx.maskstore.ps.256", 2}}));
+  EXPECT_EQ(result.calls,
+            (std::map<std::string, int>{{"llvm.x86.avx.maskload.ps.256", 2}, {"llvm.x86.avx.maskstore.ps.256", 2}}));
 }
 
 TEST(MaskedAccesses, narrow_elements_and_other_instruction_sets_are_left_alone) {
