@@ -1,3 +1,4 @@
+// Declares every pass, with its options and its registration, and the modules that passes agree on.
 #ifndef TILEWRIGHT_PASSES_H
 #define TILEWRIGHT_PASSES_H
 
@@ -6,10 +7,10 @@
 
 namespace tilewright {
 
-/// The nested module that holds the tile programs, and later their target code.
+/// Name of the nested module that holds the tile programs, and later their target code.
 inline constexpr llvm::StringLiteral kKernelModule = "tilewright_kernels";
 
-/// Inside it, the module of kernels for a GPU.
+/// Name of the `gpu.module` inside it that holds kernels for a GPU.
 inline constexpr llvm::StringLiteral kGpuModule = "kernels";
 
 #define GEN_PASS_DECL

@@ -1,5 +1,5 @@
-// Every pass: its contract, options and statistics are in the Passes.td of its folder. The classes in C++ and the
-// functions in Python are generated from here.
+// All passes. The Passes.td of each folder states the contracts, options and statistics of its passes. The C++ base
+// classes and the Python functions are generated from this file.
 #ifndef TILEWRIGHT_PASSES_TD
 #define TILEWRIGHT_PASSES_TD
 

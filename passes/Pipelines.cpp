@@ -1,4 +1,5 @@
-// The only file that orders passes.
+// Defines the pipelines. This is the only file that orders passes. Functions that build pipelines go from IREE's module
+// to a plan (normalize, plan), from there to tile programs, and from those to an object or PTX.
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
 #include "passes/iree/Variants.h"
@@ -44,44 +45,44 @@ namespace {
 struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("target name or JSON file"), llvm::cl::init("cpu")};
   ListOption<std::string> variants{*this, "variants",
-                                   llvm::cl::desc("further targets, narrower ones later; the processor chooses")};
-  Option<std::string> objectPath{*this, "object-path", llvm::cl::desc("the object file to write")};
+                                   llvm::cl::desc("more targets, the narrowest last, of which the processor chooses")};
+  Option<std::string> objectPath{*this, "object-path", llvm::cl::desc("path of the object file to write")};
   Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
-  Option<std::string> report{*this, "report", llvm::cl::desc("write what was built, and why, as JSON")};
-  ListOption<std::string> scopes{*this, "scopes", llvm::cl::desc("parameter files that can be written anew, by scope")};
-  Option<std::string> recipes{*this, "recipes", llvm::cl::desc("write which parameters to store, and how, as JSON")};
+  Option<std::string> report{*this, "report", llvm::cl::desc("write a report on the plan and its reasons as JSON")};
+  ListOption<std::string> scopes{*this, "scopes", llvm::cl::desc("scopes of parameter files that can be rewritten")};
+  Option<std::string> recipes{*this, "recipes", llvm::cl::desc("write recipes of the parameters to store as JSON")};
   Option<std::string> manifest{*this, "manifest", llvm::cl::desc("write the kernels' signatures as JSON")};
   Option<std::string> numerics{*this, "numerics", llvm::cl::init("default"),
                                llvm::cl::desc("default, or strict: every rounding to bf16 and f16 as in the graph")};
   Option<int64_t> cores{*this, "cores", llvm::cl::desc("hardware threads to plan for; 0: the target's"),
                         llvm::cl::init(0)};
   Option<int64_t> blockBytes{*this, "block-bytes",
-                             llvm::cl::desc("memory of a block that plans count on; 0: the target's"),
+                             llvm::cl::desc("memory of a block in bytes that plans may use; 0: the target's"),
                              llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
-                          llvm::cl::desc("instrument the kernels to count bytes moved; they do not run in IREE then")};
+                          llvm::cl::desc("instrument kernels to count bytes moved; IREE cannot run them then")};
   Option<bool> traceAccesses{
       *this, "trace-accesses", llvm::cl::init(false),
-      llvm::cl::desc("instrument the kernels to record addresses; they do not run in IREE then")};
+      llvm::cl::desc("instrument kernels to record addresses; IREE cannot run them then")};
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
-                        llvm::cl::desc("join kernels by barriers of the grid, where the target has them")};
+                        llvm::cl::desc("join kernels by grid barriers, if the target has them")};
   Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
   ListOption<int64_t> unfused{*this, "unfused",
-                              llvm::cl::desc("ops that share no kernel, by their place in the plan")};
-  ListOption<int64_t> left{*this, "left", llvm::cl::desc("ops that stay with IREE, by their place in the plan")};
+                              llvm::cl::desc("numbers in the plan of ops that share no kernel")};
+  ListOption<int64_t> left{*this, "left", llvm::cl::desc("numbers in the plan of ops that stay with IREE")};
   Option<std::string> failAt{*this, "fail-at", llvm::cl::Hidden,
-                             llvm::cl::desc("for tests: fail on a kernel when it is planned, a program, or code")};
+                             llvm::cl::desc("for tests: the stage at which to fail: planned, program or code")};
   ListOption<std::string> failOn{*this, "fail-on", llvm::cl::Hidden,
-                                 llvm::cl::desc("for tests: parts of locations that this kernel holds")};
+                                 llvm::cl::desc("for tests: substrings of locations in the kernel that fails")};
   Option<bool> failByCrash{*this, "fail-by-crash", llvm::cl::Hidden, llvm::cl::init(false),
-                           llvm::cl::desc("for tests: end the process where a pass would fail")};
+                           llvm::cl::desc("for tests: end the process instead of failing a pass")};
   Option<bool> assumeTiles{*this, "assume-tiles", llvm::cl::init(false),
-                           llvm::cl::desc("kernels do not ask whether they may use AMX: for emulators")};
+                           llvm::cl::desc("do not request permission to use AMX in kernels, for emulators")};
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
-/// For tests, where they want a failure at this stage.
+/// Adds a pass that fails if a test requests a failure at this stage.
 void maybeFail(OpPassManager &manager, const KernelOptions &options, StringRef stage) {
   if (options.failAt != stage)
     return;
@@ -89,7 +90,7 @@ void maybeFail(OpPassManager &manager, const KernelOptions &options, StringRef s
       SmallVector<std::string>(options.failOn.begin(), options.failOn.end()), options.failByCrash));
 }
 
-/// Kernels as functions over vectors and memrefs to the LLVM dialect; the same for every target.
+/// Lowers kernels from functions over vectors and memrefs to the LLVM dialect, for every target.
 void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) {
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
@@ -120,7 +121,7 @@ void lowerToLlvm(OpPassManager &kernels, const std::string &target, bool isGpu) 
   kernels.addPass(createReconcileUnrealizedCastsPass());
 }
 
-/// Tile programs to an object.
+/// Compiles tile programs to an object.
 void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   maybeFail(manager, options, "program");
   auto &kernels = manager.nest<ModuleOp>();
@@ -156,7 +157,7 @@ void buildCodegen(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createEmitObject(emit));
 }
 
-/// Tile programs to kernels at the NVVM dialect, which the simulated device runs.
+/// Compiles tile programs to kernels in the NVVM dialect, which the simulated device can run.
 void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   maybeFail(manager, options, "program");
   RewriteMovementOptions movement;
@@ -175,7 +176,7 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   PartitionAtGridSyncOptions partition;
   partition.target = options.target;
   partition.gridSync = options.gridSync;
-  partition.byCost = false; // the plan has decided that; what is left is to prove
+  partition.byCost = false; // the plan has decided; the pass only has to prove that blocks are resident
   manager.addPass(createPartitionAtGridSync(partition));
   AllocatePartialsOptions partials;
   partials.target = options.target;
@@ -196,7 +197,7 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createShareBindings(share));
 }
 
-/// Tile programs to PTX.
+/// Compiles tile programs to PTX.
 void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   buildCudaKernels(manager, options);
   EmitPtxOptions emit;
@@ -212,7 +213,7 @@ void buildCudaCodegen(OpPassManager &manager, const KernelOptions &options) {
   }
 }
 
-/// Algebra that adds and divides in another order than the graph.
+/// Adds rewrites whose sums and divisions have another order than those of the graph.
 void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   manager.addNestedPass<func::FuncOp>(createDeferNormalization());
   if (isGpu) {
@@ -226,7 +227,8 @@ void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool 
   manager.addNestedPass<func::FuncOp>(createMarkOnlineSoftmax(run));
 }
 
-/// A module's functions to what is planned. On GPUs weights are packed behind the plan, which says how.
+/// Normalizes a module's functions for planning. On GPUs weights are packed after planning, because the plan decides
+/// their layout.
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   LowerQuantizedMatmulOptions narrow;
   narrow.numerics = options.numerics;
@@ -235,7 +237,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow));
   if (!isGpu) {
     manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul());
-    manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow)); // what was a convolution
+    manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow)); // former convolutions
   }
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   if (options.numerics != "strict") {
@@ -244,7 +246,7 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
     manager.addNestedPass<func::FuncOp>(createOnePassVariance(shift));
   }
   if (!isGpu) {
-    CollapseDimsOptions collapse; // after parts were cut along the dims of the model
+    CollapseDimsOptions collapse; // after passes that cut along the dims of the model
     collapse.target = options.target;
     manager.addNestedPass<func::FuncOp>(createCollapseDims(collapse));
   }
@@ -261,8 +263,8 @@ void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool
   manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
 }
 
-/// After the plan: it is the same whether weights are stored packed or packed at load. On GPUs after the kernels, which
-/// may have several weights in one binding.
+/// Stores packed weights. This comes after planning, because the plan does not depend on where weights are packed, and
+/// on GPUs after code generation, because kernels may have several weights in one binding.
 void storeWeights(OpPassManager &manager, const KernelOptions &options) {
   StoreWeightsOptions store;
   store.scopes.append(options.scopes.begin(), options.scopes.end());
@@ -270,7 +272,7 @@ void storeWeights(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createStoreWeights(store));
 }
 
-/// What the plan has to do without; a plan from a file says so itself.
+/// Passes restrictions on to the planner. A plan from a file has them built in.
 void restrictPlan(Pass &form, const KernelOptions &options) {
   auto list = [](const auto &ops) {
     return llvm::join(llvm::map_range(ops, [](int64_t op) { return std::to_string(op); }), ",");
@@ -284,7 +286,7 @@ void restrictPlan(Pass &form, const KernelOptions &options) {
     llvm_unreachable("options that the pass has");
 }
 
-/// Normalized functions to planned graphs with composed expressions.
+/// Plans normalized functions, and composes the expressions of the planned graphs.
 void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   FormSubprogramsOptions form;
   form.target = options.target;
@@ -319,11 +321,11 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, bool is
   LowerToProgramOptions lower;
   lower.target = options.target;
   if (isGpu)
-    lower.workgroupStaging = 0; // L1 and L2 hold what every block reads
+    lower.workgroupStaging = 0; // tensors that every block reads stay in L1 and L2
   manager.addPass(createLowerToProgram(lower));
 }
 
-/// A normalized function to an object and the launches of its kernels.
+/// Compiles a normalized function to an object and the launches of its kernels.
 void buildSubprogram(OpPassManager &manager, const KernelOptions &options) {
   buildPrograms(manager, options, /*isGpu=*/false);
   buildCodegen(manager, options);
@@ -351,7 +353,7 @@ void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {
   buildPrograms(manager, options, /*isGpu=*/true);
 }
 
-/// A normalized function to kernels at the NVVM dialect and their launches.
+/// Compiles a normalized function to kernels in the NVVM dialect and their launches.
 void buildCudaSubprogram(OpPassManager &manager, const KernelOptions &options) {
   buildPrograms(manager, options, /*isGpu=*/true);
   buildCudaKernels(manager, options);

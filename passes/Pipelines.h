@@ -1,3 +1,4 @@
+// Registration of dialects, passes and pipelines for tools.
 #ifndef TILEWRIGHT_PIPELINES_H
 #define TILEWRIGHT_PIPELINES_H
 
@@ -5,10 +6,10 @@
 
 namespace tilewright {
 
-/// Every dialect that the pipelines read or make.
+/// Registers every dialect that the pipelines read or produce.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// Our passes, the upstream passes that the pipelines use, and the pipelines.
+/// Registers Tilewright's passes, the upstream passes that pipelines use, and the pipelines.
 void registerAllPassesAndPipelines();
 
 } // namespace tilewright

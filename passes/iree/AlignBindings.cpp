@@ -1,5 +1,6 @@
-// Kernels read and write whole vectors, so what they are given begins where these may. IREE aligns what it allocates,
-// but binds a contiguous slice of a tensor, or a result's place in a larger one, as it lies. There it is made to copy.
+// Aligns the bindings of kernels, which read and write whole vectors. IREE aligns its allocations, but it binds a
+// contiguous slice of a tensor, or the region of a larger tensor that a result becomes, without a copy. An optimization
+// barrier makes IREE copy wherever that region may be unaligned.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 
@@ -22,7 +23,7 @@ constexpr int64_t kCpuStreaming = 64; ///< bytes of the widest store past the ca
 
 bool isReshape(Operation *op) { return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op); }
 
-/// Whether elements of the slice lie one after another in the tensor: otherwise IREE copies anyway.
+/// Returns true if the slice is contiguous in its tensor. If it is not, IREE copies anyway.
 bool isContiguous(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
   bool isInner = true; // all dims behind are whole
   for (size_t dim = shape.size(); dim-- > 0;) {
@@ -33,7 +34,7 @@ bool isContiguous(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, ArrayRef<int
   return true;
 }
 
-/// Where bytes of a slice begin in its tensor; nothing if that is known at run time alone.
+/// Returns the byte offset of a slice in its tensor, or nothing if it is known only at run time.
 std::optional<int64_t> beginOf(RankedTensorType tensor, ArrayRef<int64_t> offsets) {
   int64_t elements = 0;
   for (auto [extent, offset] : llvm::zip(tensor.getShape(), offsets)) {
@@ -46,7 +47,7 @@ std::optional<int64_t> beginOf(RankedTensorType tensor, ArrayRef<int64_t> offset
 
 bool isAligned(std::optional<int64_t> begin, int64_t alignment) { return begin && *begin % alignment == 0; }
 
-/// Whether IREE may bind the tensor at a place in another one that is not so aligned.
+/// Returns true if IREE may bind the tensor at an unaligned offset of another tensor.
 bool beginsUnaligned(Value tensor, int64_t alignment) {
   std::optional<int64_t> begin = 0;
   for (Operation *op = tensor.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
@@ -63,7 +64,7 @@ bool beginsUnaligned(Value tensor, int64_t alignment) {
   return !isAligned(begin, alignment);
 }
 
-/// Whether IREE may have the tensor made at a place of the op's result that is not so aligned.
+/// Returns true if IREE may compute the tensor in place at an unaligned offset of the op's result.
 bool endsUnaligned(OpOperand &use, int64_t alignment) {
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(use.getOwner())) {
     RankedTensorType whole = insert.getDestType();
@@ -82,7 +83,7 @@ bool endsUnaligned(OpOperand &use, int64_t alignment) {
          !isAligned(beginOf(concat.getResultType(), offsets), alignment);
 }
 
-/// The tensor, where IREE does not see through to where it comes from or goes to.
+/// Returns the tensor behind an optimization barrier, which hides its producer from its readers and the reverse.
 Value behindBarrier(OpBuilder &builder, Value tensor) {
   OperationState state(tensor.getLoc(), "util.optimization_barrier");
   state.addOperands(tensor);
@@ -115,7 +116,8 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
     }
   }
 
-  /// Any of the kernels: entry points only call what does.
+  /// Returns true if any function of the kernel module has non-temporal stores. All functions are searched, because
+  /// entry points only call those that store.
   static bool storesPastCaches(ModuleOp kernels) {
     return kernels
         .walk([](LLVM::StoreOp store) {

@@ -1,4 +1,5 @@
-// IREE's CUDA driver tells the two digits of the compute capability apart.
+// Builds the condition from two device queries, because IREE's CUDA driver reports the major and the minor number of
+// the compute capability separately.
 #include "passes/iree/CapabilityCondition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,7 +8,7 @@
 using namespace mlir;
 
 namespace {
-/// What the driver says of a device under this key, as an i32.
+/// Returns the driver's answer to a device query with this key as an i32.
 Value query(OpBuilder &builder, Location loc, Value device, StringRef key) {
   OperationState state(loc, "hal.device.query");
   state.addOperands(device);
@@ -27,7 +28,7 @@ void tilewright::buildCapabilityCondition(OpBuilder &builder, Location loc, int6
   builder.create(state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&body);
-  // A query that fails gives 0.
+  // A query that fails returns 0.
   Value major = query(builder, loc, body.getArgument(0), "compute_capability_major");
   Value minor = query(builder, loc, body.getArgument(0), "compute_capability_minor");
   Value ten = arith::ConstantIntOp::create(builder, loc, 10, 32);

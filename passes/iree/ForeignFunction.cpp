@@ -1,3 +1,4 @@
+// Isolates ops by cloning backwards from a result.
 #include "passes/iree/ForeignFunction.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -8,13 +9,13 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Clones the ops behind a tensor into a function, arguments as they are met.
+/// Clones the ops that compute a tensor into a function, and adds arguments as it reaches them.
 class Isolation {
 public:
   explicit Isolation(func::FuncOp function)
       : function(function), body(function.addEntryBlock()), builder(OpBuilder::atBlockEnd(body)) {}
 
-  /// What stands for a value in the function; null if nothing can.
+  /// Returns the value in the function that replaces `value`, or null if it cannot be computed there.
   Value take(Value value) {
     value = behindBarriers(value);
     if (Value known = mapping.lookupOrNull(value))
@@ -39,7 +40,8 @@ public:
   SmallVector<Value> inputs;
 
 private:
-  /// Globals that are no tensors, and functions, stay behind.
+  /// Returns true for ops that refer to symbols, such as functions and globals that are not tensors. They cannot be
+  /// cloned into another module.
   static bool namesSymbols(Operation &op) {
     auto finds = [](Attribute attribute) {
       return attribute && attribute.walk([](SymbolRefAttr) { return WalkResult::interrupt(); }).wasInterrupted();

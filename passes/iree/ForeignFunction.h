@@ -1,4 +1,4 @@
-// What others compile of a program, as functions of their own.
+// Isolates the ops that other compilers compile of a program as functions.
 #ifndef TILEWRIGHT_IREE_FOREIGNFUNCTION_H
 #define TILEWRIGHT_IREE_FOREIGNFUNCTION_H
 
@@ -8,20 +8,20 @@
 
 namespace tilewright {
 
-/// The ops behind a tensor, from tensors that come from elsewhere.
+/// A function of the ops that compute a tensor, up to tensors that come from elsewhere.
 struct ForeignFunction {
   mlir::OwningOpRef<mlir::func::FuncOp> function;
-  /// Its arguments: what launches make, arguments of the program and globals.
+  /// The function's arguments: results of launches, arguments of the program, and globals.
   llvm::SmallVector<mlir::Value> inputs;
 };
 
-/// Whether a tensor is computed by none of the ops around it: a launch, an import or a global gives it.
+/// Returns true if a launch, an import or a global provides the tensor.
 bool comesFromElsewhere(mlir::Value value);
 
-/// What a barrier of IREE's hands on: the value itself for all other ops.
+/// Returns the operand that IREE's barriers pass on, or the value itself if no barrier produces it.
 mlir::Value behindBarriers(mlir::Value value);
 
-/// A function `name` without arguments but tensors, that gives `result`; nullopt if it depends on anything else.
+/// Returns a function `name` that computes `result` from tensors only, or nothing if it depends on anything else.
 std::optional<ForeignFunction> isolate(mlir::Value result, llvm::StringRef name);
 
 } // namespace tilewright

@@ -1,6 +1,6 @@
-// util.func and util.return are unknown to MLIR 22. As unregistered ops they are not isolated, and a greedy rewrite
-// would hoist constants out of them to the module; as func.func they are ordinary functions. What they were is kept in
-// two attributes, so that the way back is exact.
+// Maps IREE's util.func and util.return, which MLIR 22 does not know, to func.func and back. As unregistered ops they
+// are not isolated, and a greedy rewrite would hoist constants out of them into the module. Two attributes keep their
+// original properties and attributes, so that the export is exact.
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

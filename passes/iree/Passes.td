@@ -1,4 +1,4 @@
-// Passes of passes/iree: the border to IREE.
+// Passes of passes/iree, the interface to IREE.
 #ifndef TILEWRIGHT_IREE_PASSES_TD
 #define TILEWRIGHT_IREE_PASSES_TD
 
@@ -7,12 +7,11 @@ include "mlir/Pass/PassBase.td"
 def ImportIree : Pass<"tile-import-iree", "::mlir::ModuleOp"> {
   let summary = "Map IREE's functions to func.func";
   let description = [{
-    Arrives: IREE's module at its `preprocessing` phase as MLIR 22 reads it,
-    with `util.func` and `util.return` as unregistered ops. Leaves: the same
-    module with each such function as `func.func`, so that ordinary passes see
-    isolated functions; every attribute is kept for `tile-export-iree`.
-    Functions without a body, and everything that is not a function, are left
-    alone.
+    The input is IREE's module at its `preprocessing` phase as MLIR 22 reads it,
+    with `util.func` and `util.return` as unregistered ops. Each such function
+    becomes a `func.func`, so that ordinary passes see isolated functions; all
+    attributes are kept for `tile-export-iree`. Functions without a body, and
+    everything that is not a function, are left alone.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
@@ -20,26 +19,26 @@ def ImportIree : Pass<"tile-import-iree", "::mlir::ModuleOp"> {
 def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{
-    Changes nothing. Of the one function that launches kernels: its launches in
-    order with numbers of the tensors that they read and make, the results with
-    their shapes, and for every tensor its shape, element type, and where it
-    comes from: an argument, a global, a constant, a launch, or an op that is
-    not ours, with its place and, where it depends on nothing else, a function
-    that computes it from other tensors; and the text of the kernel module.
+    Changes nothing. Prints, for the only function that launches kernels, its
+    launches in order with the numbers of the tensors that they read and write,
+    and its results with their shapes. Every tensor has its shape, its element
+    type and its source: an argument, a global, a constant, a launch, or another
+    op. Another op has its location and, if it depends only on tensors, a function
+    that computes it from them. The text of the kernel module is printed as well.
   }];
-  let options = [Option<"output", "output", "std::string", "", "the JSON file to write">];
+  let options = [Option<"output", "output", "std::string", "", "path of the JSON file to write">];
 }
 
 def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {
-  let summary = "Have IREE copy what it would bind to kernels where they cannot access whole vectors";
+  let summary = "Have IREE copy tensors that it would bind to kernels at unaligned addresses";
   let description = [{
-    Arrives: `tile.launch`es of compiled kernels among ops that stay with IREE.
-    IREE binds a contiguous slice of a tensor to a kernel as it lies, and has a
-    kernel make its result where it lies in a concatenation or an insertion.
-    Leaves: an optimization barrier, at which IREE copies, between those and a
-    launch where the place is no multiple of 16 bytes on a GPU, or of 64 for
-    results of kernels that store past the caches on a CPU, or is known at run
-    time alone.
+    The input has `tile.launch`es of compiled kernels among ops that stay with
+    IREE. IREE binds a contiguous slice of a tensor to a kernel without a copy,
+    and has a kernel write its result into a concatenation or an insertion. The
+    pass puts an optimization barrier, at which IREE copies, between those ops
+    and a launch if the byte offset is not a multiple of 16 on a GPU, or of 64
+    for results of kernels that store past the caches on a CPU, or if it is known
+    only at run time.
   }];
   let statistics = [Statistic<"numCopied", "copied", "bindings that IREE copies">];
 }
@@ -47,17 +46,17 @@ def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {
 def WidenConvolutions : Pass<"tile-widen-convolutions", "::mlir::ModuleOp"> {
   let summary = "Have IREE compute convolutions of narrow floats in f32";
   let description = [{
-    Arrives: what stays with IREE, whether its functions are imported or not.
-    Leaves: every convolution with an operand in f16, bf16 or a narrower float
-    in f32: named or `linalg.generic`, grouped or not, of any rank and shape,
-    also dynamic; and contractions that read a slice with steps, which IREE
-    makes of some. Inputs are extended behind an optimization barrier, what is
-    accumulated from is in f32, too, and the sum is rounded to the type that it
-    had. Pools, elementwise ops and contractions without windows are left alone.
-    See test/passes/iree/widen-convolutions.mlir.
+    The input is ops that stay with IREE, whether their functions are imported or
+    not. Every convolution with an operand in f16, bf16 or a narrower float is
+    computed in f32: named or `linalg.generic`, grouped or not, of any rank and
+    shape, static or dynamic. So are contractions that read a strided slice, which
+    IREE makes of some convolutions. Inputs are extended behind an optimization
+    barrier, initial accumulators are extended as well, and the sum is rounded to
+    its original type. Pools, elementwise ops and contractions without windows are
+    left alone. See test/passes/iree/widen-convolutions.mlir.
   }];
   let options = [Option<"record", "record", "std::string", "\"\"",
-                        "write how many were widened as JSON: {\"widened\": N}">];
+                        "write the number of widened convolutions as JSON: {\"widened\": N}">];
   let statistics = [Statistic<"numWidened", "widened", "convolutions that IREE computes in f32">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -66,22 +65,22 @@ def WidenConvolutions : Pass<"tile-widen-convolutions", "::mlir::ModuleOp"> {
 def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
   let summary = "Splice compiled kernels into IREE's module as dispatches";
   let description = [{
-    Arrives: `tile.launch`es of kernels compiled to the object at `object`.
-    Leaves: one `hal.executable.source` with an export and a static import shim
-    per kernel in place of the kernel module, and a `flow.dispatch` per launch,
-    as unregistered ops that IREE's parser knows. Of kernels in a `gpu.module`,
-    `object` is PTX, and the exports name blocks and shared memory. With
-    `variants`, it is a `hal.executable` with a variant for the capability of
-    each target and one for that of `target`; the runtime takes the first that
-    the device has, and refuses to load the module where it has none. Results
-    above 64 MB are placed by an allocation in the module (ResultStorage), on
-    CPUs. See test/passes/iree/splice-iree-cuda-variants.mlir.
+    The input has `tile.launch`es of kernels compiled to the object at `object`.
+    The kernel module is replaced by a `hal.executable.source` with an export and
+    a static import shim per kernel, and each launch by a `flow.dispatch`. These
+    are unregistered ops that IREE's parser knows. For kernels in a `gpu.module`,
+    `object` is PTX, and the exports state block sizes and shared memory. With
+    `variants`, the executable is a `hal.executable` with a variant for the
+    compute capability of each target and one for that of `target`. The runtime
+    takes the first that the device supports, and refuses to load the module if
+    there is none. On CPUs, the module itself allocates results above 64 MB
+    (ResultStorage). See test/passes/iree/splice-iree-cuda-variants.mlir.
   }];
   let options = [Option<"object", "object", "std::string", "\"\"",
-                        "path of the ELF object, or the PTX, with the kernels; that of a variant has its number in it">,
+                        "path of the kernels' ELF object or PTX; the path of a variant contains its number">,
                  Option<"target", "target", "std::string", "\"\"", "target name or JSON file; only for variants">,
                  ListOption<"variants", "variants", "std::string",
-                            "GPUs of more capabilities, most capable first, each with PTX of its own">];
+                            "GPUs with other compute capabilities, most capable first, each with its own PTX">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"dispatches", "dispatches", "kernels launched">];
 }
@@ -89,8 +88,8 @@ def SpliceIree : Pass<"tile-splice-iree", "::mlir::ModuleOp"> {
 def ExportIree : Pass<"tile-export-iree", "::mlir::ModuleOp"> {
   let summary = "Map imported functions back to IREE's own";
   let description = [{
-    The inverse of `tile-import-iree`: functions that it made become `util.func`
-    again, attribute by attribute; others stay `func.func`.
+    The inverse of `tile-import-iree`. Functions that it made become `util.func`
+    again with all their attributes; others stay `func.func`.
   }];
 }
 

@@ -1,5 +1,6 @@
-// What a compiled module runs, for those who run its kernels without IREE: which kernels on which tensors. Tensors are
-// numbered; what an op that is not followed gives is named, not refused, because nobody may ask for it.
+// Prints which kernels a compiled module runs on which tensors, for tools that run kernels without IREE. Tensors are
+// numbered. A tensor that an unknown op computes is described by that op instead of being an error, because no one may
+// need its value.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
@@ -40,7 +41,7 @@ std::string textOf(Operation *op) {
   return text;
 }
 
-/// Generic, because IREE's MLIR is of another version.
+/// Prints an op in generic form, because IREE has another version of MLIR.
 std::string textForIree(Operation *op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -48,13 +49,13 @@ std::string textForIree(Operation *op) {
   return text;
 }
 
-/// An attribute of an op that MLIR does not know.
+/// Returns an attribute of an unregistered op.
 Attribute property(Operation *op, StringRef name) {
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
   return properties ? properties.get(name) : Attribute();
 }
 
-/// The tensors of one function, numbered as they are met.
+/// The tensors of one function, numbered in the order in which they are reached.
 class Tensors {
 public:
   explicit Tensors(ModuleOp module) : module(module) {}
@@ -65,7 +66,7 @@ public:
     int64_t id = known->second;
     if (isNew) {
       list.push_back(nullptr);
-      list[id] = describe(value, id); // which may number others
+      list[id] = describe(value, id); // this may number more tensors
     }
     return id;
   }
@@ -77,7 +78,7 @@ public:
     return result;
   }
 
-  /// A tensor of another shape may be the same numbers in the same order.
+  /// Returns the tensor behind reshapes, which has the same elements in the same order.
   static Value throughViews(Value value) {
     value = behindBarriers(value);
     while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
@@ -114,7 +115,7 @@ private:
     tensor["op"] = made.getOwner()->getName().getStringRef();
     tensor["loc"] = textOf(LocationAttr(made.getLoc()));
     if (comesFromElsewhere(made))
-      return; // from where is not known
+      return; // its source is not known
     if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
       tensor["inputs"] = idsOf(foreign->inputs);
       tensor["function"] = textForIree(*foreign->function);
@@ -158,8 +159,8 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
     return step;
   }
 
-  /// An argument that is a result as it is was never imported. The tensor that a kernel makes may have another shape
-  /// than the program's result; in a function of tensors it is the result.
+  /// Describes a result of the program: a tensor, with the shape that it has as result, or an argument that is returned
+  /// unchanged, which is never imported.
   static FailureOr<json::Object> describeResult(Value result, Tensors &tensors) {
     Operation *made = result.getDefiningOp();
     if (made && made->getName().getStringRef() == "hal.tensor.export")

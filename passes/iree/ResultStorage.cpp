@@ -1,5 +1,6 @@
-// A result's storage is a hint: `hal.tensor.alias` says where a tensor should be, and IREE makes a copy where it cannot
-// be. So only what a dispatch of ours makes anew, for one export alone, is placed.
+// Gives large results storage of their own. `hal.tensor.alias` is a hint for where a tensor should be stored, and IREE
+// copies the tensor if it cannot be stored there. So storage is given only to new results of Tilewright's dispatches
+// that a single export reads.
 #include "passes/iree/ResultStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,16 +11,16 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The pools of `local-task` hand out up to 64 MB.
+/// Largest allocation, in bytes, that the pools of `local-task` serve.
 constexpr int64_t kPooledBytes = 64 << 20;
 
-// What IREE asks for when it allocates a result itself: bits of iree_hal_memory_type_t and iree_hal_buffer_usage_t.
+// Bits of iree_hal_memory_type_t and iree_hal_buffer_usage_t that IREE requests when it allocates a result itself.
 constexpr int64_t kDeviceLocal = 0x30;
 constexpr int64_t kTransferAndStorage = 0xC03;
 
 bool isNamed(Operation *op, StringRef name) { return op && op->getName().getStringRef() == name; }
 
-/// 0 where it is not known, or where IREE may pack elements.
+/// Returns the bytes of a tensor in memory; 0 if they are not known, or if IREE may pack elements.
 int64_t storedBytes(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding() || !tensor.getElementType().isIntOrFloat())
@@ -28,7 +29,7 @@ int64_t storedBytes(Type type) {
   return bits % 8 == 0 ? tensor.getNumElements() * (bits / 8) : 0;
 }
 
-/// The operand whose tensor an export gives, behind the barrier that says when all results are there.
+/// Returns the operand that holds an export's tensor, behind barriers that wait for all results.
 OpOperand &exportedTensor(Operation *exported) {
   OpOperand *operand = &exported->getOpOperand(0);
   while (isNamed(operand->get().getDefiningOp(), "hal.tensor.barrier"))
@@ -36,7 +37,7 @@ OpOperand &exportedTensor(Operation *exported) {
   return *operand;
 }
 
-/// Whether it is what a dispatch makes in memory of its own, read as an export alone.
+/// Returns true if a dispatch computes the exported tensor in new memory, and the export is its only reader.
 bool isMadeFor(OpOperand &exported) {
   Value tensor = exported.get();
   while (tensor.hasOneUse() && isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(tensor.getDefiningOp()))
@@ -52,7 +53,7 @@ class StorageBuilder {
 public:
   explicit StorageBuilder(Operation *before) : builder(before), loc(before->getLoc()) {}
 
-  /// The same tensor, in a buffer of its own.
+  /// Returns the same tensor, stored in a new buffer.
   Value place(Value tensor, int64_t bytes) {
     Value first = arith::ConstantIndexOp::create(builder, loc, 0);
     Value device = create("hal.devices.get", first, halType("device"));

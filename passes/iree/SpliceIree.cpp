@@ -1,7 +1,7 @@
-// The kernels as IREE sees them: an executable whose code is an object file, and a dispatch per launch. Its ops are
-// unregistered here; their spelling is the generic form that IREE 3.13 parses. On llvm-cpu an external object must be
-// called from a shim inside the executable, declared as a static import; without that loading fails. On CUDA an export
-// has the name of its PTX entry.
+// Splices the kernels into IREE's module: an executable whose code is an object file, and a dispatch per launch. IREE's
+// ops are unregistered here and are built in the generic form that IREE 3.13 parses. On llvm-cpu an external object
+// must be called from a shim inside the executable, declared as a static import; otherwise loading fails. On CUDA an
+// export has the name of its PTX entry.
 #include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
@@ -28,7 +28,7 @@ using namespace tilewright::tile;
 
 namespace {
 constexpr llvm::StringLiteral kShimSuffix = "_dispatch";
-/// Local memory comes in pages, at times aligned to no more than 16 bytes; kernels assume nothing beyond that.
+/// Page size of IREE's local memory, in bytes. Pages may be aligned to only 16 bytes, and kernels assume no more.
 constexpr int64_t kLocalMemoryPage = 4096;
 
 constexpr int64_t kWarpLanes = 32;
@@ -37,8 +37,8 @@ struct Kernel {
   std::string name;
   unsigned bindings, outputs;
   int64_t workgroups, blockBytes;
-  int64_t threads;           ///< of a block on a GPU; 0 on a CPU
-  SmallVector<int64_t> tied; ///< for each output the input that is the same binding, or -1
+  int64_t threads;           ///< threads per block on a GPU; 0 on a CPU
+  SmallVector<int64_t> tied; ///< for each output, the input that shares its binding, or -1
 
   std::string exportName() const { return threads > 0 ? name : name + kShimSuffix.str(); }
 };
@@ -59,8 +59,9 @@ Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
           tied};
 }
 
-/// IREE 3.13 makes a dispatch without operands again for whoever reads a copy of what it computes, and gives each the
-/// *first* result of it. So of several results the first lies in an operand: the bindings stay what they are.
+/// Returns true if the kernel has several results and no operand. IREE 3.13 repeats a dispatch without operands for
+/// every reader of a copy of its results, and gives each reader the *first* result. To prevent this, the first result
+/// is tied to an operand; the bindings do not change.
 bool needsOperand(const Kernel &kernel) { return kernel.bindings == kernel.outputs && kernel.outputs > 1; }
 
 void tieFirstResult(Kernel &kernel) {
@@ -68,7 +69,7 @@ void tieFirstResult(Kernel &kernel) {
   --kernel.outputs;
 }
 
-/// Code for GPUs from a compute capability on.
+/// Code for GPUs with at least this compute capability.
 struct GpuVariant {
   int64_t capability; ///< 10 * major + minor
   std::string object;
@@ -100,7 +101,7 @@ public:
     builder.create(OperationState(loc, "hal.executable.source_end"));
   }
 
-  /// An executable of which the runtime takes the first variant that its device can run.
+  /// Builds an executable with variants. The runtime takes the first one that its device can run.
   void buildVariants(ArrayRef<Kernel> kernels, ArrayRef<GpuVariant> variants) {
     OperationState state(loc, "hal.executable");
     state.addAttribute("sym_name", builder.getStringAttr(kKernelModule));
@@ -137,7 +138,7 @@ private:
     return OpaqueAttr::get(builder.getStringAttr(dialect), text.str(), NoneType::get(builder.getContext()));
   }
 
-  /// What the runtime has to give each workgroup.
+  /// Returns the bytes of local memory that the runtime must provide to each workgroup.
   static int64_t localMemory(const Kernel &kernel) {
     if (kernel.threads > 0)
       return kernel.blockBytes > kStaticSharedBytes ? kernel.blockBytes : 0;
@@ -197,8 +198,8 @@ private:
   StringRef objectPath;
 };
 
-/// What a kernel is given for an operand: the same elements in the same order, before reshapes. IREE makes a copy of a
-/// tensor that was updated in place where its reshape has several readers, but none where they read it as it is.
+/// Returns an operand's tensor before reshapes, which has the same elements in the same order. IREE copies a tensor
+/// that was updated in place if its reshape has several readers, but not if they read the tensor itself.
 Value beforeReshapes(Value operand) {
   auto isStatic = [](Value value) { return cast<RankedTensorType>(value.getType()).hasStaticShape(); };
   while (Operation *op = operand.getDefiningOp()) {
@@ -209,7 +210,7 @@ Value beforeReshapes(Value operand) {
   return operand;
 }
 
-/// An operand that a result may lie in, of whatever it holds.
+/// Returns an uninitialised tensor that a result can be stored in.
 Value memoryOf(OpBuilder &builder, Value result) {
   OperationState state(result.getLoc(), "flow.tensor.empty");
   state.addTypes(result.getType());
@@ -219,7 +220,7 @@ Value memoryOf(OpBuilder &builder, Value result) {
 struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
   using SpliceIreeBase::SpliceIreeBase;
 
-  /// One entry point, or one for every variant.
+  /// Returns the kernel's entry point, or one for every variant.
   static ArrayAttr entryPoints(Builder &builder, const Kernel &kernel, ArrayRef<GpuVariant> variants) {
     auto exported = FlatSymbolRefAttr::get(builder.getContext(), kernel.exportName());
     if (variants.empty())
@@ -250,7 +251,7 @@ struct SpliceIree : tilewright::impl::SpliceIreeBase<SpliceIree> {
     launch.erase();
   }
 
-  /// Most capable first, that of `target` last; empty where there is one alone.
+  /// Returns the variants, most capable first and that of `target` last, or an empty list if there is only one target.
   FailureOr<SmallVector<GpuVariant>> listVariants() {
     SmallVector<GpuVariant> list;
     auto add = [&](const std::string &name, std::string path) -> LogicalResult {

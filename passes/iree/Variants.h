@@ -1,4 +1,4 @@
-// What kernels for several GPUs in one module are told apart by.
+// Paths and compute capabilities of the variants for several GPUs in one module.
 #ifndef TILEWRIGHT_IREE_VARIANTS_H
 #define TILEWRIGHT_IREE_VARIANTS_H
 
@@ -8,10 +8,11 @@
 
 namespace tilewright {
 
-/// Where the PTX of a variant is written: "kernels.ptx" has "kernels.0.ptx", "kernels.1.ptx", ... beside it.
+/// Returns the path of a variant's PTX: the variants of "kernels.ptx" are "kernels.0.ptx", "kernels.1.ptx", and so on.
 std::string variantPath(llvm::StringRef path, size_t number);
 
-/// 10 * major + minor of the compute capability that a target's PTX needs; an error for what is no GPU of NVIDIA's.
+/// Returns the compute capability that a target's PTX needs as 10 * major + minor, or an error if the target is not an
+/// NVIDIA GPU.
 llvm::Expected<int64_t> computeCapability(const Target &target);
 
 } // namespace tilewright

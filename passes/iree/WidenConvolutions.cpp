@@ -1,8 +1,9 @@
-// IREE 3.13 computes some contractions of f16 on CUDA wrongly. A convolution of 1x1 with stride 2 becomes a matmul on
-// tensor cores whose operand is a slice of every other element, and comes out wrong by 0.97 (relative); the same in f32
-// runs without tensor cores and is right. Which convolutions end there is decided deep inside IREE, so none is left to
-// it in a narrow type. IREE would fuse an extension to f32 into the product again, which makes it one of f16: a barrier
-// behind it keeps both apart. Weights are extended once, when the program is loaded.
+// Widens convolutions of narrow floats that stay with IREE to f32, because IREE 3.13 computes some contractions of f16
+// on CUDA wrongly. A convolution of 1x1 with stride 2 becomes a matmul on tensor cores whose operand is a slice of
+// every other element, and its result has a relative error of 0.97; the same in f32 runs without tensor cores and is
+// right. IREE decides deep inside which convolutions take this path, so none is left to it in a narrow type. IREE would
+// fuse an extension to f32 into the product, which makes it a product of f16 again; a barrier behind the extension
+// prevents it. Weights are extended once, when the program is loaded.
 #include "passes/Passes.h"
 #include "passes/support/JsonFile.h"
 
@@ -21,7 +22,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// A float of fewer bits than f32, of which tensor cores make products.
+/// Returns true for floats narrower than f32, which tensor cores can multiply.
 bool isNarrow(Type type) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
   return element && element.getWidth() < 32;
@@ -31,7 +32,7 @@ bool hasNarrowOperand(linalg::LinalgOp op) {
   return llvm::any_of(op->getOperands(), [](Value operand) { return isNarrow(operand.getType()); });
 }
 
-/// Whether some dim of an input is indexed by more than a loop: a window, or every other element.
+/// Returns true if the index of some dim of an input is more than a loop index: a window, or a stride.
 bool readsWindows(linalg::LinalgOp op) {
   for (OpOperand *input : op.getDpsInputOperands())
     for (AffineExpr index : op.getMatchingIndexingMap(input).getResults())
@@ -40,7 +41,7 @@ bool readsWindows(linalg::LinalgOp op) {
   return false;
 }
 
-/// Whether an input is a slice with steps, behind reshapes: IREE moves the slice into the kernel of the product.
+/// Returns true if an input is a strided slice, possibly reshaped. IREE moves such a slice into the product's kernel.
 bool readsSteps(linalg::LinalgOp op) {
   return llvm::any_of(op.getDpsInputs(), [](Value input) {
     Operation *source = input.getDefiningOp();
@@ -51,13 +52,14 @@ bool readsSteps(linalg::LinalgOp op) {
   });
 }
 
-/// The operations that have a form in f32. Others, such as a maximum, are not part of a sum of products.
+/// Returns true for operations that can be widened to f32. Others, such as a maximum, are not part of a sum of
+/// products.
 bool isWidenable(Operation &op) {
   return isa<arith::ExtFOp, arith::MulFOp, arith::AddFOp, arith::SubFOp, arith::SIToFPOp, arith::UIToFPOp,
              linalg::YieldOp>(op);
 }
 
-/// Whether the body adds products to what it has accumulated.
+/// Returns true if the body adds products to its accumulator.
 bool sumsProducts(linalg::LinalgOp op) {
   Block &body = *op.getBlock();
   return op.getNumDpsInits() == 1 && op.getNumDpsInputs() >= 2 &&
@@ -75,7 +77,7 @@ Value emptyLike(ImplicitLocOpBuilder &builder, Value tensor, Type element) {
   return tensor::EmptyOp::create(builder, tensor::getMixedSizes(builder, builder.getLoc(), tensor), element);
 }
 
-/// The tensor with every element converted.
+/// Returns the tensor with every element converted.
 template <typename Conversion> Value convert(ImplicitLocOpBuilder &builder, Value tensor, Type element) {
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   Value into = emptyLike(builder, tensor, element);
@@ -96,10 +98,10 @@ Value createIree(ImplicitLocOpBuilder &builder, StringRef name, ValueRange opera
   return builder.create(state)->getResult(0);
 }
 
-/// Inputs that were extended before in a block, for all its convolutions.
+/// Extended inputs, shared by all convolutions of a block.
 using Extended = DenseMap<std::pair<Value, Block *>, Value>;
 
-/// The input in f32, where IREE does not see that it was narrow.
+/// Returns the input in f32, behind a barrier that hides its narrow type from IREE.
 Value extendBehindBarrier(ImplicitLocOpBuilder &builder, Value tensor, Extended &extended) {
   Value &known = extended[{tensor, builder.getBlock()}];
   if (known)
@@ -109,7 +111,7 @@ Value extendBehindBarrier(ImplicitLocOpBuilder &builder, Value tensor, Extended 
   known = createIree(builder, "util.optimization_barrier", wide, type);
   if (type.hasStaticShape())
     return known;
-  // IREE does not see the sizes either, so it is told.
+  // The barrier also hides dynamic sizes from IREE, so they are tied to the result.
   SmallVector<Value> sizes = {known};
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (type.isDynamicDim(dim))
@@ -118,7 +120,7 @@ Value extendBehindBarrier(ImplicitLocOpBuilder &builder, Value tensor, Extended 
   return known;
 }
 
-/// What is accumulated from, in f32: as a rule a number for all elements.
+/// Returns the initial accumulators in f32. They are usually one constant for all elements.
 Value extendStart(ImplicitLocOpBuilder &builder, Value start) {
   auto fill = start.getDefiningOp<linalg::FillOp>();
   FloatAttr number;
@@ -128,7 +130,7 @@ Value extendStart(ImplicitLocOpBuilder &builder, Value start) {
   return linalg::FillOp::create(builder, wide, emptyLike(builder, start, builder.getF32Type())).getResult(0);
 }
 
-/// The body in f32, operation by operation. What it extended is wide already.
+/// Widens the body to f32, operation by operation. Extensions in it are removed, because their operands are wide.
 void widenBody(Block &body) {
   Type wide = Float32Type::get(body.front().getContext());
   for (BlockArgument argument : body.getArguments())
