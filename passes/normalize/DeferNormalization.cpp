@@ -47,7 +47,7 @@ struct Deferral {
   linalg::LinalgOp contraction;
   linalg::GenericOp division;
   Value divided, divisor;
-  AffineMap divisorMap; ///< from the contraction's result to the divisor
+  AffineMap divisorMap; ///< map from the contraction's result to the divisor
   std::optional<ZeroRows> zeros;
 };
 

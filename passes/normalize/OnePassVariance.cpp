@@ -37,7 +37,7 @@ constexpr int64_t kSpareParts = 4; ///< factor over the needed number of parts f
 struct SumOfSquares {
   linalg::GenericOp squares, total;
   Value x, b;
-  AffineMap bMap; ///< from the domain of both to b
+  AffineMap bMap; ///< map from the domain of both sums to b
 };
 
 /// Returns the only op of a body besides its yield, if it is an Op, or null.

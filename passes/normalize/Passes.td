@@ -96,6 +96,7 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
       half of a maximum. It erases assertions inside bodies, too.
     - It replaces a linalg op that has a loop of length zero by its init: a matmul
       with K = 0 is its zeros.
+    - It folds roundings of constants outside of bodies, which IREE cannot compute.
     - A contraction that kernels can take reads its operands without the reshapes
       that merge their batch dims, as a linalg.generic with one loop for each batch
       dim, and so do the elementwise ops that follow it. Its dims are then those of

@@ -44,8 +44,8 @@ private:
     return builder.getMultiDimIdentityMap(cast<RankedTensorType>(tensor.getType()).getRank());
   }
 
-  /// Returns the map into a tensor whose dim at `position` is cut (-1: none), over a domain with the parts as dim 0.
-  /// With `leads`, dim 0 of the tensor is the parts, too.
+  /// Returns the map into a tensor whose dim at `position` is cut (-1: none), over a domain with the parts as dim 0. If
+  /// `leads` is true, dim 0 of the tensor is the parts, too.
   AffineMap indexInParts(AffineMap map, int64_t position, bool leads) {
     SmallVector<AffineExpr> indices;
     AffineExpr part = builder.getAffineDimExpr(0);
