@@ -33,6 +33,7 @@ SmallVector<ReassociationIndices> groupsOf(const llvm::BitVector &joined) {
   return groups;
 }
 
+/// Rewrites the ops of a function with collapsed dims.
 class Collapser {
 public:
   explicit Collapser(const CollapsibleDims &dims) : dims(dims) {}

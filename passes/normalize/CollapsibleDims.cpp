@@ -66,6 +66,7 @@ struct Repeat {
   Pair pair;
 };
 
+/// Collects the pairs of a function and decides which classes are collapsed.
 class Finder {
 public:
   Finder(func::FuncOp function, int64_t lanes) : lanes(lanes) {

@@ -105,12 +105,13 @@ AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, A
   return mapOf(op, input).replaceDimsAndSymbols(exprs, {}, order.size(), 0);
 }
 
-class Unfolder {
+/// Rewrites a convolution as im2col, a contraction and an addition of the start.
+class ConvolutionRewriter {
 public:
-  explicit Unfolder(const Convolution &convolution)
+  explicit ConvolutionRewriter(const Convolution &convolution)
       : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
 
-  Value unfold() {
+  Value rewrite() {
     int64_t k = count(convolution.window), n = sizes[convolution.channel];
     SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{n, k};
     image.push_back(k);
@@ -239,7 +240,8 @@ Value elementsOf(OpBuilder &builder, const PlainReduction &reduction, ArrayRef<u
       .getResult(0);
 }
 
-Value unfoldReduction(const PlainReduction &reduction) {
+/// Rewrites a reduction as an elementwise op and a reduction of its result.
+Value rewriteReduction(const PlainReduction &reduction) {
   linalg::LinalgOp op = reduction.op;
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -281,7 +283,7 @@ bool isQuantized(Operation *op) {
 }
 
 /// Returns bytes widened to i32, minus their zero point.
-Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoint) {
+Value minusZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoint) {
   auto type = cast<RankedTensorType>(bytes.getType());
   Type wide = builder.getI32Type();
   AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
@@ -298,14 +300,14 @@ Value lessZeroPoint(OpBuilder &builder, Location loc, Value bytes, Value zeroPoi
 }
 
 /// Replaces a convolution with zero points by one of the differences to them.
-void takeOffZeroPoints(linalg::LinalgOp op) {
+void subtractZeroPoints(linalg::LinalgOp op) {
   OpBuilder builder(op);
-  SmallVector<Value> factors;
+  SmallVector<Value> operands;
   for (unsigned input : {0, 1})
-    factors.push_back(lessZeroPoint(builder, op.getLoc(), op->getOperand(input), op->getOperand(2 + input)));
+    operands.push_back(minusZeroPoint(builder, op.getLoc(), op->getOperand(input), op->getOperand(2 + input)));
   SmallVector<AffineMap> maps{mapOf(op, 0), mapOf(op, 1), mapOf(op, 4)};
   auto generic =
-      linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), factors, op.getDpsInits(), maps,
+      linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), operands, op.getDpsInits(), maps,
                                 op.getIteratorTypesArray(), [](OpBuilder &body, Location at, ValueRange elements) {
                                   Value term = arith::MulIOp::create(body, at, elements[0], elements[1]);
                                   Value sum = arith::AddIOp::create(body, at, elements[2], term);
@@ -326,7 +328,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
         quantized.push_back(op);
     });
     for (linalg::LinalgOp op : quantized)
-      takeOffZeroPoints(op);
+      subtractZeroPoints(op);
     getOperation().walk([&](linalg::LinalgOp op) {
       if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
         found.push_back(op);
@@ -351,14 +353,14 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     for (linalg::LinalgOp op : few)
       found.push_back(alongK(op));
     for (linalg::LinalgOp op : found) {
-      Value unfolded;
+      Value rewritten;
       if (std::optional<Convolution> convolution = matchConvolution(op))
-        unfolded = Unfolder(*convolution).unfold();
+        rewritten = ConvolutionRewriter(*convolution).rewrite();
       else if (std::optional<PlainReduction> reduction = matchPlainReduction(op))
-        unfolded = unfoldReduction(*reduction);
+        rewritten = rewriteReduction(*reduction);
       else
         continue;
-      op->getResult(0).replaceAllUsesWith(unfolded);
+      op->getResult(0).replaceAllUsesWith(rewritten);
       op->erase();
       ++numUnfolded;
     }

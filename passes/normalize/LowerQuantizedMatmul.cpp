@@ -131,13 +131,14 @@ std::optional<Product> matchProduct(linalg::LinalgOp op, bool isStrict) {
   return Product{op, *lhs, *rhs, k};
 }
 
-class Narrower {
+/// Rewrites a quantized matmul as one of bytes and an elementwise op that applies zero points and scales.
+class ProductRewriter {
 public:
-  Narrower(OpBuilder &builder, Product &product)
+  ProductRewriter(OpBuilder &builder, Product &product)
       : builder(builder), product(product), op(product.op), loc(op.getLoc()),
         result(cast<RankedTensorType>(op->getResult(0).getType())) {}
 
-  Value narrow() {
+  Value rewrite() {
     product.lhs.moveBytes(builder);
     product.rhs.moveBytes(builder);
     sums = addOperand(multiplyBytes(), builder.getMultiDimIdentityMap(result.getRank()));
@@ -336,8 +337,8 @@ struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmu
     });
     for (Product &product : products) {
       OpBuilder builder(product.op);
-      Value narrowed = Narrower(builder, product).narrow();
-      product.op->getResult(0).replaceAllUsesWith(narrowed);
+      Value rewritten = ProductRewriter(builder, product).rewrite();
+      product.op->getResult(0).replaceAllUsesWith(rewritten);
       ++numNarrowed;
     }
     if (!products.empty())

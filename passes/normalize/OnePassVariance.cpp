@@ -142,7 +142,7 @@ int64_t count(linalg::GenericOp sum) {
 }
 
 /// Returns the bytes of x that a workgroup would have to hold until b is known.
-double keptBytes(const SumOfSquares &what) {
+double residentBytes(const SumOfSquares &what) {
   auto type = cast<RankedTensorType>(what.x.getType());
   linalg::GenericOp squares = what.squares;
   double bytes = static_cast<double>(count(squares)) * type.getElementTypeBitWidth() / 8;
@@ -178,7 +178,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
   SmallVector<unsigned> reduced;
   total.getReductionDims(reduced);
   SmallVector<int64_t> extents = total.getStaticLoopRanges();
-  double least = keptBytes(what) / (kPartShare * static_cast<double>(target.blockBytes));
+  double least = residentBytes(what) / (kPartShare * static_cast<double>(target.blockBytes));
   int64_t fewest = count(total) / kLeastPart + 1;
   std::optional<ReductionSplit> best;
   for (uint64_t chosen = 1; chosen < uint64_t(1) << reduced.size(); ++chosen) {
@@ -198,6 +198,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
   return best;
 }
 
+/// Rewrites a sum of squares as sums of parts, shifted by the mean of each part.
 class Shifter {
 public:
   Shifter(const SumOfSquares &what, const ReductionSplit &split)
@@ -330,7 +331,7 @@ private:
   static void shift(linalg::GenericOp sum, const Target &machine) {
     std::optional<SumOfSquares> what = match(sum);
     if (!what || !takes(getElementTypeOrSelf(what->x.getType()), machine) ||
-        keptBytes(*what) <= static_cast<double>(machine.blockBytes))
+        residentBytes(*what) <= static_cast<double>(machine.blockBytes))
       return;
     std::optional<ReductionSplit> split = decideParts(*what, machine);
     if (split && whyNotSplittable(what->total).empty())

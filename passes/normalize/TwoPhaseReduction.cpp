@@ -80,6 +80,7 @@ bool tilewright::canCut(linalg::GenericOp op, ArrayRef<SplitDim> dims) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// Builds the two phases of a split reduction.
 class TwoPhaseBuilder {
 public:
   TwoPhaseBuilder(OpBuilder &builder, linalg::GenericOp op, const ReductionSplit &split, SplitViews &views)

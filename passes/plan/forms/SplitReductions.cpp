@@ -109,7 +109,7 @@ private:
   }
 
   /// Returns why a block keeps the rows of the reduction, or an empty string if it does not.
-  static std::string whyKept(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
+  static std::string whyResident(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     for (OpOperand *input : op.getDpsInputOperands()) {
       std::optional<int64_t> bytes = rowBytes(op, input);
       if (bytes && *bytes <= machine.blockBytes - kBesideRows && isReadBehind(named, input->get()))
@@ -122,7 +122,7 @@ private:
     ReductionSplit split;
     if (split.reason = whyNotSplittable(op); !split.reason.empty())
       return split;
-    if (split.reason = multiplies(op) ? "" : whyKept(named, op, machine); !split.reason.empty())
+    if (split.reason = multiplies(op) ? "" : whyResident(named, op, machine); !split.reason.empty())
       return split;
     std::string kind = kindOf(op);
     auto known = decided.find(kind);
