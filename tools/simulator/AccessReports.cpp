@@ -144,8 +144,8 @@ LogicalResult KernelRewriter::report(NVVM::LdMatrixOp load) {
       loc, runtime::loadMatrices, plain,
       {*id, code.number(loc, load.getNum()), code.number(loc, transposed), plainPointer(load, load.getPtr())});
   auto read = [&](int32_t index) -> Value {
-    Value place = LLVM::GEPOp::create(builder, loc, plain, word, registers, ArrayRef<LLVM::GEPArg>{index});
-    return LLVM::LoadOp::create(builder, loc, word, place);
+    Value slot = LLVM::GEPOp::create(builder, loc, plain, word, registers, ArrayRef<LLVM::GEPArg>{index});
+    return LLVM::LoadOp::create(builder, loc, word, slot);
   };
   if (load.getNum() == 1) {
     load.getRes().replaceAllUsesWith(read(0));

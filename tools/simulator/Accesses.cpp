@@ -48,13 +48,13 @@ std::string threadName(const Machine &machine, const Thread &thread) {
 void judge(const Checked &access, const Finding &finding, const std::string &name, uint64_t offset) {
   if (finding.conflict == Conflict::none)
     return;
-  std::string place = " byte " + std::to_string(offset) + " of " + name;
+  std::string where = " byte " + std::to_string(offset) + " of " + name;
   std::string thread = threadName(access.machine, access.thread);
   if (finding.conflict == Conflict::neverWritten)
-    access.machine.fail(access.thread, "never-written", thread + " reads" + place + ", which nobody has written",
+    access.machine.fail(access.thread, "never-written", thread + " reads" + where + ", which nobody has written",
                         access.siteIndex);
   access.machine.fail(access.thread, "race",
-                      thread + (access.site.kind.writes ? " writes" : " reads") + place + ", which another thread " +
+                      thread + (access.site.kind.writes ? " writes" : " reads") + where + ", which another thread " +
                           (finding.otherWrites ? "writes" : "reads") + " with no barrier between the two",
                       access.siteIndex, access.machine.program.sites[finding.otherSite].location);
 }

@@ -1,3 +1,5 @@
+// A copy moves its bytes when the thread waits for its group. Until then, its destination counts as unfinished, so that
+// earlier accesses are found.
 #include "tools/simulator/AsyncCopies.h"
 #include "tools/simulator/Machine.h"
 

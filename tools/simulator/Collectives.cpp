@@ -254,7 +254,7 @@ void commitGroup() { commitProducts(currentThread()); }
 
 void waitProducts(uint32_t groups) { waitForProducts(currentThread(), groups); }
 
-void touch(uint32_t site, uint32_t of) { touchAccumulators(currentThread(), site, of); }
+void touch(uint32_t site, uint32_t productSite) { touchAccumulators(currentThread(), site, productSite); }
 
 void trap(uint32_t site) {
   Thread &thread = currentThread();

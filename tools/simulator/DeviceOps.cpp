@@ -1,3 +1,5 @@
+// The table of device ops at the end of this file gives each op its class and its lowering. The lowerings above it
+// build calls of the runtime, or the host op with the same meaning.
 #include "tools/simulator/DeviceOps.h"
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/KernelOps.h"

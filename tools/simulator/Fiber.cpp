@@ -1,3 +1,4 @@
+// Switches between stacks: in assembly on x86-64, and with ucontext elsewhere.
 #include "tools/simulator/Fiber.h"
 
 #include <sys/mman.h>

@@ -116,9 +116,9 @@ void Machine::runTogether(Worker &worker, size_t stride) {
 
 bool Machine::syncAtGrid(Worker &worker) {
   std::unique_lock<std::mutex> lock(mutex);
-  size_t meeting = syncPoints;
+  size_t syncPoint = syncPoints;
   if (++waitingWorkers < workers.size()) {
-    allArrived.wait(lock, [&] { return syncPoints != meeting || failed; });
+    allArrived.wait(lock, [&] { return syncPoints != syncPoint || failed; });
   } else {
     waitingWorkers = 0;
     ++syncPoints;

@@ -1,3 +1,5 @@
+// Compiles with LLVM's ORC JIT. The module links against the runtime's functions and against conversions of half and
+// bfloat, for which LLVM emits library calls on hosts without instructions for them.
 #include "tools/simulator/Jit.h"
 #include "tools/simulator/Machine.h"
 

@@ -1,3 +1,5 @@
+// Rewrites a kernel in this order: uses of product accumulators, then memory accesses, then all other ops. The first
+// two look at ops that the last step replaces.
 #include "tools/simulator/KernelRewriter.h"
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Fiber.h"

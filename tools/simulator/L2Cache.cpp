@@ -1,3 +1,5 @@
+// Implements least-recently-used replacement with a doubly linked list through an array of sectors, so that an access
+// takes constant time.
 #include "tools/simulator/L2Cache.h"
 
 #include <algorithm>
@@ -20,12 +22,12 @@ void L2Cache::flush() {
 }
 
 void L2Cache::touch(uint32_t sector, bool reads, bool writes) {
-  uint32_t place = sector + 1;
-  if (place >= entries.size())
-    entries.resize(std::max<size_t>(place + 1, 2 * entries.size()), Entry{head, head, clean, false});
-  Entry &entry = entries[place];
+  uint32_t slot = sector + 1;
+  if (slot >= entries.size())
+    entries.resize(std::max<size_t>(slot + 1, 2 * entries.size()), Entry{head, head, clean, false});
+  Entry &entry = entries[slot];
   if (entry.present) {
-    unlink(place);
+    unlink(slot);
   } else {
     if (used == capacity)
       evict();
@@ -36,21 +38,21 @@ void L2Cache::touch(uint32_t sector, bool reads, bool writes) {
   }
   if (writes)
     entry.writer = static_cast<uint32_t>(kernels.size() - 1);
-  pushFront(place);
+  pushFront(slot);
 }
 
-void L2Cache::unlink(uint32_t place) {
-  Entry &entry = entries[place];
+void L2Cache::unlink(uint32_t slot) {
+  Entry &entry = entries[slot];
   entries[entry.previous].next = entry.next;
   entries[entry.next].previous = entry.previous;
 }
 
-void L2Cache::pushFront(uint32_t place) {
-  Entry &entry = entries[place];
+void L2Cache::pushFront(uint32_t slot) {
+  Entry &entry = entries[slot];
   entry.previous = head;
   entry.next = entries[head].next;
-  entries[entry.next].previous = place;
-  entries[head].next = place;
+  entries[entry.next].previous = slot;
+  entries[head].next = slot;
 }
 
 void L2Cache::evict() {

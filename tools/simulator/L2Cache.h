@@ -41,8 +41,8 @@ public:
 
 private:
   void touch(uint32_t sector, bool reads, bool writes);
-  void unlink(uint32_t place);
-  void pushFront(uint32_t place);
+  void unlink(uint32_t slot);
+  void pushFront(uint32_t slot);
   void evict();
 
   struct Entry {

@@ -1,3 +1,5 @@
+// Creates and schedules fibers, and implements barriers of the block and the cluster. Lanes of a warp run one after
+// another from wait to wait, which gives a deterministic order within a block.
 #include "tools/simulator/Machine.h"
 
 using namespace tilewright::simulator;

@@ -25,14 +25,14 @@ float tilewright::simulator::toFloat(MatrixType type, uint16_t bits) {
   return type == MatrixType::f16 ? halfToFloat(bits) : asFloat(uint32_t(bits) << 16);
 }
 
-float tilewright::simulator::elementAt(MatrixType type, bool isLeft, const char *place) {
+float tilewright::simulator::elementAt(MatrixType type, bool isLeft, const char *address) {
   if (isBytes(type)) {
     bool isSigned = (uint32_t(type) - uint32_t(MatrixType::u8u8)) >> (isLeft ? 1 : 0) & 1;
-    auto byte = static_cast<uint8_t>(*place);
+    auto byte = static_cast<uint8_t>(*address);
     return isSigned ? static_cast<float>(static_cast<int8_t>(byte)) : static_cast<float>(byte);
   }
   uint32_t bits = 0;
-  std::memcpy(&bits, place, elementBytes(type));
+  std::memcpy(&bits, address, elementBytes(type));
   return type == MatrixType::tf32 ? asFloat(bits & 0xffffe000) : toFloat(type, bits);
 }
 
@@ -56,12 +56,12 @@ void tilewright::simulator::multiplyMatrices(MatrixType type, MatrixRegisters *c
     return elementAt(type, isLeft, reinterpret_cast<const char *>(&word) + index * elementBytes(type));
   };
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    uint32_t group = lane / 4, place = lane % 4 * perRegister;
+    uint32_t group = lane / 4, firstK = lane % 4 * perRegister;
     for (uint32_t index = 0; index < perRegister; ++index) {
       for (uint32_t i = 0; i < 4; ++i)
-        a[group + i % 2 * 8][place + index + i / 2 * depth / 2] = element(true, lanes[lane]->a[i], index);
+        a[group + i % 2 * 8][firstK + index + i / 2 * depth / 2] = element(true, lanes[lane]->a[i], index);
       for (uint32_t i = 0; i < 2; ++i)
-        b[group][place + index + i * depth / 2] = element(false, lanes[lane]->b[i], index);
+        b[group][firstK + index + i * depth / 2] = element(false, lanes[lane]->b[i], index);
     }
   }
   for (uint32_t lane = 0; lane < 32; ++lane)

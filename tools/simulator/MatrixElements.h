@@ -11,7 +11,7 @@ inline bool isBytes(MatrixType type) { return type >= MatrixType::u8u8; }
 inline uint32_t elementBytes(MatrixType type) { return isBytes(type) ? 1 : type == MatrixType::tf32 ? 4 : 2; }
 
 /// Returns an element of lhs or rhs. An element of type tf32 ignores the last 13 bits of a float.
-float elementAt(MatrixType type, bool isLeft, const char *place);
+float elementAt(MatrixType type, bool isLeft, const char *address);
 
 /// Returns the bits of an accumulator after adding `count` products. Sums of floats are rounded once. Sums of bytes are
 /// exact and wrap around.

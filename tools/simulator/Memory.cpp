@@ -1,3 +1,4 @@
+// Places buffers between inaccessible pages, and shared variables between gaps.
 #include "tools/simulator/Memory.h"
 #include "tools/simulator/L2Cache.h"
 

@@ -19,21 +19,21 @@ struct Product {
   bool lhsLiesAlongK, rhsLiesAlongK;
   Value left, right;          ///< descriptors of lhs and rhs; `left` is null if lhs is in registers
   SmallVector<Value> factors; ///< registers of lhs, if it is in registers
-  SmallVector<Value> sums;    ///< accumulators
+  SmallVector<Value> accumulators;
 };
 } // namespace
 
 /// Returns how many of the first operands of a product in inline assembly are accumulators; 0 if its results are not.
-static size_t sumsOf(LLVM::InlineAsmOp assembly) {
+static size_t accumulatorsOf(LLVM::InlineAsmOp assembly) {
   auto type = assembly->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(assembly->getResult(0).getType())
                                              : LLVM::LLVMStructType();
   bool areFloats = type && llvm::all_of(type.getBody(), [](Type element) { return element.isF32(); });
   return areFloats ? type.getBody().size() : 0;
 }
 
-static bool takesAsSum(OpOperand &use) {
+static bool takesAsAccumulator(OpOperand &use) {
   auto assembly = dyn_cast<LLVM::InlineAsmOp>(use.getOwner());
-  return isWarpgroupProduct(use.getOwner()) && (!assembly || use.getOperandNumber() < sumsOf(assembly));
+  return isWarpgroupProduct(use.getOwner()) && (!assembly || use.getOperandNumber() < accumulatorsOf(assembly));
 }
 
 void KernelRewriter::reportSums(Operation *multiply) {
@@ -57,7 +57,7 @@ void KernelRewriter::reportSums(Operation *multiply) {
       else if (auto branch = dyn_cast<BranchOpInterface>(user)) {
         if (std::optional<BlockArgument> argument = branch.getSuccessorBlockArgument(use.getOperandNumber()))
           pass(*argument);
-      } else if (!takesAsSum(use)) {
+      } else if (!takesAsAccumulator(use)) {
         users.insert(user);
       }
     }
@@ -68,7 +68,7 @@ void KernelRewriter::reportSums(Operation *multiply) {
 }
 
 /// Returns the element types of a product, or nothing if they are not simulated.
-static std::optional<MatrixType> factorsOf(NVVM::WgmmaMmaAsyncOp multiply) {
+static std::optional<MatrixType> elementTypesOf(NVVM::WgmmaMmaAsyncOp multiply) {
   using Types = NVVM::WGMMATypes;
   Types left = multiply.getTypeA(), right = multiply.getTypeB();
   auto isByte = [](Types type) { return type == Types::s8 || type == Types::u8; };
@@ -84,7 +84,7 @@ static std::optional<MatrixType> factorsOf(NVVM::WgmmaMmaAsyncOp multiply) {
 }
 
 static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &builder) {
-  std::optional<MatrixType> factors = factorsOf(multiply);
+  std::optional<MatrixType> factors = elementTypesOf(multiply);
   bool isWhole = factors && isBytes(*factors);
   bool fits = factors && multiply.getTypeD() == (isWhole ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32) &&
               multiply.getScaleD() == NVVM::WGMMAScaleOut::one && multiply.getScaleA() == NVVM::WGMMAScaleIn::one &&
@@ -104,8 +104,8 @@ static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &b
                   {}};
   auto type = cast<LLVM::LLVMStructType>(multiply.getResults().getType());
   for (auto [index, element] : llvm::enumerate(type.getBody()))
-    product.sums.push_back(LLVM::ExtractValueOp::create(builder, multiply.getLoc(), element, multiply.getInouts(),
-                                                        ArrayRef<int64_t>(index)));
+    product.accumulators.push_back(LLVM::ExtractValueOp::create(builder, multiply.getLoc(), element,
+                                                                multiply.getInouts(), ArrayRef<int64_t>(index)));
   return product;
 }
 
@@ -116,12 +116,12 @@ static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
   constexpr size_t words = 4;
   SmallVector<StringRef> parts;
   int64_t lanes = 0;
-  size_t sums = sumsOf(multiply);
-  SmallVector<Type> types(sums, Float32Type::get(multiply.getContext()));
+  size_t accumulators = accumulatorsOf(multiply);
+  SmallVector<Type> types(accumulators, Float32Type::get(multiply.getContext()));
   types.append(words, IntegerType::get(multiply.getContext(), 32));
   types.push_back(IntegerType::get(multiply.getContext(), 64));
   bool fits = form.match(multiply.getAsmString(), &parts) && parts[2] == parts[3] &&
-              !parts[1].getAsInteger(10, lanes) && lanes > 0 && lanes == static_cast<int64_t>(2 * sums) &&
+              !parts[1].getAsInteger(10, lanes) && lanes > 0 && lanes == static_cast<int64_t>(2 * accumulators) &&
               llvm::equal(multiply.getOperandTypes(), types);
   if (!fits)
     return multiply.emitOpError(
@@ -146,14 +146,14 @@ LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
   FailureOr<Product> product = wgmma ? productOf(wgmma, builder) : productOf(cast<LLVM::InlineAsmOp>(multiply));
   if (failed(product))
     return failure();
-  int64_t words = product->sums.size() + product->factors.size();
+  int64_t words = product->accumulators.size() + product->factors.size();
   Value memory = code.scratch(multiply, words * static_cast<int64_t>(sizeof(float)));
-  auto place = [&](int64_t index) -> Value {
+  auto wordAt = [&](int64_t index) -> Value {
     return LLVM::GEPOp::create(builder, loc, memory.getType(), builder.getF32Type(), memory,
                                ArrayRef<LLVM::GEPArg>{index});
   };
-  for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->sums, product->factors)))
-    LLVM::StoreOp::create(builder, loc, value, place(index));
+  for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->accumulators, product->factors)))
+    LLVM::StoreOp::create(builder, loc, value, wordAt(index));
   uint32_t along = (product->lhsLiesAlongK ? 1 : 0) | (product->rhsLiesAlongK ? 2 : 0) | (product->left ? 0 : 4);
   Value left =
       product->left
@@ -165,7 +165,7 @@ LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
   auto type = cast<LLVM::LLVMStructType>(multiply->getResult(0).getType());
   Value result = LLVM::UndefOp::create(builder, loc, type);
   for (auto [index, element] : llvm::enumerate(type.getBody())) {
-    Value sum = LLVM::LoadOp::create(builder, loc, element, place(index));
+    Value sum = LLVM::LoadOp::create(builder, loc, element, wordAt(index));
     result = LLVM::InsertValueOp::create(builder, loc, result, sum, index);
   }
   multiply->getResult(0).replaceAllUsesWith(result);

@@ -1,3 +1,4 @@
+// Prints a report as JSON. docs/simulator.md explains the fields.
 #include "tools/simulator/Simulator.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -1,3 +1,4 @@
+// Finds the kernel, copies it and everything it refers to, and rewrites the copy.
 #include "tools/simulator/Rewrite.h"
 #include "tools/simulator/KernelRewriter.h"
 

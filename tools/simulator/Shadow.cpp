@@ -1,3 +1,5 @@
+// Happens-before checks on shadow cells. The shadow of shared memory has one host thread. The shadow of global memory
+// has many, so it packs a moment in one atomic word.
 #include "tools/simulator/Shadow.h"
 
 #include <algorithm>

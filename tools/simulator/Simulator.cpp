@@ -1,3 +1,4 @@
+// Simulates a launch: parses the module, rewrites the kernel for the host, compiles it, runs it and fills the report.
 #include "tools/simulator/Simulator.h"
 #include "tools/simulator/Jit.h"
 #include "tools/simulator/Machine.h"
@@ -65,8 +66,8 @@ std::pair<Report, std::string> tilewright::simulator::simulate(const Launch &lau
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return success();
-    std::string place = describe(diagnostic.getLocation());
-    errors += (errors.empty() ? "" : "; ") + (place.empty() ? "" : place + ": ") + diagnostic.str();
+    std::string location = describe(diagnostic.getLocation());
+    errors += (errors.empty() ? "" : "; ") + (location.empty() ? "" : location + ": ") + diagnostic.str();
     return success();
   });
   auto module = parseSourceString<ModuleOp>(launch.text, ParserConfig(&context), "kernel");

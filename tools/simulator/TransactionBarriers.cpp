@@ -1,3 +1,5 @@
+// A bulk copy moves its bytes when its phase completes. Until then, its destination counts as unfinished, so that
+// earlier accesses are found.
 #include "tools/simulator/TransactionBarriers.h"
 #include "tools/simulator/Machine.h"
 

@@ -37,8 +37,8 @@ public:
   bool liesAlongK() const { return alongK; }
 
   /// Returns the offset of an element in the block's shared memory.
-  uint64_t place(uint32_t point, uint32_t term) const {
-    uint32_t line = alongK ? point : term, inner = (alongK ? term : point) * bytes;
+  uint64_t offset(uint32_t point, uint32_t k) const {
+    uint32_t line = alongK ? point : k, inner = (alongK ? k : point) * bytes;
     uint64_t address = start + uint64_t(line / groupLines) * groupBytes + line % groupLines * lineBytes +
                        inner / lineBytes * panelBytes + inner % lineBytes;
     uint64_t turns = lineBytes / atomBytes - 1;
@@ -88,16 +88,16 @@ void use(Thread &last, uint32_t site, uint64_t atom, std::vector<uint64_t> &piec
 /// Reads points of a matrix from `first` on. The K of each point are side by side in the result.
 std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLeft, const DescribedMatrix &matrix,
                         uint32_t first, uint32_t points, std::vector<uint64_t> &pieces) {
-  const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, terms = kBytesOfStep / bytes;
-  std::vector<float> values(points * terms);
+  const uint32_t bytes = elementBytes(type), together = atomBytes / bytes, depth = kBytesOfStep / bytes;
+  std::vector<float> values(points * depth);
   bool along = matrix.liesAlongK();
   for (uint32_t point = 0; point < points; point += along ? 1 : together)
-    for (uint32_t term = 0; term < terms; term += along ? together : 1) {
-      uint64_t atom = matrix.place(first + point, term);
+    for (uint32_t k = 0; k < depth; k += along ? together : 1) {
+      uint64_t atom = matrix.offset(first + point, k);
       use(last, site, atom, pieces);
       for (uint32_t element = 0; element < together; ++element) {
         float value = elementAt(type, isLeft, last.block->shared + atom + element * bytes);
-        values[along ? point * terms + term + element : (point + element) * terms + term] = value;
+        values[along ? point * depth + k + element : (point + element) * depth + k] = value;
       }
     }
   return values;
@@ -106,14 +106,14 @@ std::vector<float> read(Thread &last, uint32_t site, MatrixType type, bool isLef
 /// Reads the warp's rows of lhs from the registers of its lanes (PTX ISA, "Register fragments for
 /// wgmma.mma_async.m64nNk16").
 std::vector<float> fromRegisters(WarpgroupProduct *const (&products)[32]) {
-  constexpr uint32_t terms = 16, words = 4;
-  std::vector<float> values(warpRows * terms);
+  constexpr uint32_t depth = 16, words = 4;
+  std::vector<float> values(warpRows * depth);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t word = 0; word < words; ++word)
       for (uint32_t half : {0, 1}) {
-        uint32_t row = lane / 4 + word % 2 * groupLines, term = lane % 4 * 2 + half + word / 2 * (terms / 2);
+        uint32_t row = lane / 4 + word % 2 * groupLines, k = lane % 4 * 2 + half + word / 2 * (depth / 2);
         auto bits = static_cast<uint16_t>(products[lane]->factors[word] >> 16 * half);
-        values[row * terms + term] = toFloat(products[lane]->type, bits);
+        values[row * depth + k] = toFloat(products[lane]->type, bits);
       }
   return values;
 }
@@ -154,7 +154,7 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   }
   checkGroup(last, site, product);
   uint32_t firstRow = last.index / 32 % warpsOfGroup * warpRows;
-  const uint32_t bytes = elementBytes(product.type), terms = kBytesOfStep / bytes;
+  const uint32_t bytes = elementBytes(product.type), depth = kBytesOfStep / bytes;
   DescribedMatrix rightMatrix(last, site, product.right, product.rhsLiesAlongK, bytes);
   std::vector<uint64_t> pieces;
   std::vector<float> left;
@@ -170,7 +170,7 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
       uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       uint32_t sum; // bits of a float, or an integer
       std::memcpy(&sum, &products[lane]->sums[i], sizeof(sum));
-      sum = addProducts(product.type, sum, &left[row * terms], &right[column * terms], terms);
+      sum = addProducts(product.type, sum, &left[row * depth], &right[column * depth], depth);
       std::memcpy(&products[lane]->sums[i], &sum, sizeof(sum));
     }
   for (uint32_t lane = 0; lane < 32; ++lane) {

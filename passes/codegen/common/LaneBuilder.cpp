@@ -1,3 +1,5 @@
+// Expands affine indices for scalars and for vectors of lanes. Lane indices use 32 bits where the slice is small
+// enough, because lanes of type index would be twice as wide.
 #include "passes/codegen/common/LaneBuilder.h"
 
 #include "passes/program/Slices.h"

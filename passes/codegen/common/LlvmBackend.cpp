@@ -1,3 +1,5 @@
+// The steps of code generation that object files and PTX share. Library functions are disabled in the optimiser,
+// because neither IREE's loader nor a GPU driver could resolve calls of them.
 #include "passes/codegen/common/LlvmBackend.h"
 
 #include "dialects/tile/TileAttributeNames.h"

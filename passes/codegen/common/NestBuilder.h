@@ -92,7 +92,7 @@ private:
   mlir::Value isNaN(const Extremum &extremum, mlir::Value seen);
   /// Returns true if one comparison tests both halves of an extremum's vector for NaN. A tail does so only if it has
   /// more lanes than the flags.
-  bool asksHalves(const Extremum &extremum);
+  bool testsHalves(const Extremum &extremum);
   mlir::Value half(mlir::Value vector, int64_t which);
   /// Returns how many lanes of carried value `i` belong to the current number of lanes.
   int64_t carriedLanes(size_t i);

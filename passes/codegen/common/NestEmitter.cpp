@@ -1,3 +1,4 @@
+// Emits the levels of a nest, from the outermost loop to the ops, and a second nest in the same loops if there is one.
 #include "passes/codegen/common/NestBuilder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-bool NestBuilder::asksHalves(const Extremum &extremum) {
+bool NestBuilder::testsHalves(const Extremum &extremum) {
   int64_t bytes = elementBytes(elementOf(extremum.accumulator.getArgNumber()));
   return nest.running < 0 && reducesLanes() && nest.lanes * bytes >= 2 * shape.bytes && 2 * lanes > nest.lanes;
 }
@@ -22,18 +22,18 @@ Value NestBuilder::half(Value vector, int64_t which) {
 
 Value NestBuilder::noNaN(const Extremum &extremum) {
   Value none = toVector(constant(builder.getBoolAttr(false)));
-  return asksHalves(extremum) ? half(none, 0) : none;
+  return testsHalves(extremum) ? half(none, 0) : none;
 }
 
 Value NestBuilder::isNaN(const Extremum &extremum, Value seen) {
-  bool halves = asksHalves(extremum);
+  bool halves = testsHalves(extremum);
   return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, halves ? half(seen, 0) : seen,
                                halves ? half(seen, 1) : seen);
 }
 
 int64_t NestBuilder::carriedLanes(size_t i) {
   size_t accumulators = compute.getAccs().size();
-  return i >= accumulators && nest.running < 0 && asksHalves(nest.extrema[i - accumulators]) ? lanes / 2 : lanes;
+  return i >= accumulators && nest.running < 0 && testsHalves(nest.extrema[i - accumulators]) ? lanes / 2 : lanes;
 }
 
 Value NestBuilder::flagsOf(unsigned i, ArrayRef<Value> sawNaN) {

@@ -72,13 +72,13 @@ SmallVector<Value> NestBuilder::emitBlock(const IRMapping &values, int64_t point
     }
   // Sum each block separately and then add the block's sum. The rounding error then grows with the number of blocks
   // instead of the number of elements, and a block does not wait for the one before it.
-  SmallVector<Value> sums(now);
+  SmallVector<Value> blockSums(now);
   for (unsigned i : relativeSums())
-    sums[i] = toVector(neutral(i));
+    blockSums[i] = toVector(neutral(i));
   for (Vector &vector : vectors)
-    emitRelative(vector, sums);
+    emitRelative(vector, blockSums);
   for (unsigned i : relativeSums())
-    now[i] = arith::AddFOp::create(builder, loc, now[i], sums[i]);
+    now[i] = arith::AddFOp::create(builder, loc, now[i], blockSums[i]);
   return now;
 }
 

@@ -1,3 +1,6 @@
+// Selects how a nest accesses memory. A contiguous access is a vector load or store, a uniform one a scalar access, one
+// with a small stride several vector loads with shuffles, and any other a gather or scatter. Prefetches fetch
+// the next tile's loads and the next nest's stores.
 #include "passes/codegen/common/NestMemory.h"
 
 #include "passes/program/Slices.h"
@@ -143,9 +146,10 @@ int64_t NestMemory::fastestWalkedDim(AffineMap map) {
   if (!walk || llvm::hasSingleElement(walk.getBody().getOps<ComputeOp>()))
     return -1;
   int64_t dim = -1, fastest = -1;
-  for (auto [place, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
-    if (int64_t number = cast<BlockArgument>(offset).getArgNumber(); number > fastest && map.isFunctionOfDim(place)) {
-      dim = place;
+  for (auto [offsetDim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
+    if (int64_t number = cast<BlockArgument>(offset).getArgNumber();
+        number > fastest && map.isFunctionOfDim(offsetDim)) {
+      dim = offsetDim;
       fastest = number;
     }
   return dim;
@@ -204,9 +208,9 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
     for (int64_t number = 1; number < *stride; ++number) {
       SmallVector<int64_t> mask;
       for (int64_t i = 0; i < chunk; ++i) {
-        int64_t place = i * *stride + before - number * chunk;
-        bool isHere = place >= 0 && place < chunk, isFirst = number == 1 && place < 0;
-        mask.push_back(isHere ? chunk + place : isFirst ? chunk + place : i);
+        int64_t position = i * *stride + before - number * chunk;
+        bool isHere = position >= 0 && position < chunk, isFirst = number == 1 && position < 0;
+        mask.push_back(isHere ? chunk + position : isFirst ? chunk + position : i);
       }
       taken = vector::ShuffleOp::create(builder, loc, taken, load(lane * *stride + number * chunk), mask);
     }

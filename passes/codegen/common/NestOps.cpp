@@ -1,3 +1,5 @@
+// Emits the ops of a nest's body. A division of all lanes by one number becomes a multiplication by its reciprocal, and
+// a maximum or minimum becomes a comparison and a select, since NestFlags.cpp handles NaN.
 #include "passes/codegen/common/NestOps.h"
 
 #include "passes/codegen/common/Reciprocal.h"

@@ -104,15 +104,15 @@ SmallVector<Value> NestBuilder::emitReductionLoop(unsigned level, IRMapping &val
   }
   // Sum the innermost loop separately and then add its sum. The rounding error then grows with the sum of the loops'
   // lengths, not with their product.
-  bool apart = level + 1 == nest.order.size() && level > nest.numParallel;
-  SmallVector<Value> sums(carried), start(carried);
-  if (apart)
+  bool isSeparate = level + 1 == nest.order.size() && level > nest.numParallel;
+  SmallVector<Value> outerSums(carried), start(carried);
+  if (isSeparate)
     for (unsigned i : floatAccumulators())
       start[i] = toVectorLike(neutral(i), carried[i]);
   SmallVector<Value> next = emitReducedLoop(level, values, mask, start);
-  if (apart)
+  if (isSeparate)
     for (unsigned i : floatAccumulators())
-      next[i] = arith::AddFOp::create(builder, loc, sums[i], next[i]);
+      next[i] = arith::AddFOp::create(builder, loc, outerSums[i], next[i]);
   return next;
 }
 
@@ -130,11 +130,11 @@ SmallVector<Value> NestBuilder::emitReducedLoop(unsigned level, IRMapping &value
 }
 
 SmallVector<unsigned> NestBuilder::floatAccumulators() {
-  SmallVector<unsigned> sums;
+  SmallVector<unsigned> found;
   for (unsigned i = 0; i < compute.getKinds().size(); ++i)
     if (isa<FloatType>(elementOf(i)) && cast<StringAttr>(compute.getKinds()[i]).getValue() == "add")
-      sums.push_back(i);
-  return sums;
+      found.push_back(i);
+  return found;
 }
 
 void NestBuilder::mapAccumulators(IRMapping &values, ValueRange carried) {

@@ -1,3 +1,5 @@
+// Decides the structure of a nest: for each op the dims along which it changes, from these the loop it belongs to, and
+// the number of lanes from the latency of its ops and the traffic to memory.
 #include "passes/codegen/common/NestStructure.h"
 
 #include "passes/graph/Eligibility.h"

@@ -1,3 +1,5 @@
+// Converts the phases, parts, tiles and loops of a tile program. Every phase runs in all workgroups, and a branch skips
+// workgroups without work, so that all workgroups reach the grid barriers.
 #include "passes/codegen/common/ProgramConverter.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -195,24 +197,24 @@ void ProgramConverter::convertPart(OpBuilder &builder, ParallelOp part, Value wo
 }
 
 /// Returns the offset of a buffer in the workgroup's memory, in bytes.
-static Value placeOf(OpBuilder &builder, AllocOp alloc, const IRMapping &values) {
+static Value bufferOffset(OpBuilder &builder, AllocOp alloc, const IRMapping &values) {
   Location loc = alloc.getLoc();
-  Value place = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
+  Value base = arith::ConstantIndexOp::create(builder, loc, alloc.getOffset().value_or(0));
   auto start = alloc->getAttrOfType<AffineMapAttr>(kAlignedAsAttr);
   if (!start)
-    return place;
+    return base;
   SmallVector<Value> offsets;
   for (Value offset : alloc->getParentOfType<WalkOp>().getBody().getArguments())
     offsets.push_back(values.lookup(offset));
   AffineExpr bytes = start.getValue().getResult(0) * alloc.getType().getElementBytes();
   Value shift = affine::expandAffineExpr(builder, loc, bytes % kCopyBytes, offsets, {});
-  return arith::AddIOp::create(builder, loc, place, shift);
+  return arith::AddIOp::create(builder, loc, base, shift);
 }
 
 void ProgramConverter::convertOp(OpBuilder &builder, Operation &op, IRMapping &values) {
   Location loc = op.getLoc();
   if (auto alloc = dyn_cast<AllocOp>(op)) {
-    Value offset = placeOf(builder, alloc, values);
+    Value offset = bufferOffset(builder, alloc, values);
     values.map(alloc.getSlice(), memref::ViewOp::create(builder, loc, memrefOf(alloc.getType(), blockSpace()), memory,
                                                         offset, ValueRange()));
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {

@@ -9,13 +9,13 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 KLayout tilewright::kLayout(ComputeOp compute, Contraction contraction) {
-  std::optional<PackedK> terms =
+  std::optional<PackedK> packing =
       packedK(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
               compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
   int64_t innermost = contraction.reduced.back();
-  if (!terms)
+  if (!packing)
     return {{1}, innermost};
-  return {{terms->depth}, terms->dim < 0 ? innermost : terms->dim};
+  return {{packing->depth}, packing->dim < 0 ? innermost : packing->dim};
 }
 
 /// Returns true if the nest starts at a multiple of `depth` along K. It does if it starts at zero, or in a loop over K

@@ -1,3 +1,5 @@
+// Emits the loops around register blocks. Panels of rhs are the outer loop, so that a panel stays in L1 while all rows
+// of the tile use it. If there are too few rows for reuse, the loop along K is outside and rhs streams by once.
 #include "passes/codegen/cpu/ContractionLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,18 +9,18 @@ using namespace tilewright::tile;
 
 /// Returns an index expression at a point of the block.
 AffineExpr RegisterBlockIndex::inBlock(AffineExpr expr, Point point) {
-  SmallVector<AffineExpr> places;
+  SmallVector<AffineExpr> blockIndices;
   for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
-    AffineExpr place = builder.getAffineDimExpr(dim);
+    AffineExpr shifted = builder.getAffineDimExpr(dim);
     if (dim == dims.row)
-      place = place + point.row;
+      shifted = shifted + point.row;
     if (dim == dims.lane)
-      place = (aligned ? place * panel : place) + (point.lane + firstLane);
+      shifted = (aligned ? shifted * panel : shifted) + (point.lane + firstLane);
     if (dim == dims.terms)
-      place = place * dims.depth + point.term;
-    places.push_back(place);
+      shifted = shifted * dims.depth + point.term;
+    blockIndices.push_back(shifted);
   }
-  return simplifyAffineExpr(expr.replaceDims(places), indices.size(), indices.size());
+  return simplifyAffineExpr(expr.replaceDims(blockIndices), indices.size(), indices.size());
 }
 
 SmallVector<Value> RegisterBlockIndex::at(AffineMap map, int64_t row, int64_t lane, int64_t term) {

@@ -1,3 +1,5 @@
+// Loads and stores of register blocks. A micro kernel that takes several K per step reads them side by side in each
+// lane: rhs is packed that way, or its rows are interleaved when they are loaded.
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,7 +93,7 @@ bool RegisterBlockMemory::holdsWholeVectors() {
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
+Value RegisterBlockMemory::loadRow(int64_t row, int64_t k) {
   Value memory = outer.lookup(contraction.rows.getSlice());
   AffineMap map = contraction.rows.getMap();
   if (depth == 1)
@@ -99,11 +101,11 @@ Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
   auto type = VectorType::get({depth}, stored);
   Value together;
-  if (terms == depth && lieSideBySide(contraction.rows, row)) {
+  if (k == depth && lieSideBySide(contraction.rows, row)) {
     together = vector::LoadOp::create(builder, loc, type, memory, at(map, row, 0));
   } else {
     together = zeros(type);
-    for (int64_t term = 0; term < terms; ++term) {
+    for (int64_t term = 0; term < k; ++term) {
       Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, term));
       together = vector::InsertOp::create(builder, loc, value, together, term);
     }
@@ -114,7 +116,7 @@ Value RegisterBlockMemory::loadRow(int64_t row, int64_t terms) {
   return vector::BitCastOp::create(builder, loc, VectorType::get({lanes * depth}, stored), broadcast(scalar));
 }
 
-Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t terms) {
+Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t k) {
   Value memory = outer.lookup(contraction.lanes.getSlice());
   AffineMap map = contraction.lanes.getMap();
   if (isPackedInDepth()) // panels are whole, because zeros pad them
@@ -124,8 +126,8 @@ Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t term
     return widen(load(memory, at(map, 0, vector * lanes), vector, count), contraction.laneWidening);
   SmallVector<Value> rows;
   for (int64_t term = 0; term < depth; ++term)
-    rows.push_back(term < terms ? load(memory, at(map, 0, vector * lanes, term), vector, count)
-                                : zeros(VectorType::get({lanes}, storedLanes())));
+    rows.push_back(term < k ? load(memory, at(map, 0, vector * lanes, term), vector, count)
+                            : zeros(VectorType::get({lanes}, storedLanes())));
   return sideBySide(rows);
 }
 
@@ -146,15 +148,16 @@ Value RegisterBlockMemory::loadAccumulators(int64_t row, int64_t vector, int64_t
   return widen(load(outer.lookup(compute.getAccs()[0]), index, vector, count), element);
 }
 
-void RegisterBlockMemory::storeAccumulators(Value sums, int64_t row, int64_t vector, int64_t count) {
+void RegisterBlockMemory::storeAccumulators(Value accumulators, int64_t row, int64_t vector, int64_t count) {
   if (!keepsAccumulators())
-    sums = arith::TruncFOp::create(builder, loc, VectorType::get({lanes}, accumulatorType().getElementType()), sums);
+    accumulators = arith::TruncFOp::create(builder, loc, VectorType::get({lanes}, accumulatorType().getElementType()),
+                                           accumulators);
   Value memory = outer.lookup(compute.getAccs()[0]);
   SmallVector<Value> index = at(accumulatorMap(), row, vector * lanes);
   if (Value mask = maskOf(vector, count))
-    vector::MaskedStoreOp::create(builder, loc, memory, index, mask, sums);
+    vector::MaskedStoreOp::create(builder, loc, memory, index, mask, accumulators);
   else
-    vector::StoreOp::create(builder, loc, sums, memory, index);
+    vector::StoreOp::create(builder, loc, accumulators, memory, index);
 }
 
 // --- vectors ---------------------------------------------------------------------------------------------------------

@@ -24,13 +24,13 @@ public:
   RegisterBlockMemory(mlir::OpBuilder &builder, ContractionNest nest);
 
 protected:
-  /// Loads the first `terms` K of a step of lhs for one row, and broadcasts them to all lanes. The other K are zero.
-  mlir::Value loadRow(int64_t row, int64_t terms);
-  /// Loads the first `terms` K of a step of rhs for one vector of the block. The other K, and lanes from `count` on,
-  /// are zero.
-  mlir::Value loadLanes(int64_t vector, int64_t count, int64_t terms);
+  /// Loads the first `k` elements of a step of lhs for one row, and broadcasts them to all lanes. The others are zero.
+  mlir::Value loadRow(int64_t row, int64_t k);
+  /// Loads the first `k` elements along K of a step of rhs, for one vector of the block. The others, and lanes from
+  /// `count` on, are zero.
+  mlir::Value loadLanes(int64_t vector, int64_t count, int64_t k);
   mlir::Value loadAccumulators(int64_t row, int64_t vector, int64_t count);
-  void storeAccumulators(mlir::Value sums, int64_t row, int64_t vector, int64_t count);
+  void storeAccumulators(mlir::Value accumulators, int64_t row, int64_t vector, int64_t count);
 
   bool isPackedInDepth() const { return layout.lanes.packedDepth > 1; }
   /// Returns true if the packed rhs can be loaded by whole vectors, without masks.

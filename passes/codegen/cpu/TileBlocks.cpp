@@ -43,7 +43,7 @@ private:
   }
 
   int64_t panelBytes() override { return kPanelBytes; }
-  bool stopsBetweenPanels(int64_t terms) override { return !hasOnePanel(terms); }
+  bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
 
   // --- layout of the operands --------------------------------------------------------------------------------------
 
@@ -116,48 +116,49 @@ private:
 
   void emitBlock(int64_t rows, int64_t count) override {
     startTiles(rows, count);
-    sumTiles(contraction.reduced, rows, count);
+    reduceTiles(contraction.reduced, rows, count);
     if (accumulatorsLieAsTiles(count))
       return tiles.storeAccumulators(accumulatorsInMemory(), rows, count);
     tiles.storeAccumulators(accumulatorsOnStack(), rows, count);
-    forAccumulators(rows, count, [&](Value place, int64_t vector) {
+    forAccumulators(rows, count, [&](Value row, int64_t vector) {
       auto type = VectorType::get({lanes}, element);
-      Value sums = vector::LoadOp::create(builder, loc, type, stackAccumulators,
-                                          ValueRange{place, constantIndex(vector * lanes)});
-      storeAccumulators(sums, 0, vector, count);
+      Value accumulators =
+          vector::LoadOp::create(builder, loc, type, stackAccumulators, ValueRange{row, constantIndex(vector * lanes)});
+      storeAccumulators(accumulators, 0, vector, count);
     });
   }
 
   /// Sets the accumulators to the initial value, or loads them from their slice.
   void startTiles(int64_t rows, int64_t count) {
-    bool goesOn = !init() || (current && accumulatorsInSlice);
-    if (!goesOn && init() == builder.getZeroAttr(element))
+    bool continues = !init() || (current && accumulatorsInSlice);
+    if (!continues && init() == builder.getZeroAttr(element))
       return tiles.clearAccumulators(rows, count);
-    if (goesOn && accumulatorsLieAsTiles(count))
+    if (continues && accumulatorsLieAsTiles(count))
       return tiles.loadAccumulators(accumulatorsInMemory(), rows, count);
-    TilePlace place = accumulatorsOnStack();
-    forAccumulators(rows, count, [&](Value at, int64_t vector) {
-      Value sums = goesOn ? loadAccumulators(0, vector, count) : broadcast(constant(init()));
-      vector::StoreOp::create(builder, loc, sums, stackAccumulators, ValueRange{at, constantIndex(vector * lanes)});
+    TilePlace stack = accumulatorsOnStack();
+    forAccumulators(rows, count, [&](Value row, int64_t vector) {
+      Value accumulators = continues ? loadAccumulators(0, vector, count) : broadcast(constant(init()));
+      vector::StoreOp::create(builder, loc, accumulators, stackAccumulators,
+                              ValueRange{row, constantIndex(vector * lanes)});
     });
-    tiles.loadAccumulators(place, rows, count);
+    tiles.loadAccumulators(stack, rows, count);
   }
 
-  void sumTiles(ArrayRef<int64_t> dims, int64_t rows, int64_t count) {
+  void reduceTiles(ArrayRef<int64_t> dims, int64_t rows, int64_t count) {
     int64_t dim = dims.front();
     if (dim == layout.dim)
-      return sumSteps(rows, count);
+      return reduceSteps(rows, count);
     loop(offsets[dim], endOf(dim), 1, [&](Value index) {
       indices[dim] = index;
-      sumTiles(dims.drop_front(), rows, count);
+      reduceTiles(dims.drop_front(), rows, count);
     });
   }
 
   /// Adds up all steps. Rows of a partial last step are copied first, with zeros behind their last K: the memory there
   /// may hold infinities, or may not exist.
-  void sumSteps(int64_t rows, int64_t count) {
-    int64_t terms = current ? current->steps * depth + current->rest : length;
-    int64_t whole = terms / kernel.stepK(), rest = terms % kernel.stepK();
+  void reduceSteps(int64_t rows, int64_t count) {
+    int64_t k = current ? current->steps * depth + current->rest : length;
+    int64_t whole = k / kernel.stepK(), rest = k % kernel.stepK();
     auto begin = [&](Value step) { indices[layout.dim] = add(current ? current->first : firstStep, step); };
     if (whole > 0)
       loop(constantIndex(0), constantIndex(whole * stepsTogether()), stepsTogether(), [&](Value step) {
@@ -171,13 +172,13 @@ private:
     tiles.multiplyAdd(copyRows(rows, rest), groupsOfLanes(step), rows, count);
   }
 
-  TilePlace copyRows(int64_t rows, int64_t terms) {
+  TilePlace copyRows(int64_t rows, int64_t k) {
     Value memory = outer.lookup(contraction.rows.getSlice());
     auto type = VectorType::get({kernel.stepK()}, cast<MemRefType>(memory.getType()).getElementType());
     if (!stackRows)
       stackRows = allocatePanel({block.rows, kernel.stepK()}, type.getElementType());
     Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
-                                                ArrayRef<int64_t>{terms});
+                                                ArrayRef<int64_t>{k});
     forRows(rows, [&](Value row) {
       SmallVector<Value> index = at(contraction.rows.getMap(), 0, 0);
       Value copied = vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));

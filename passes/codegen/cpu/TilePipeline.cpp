@@ -1,3 +1,4 @@
+// Decides which parts are pipelined over tiles, and says why others are not.
 #include "passes/codegen/cpu/TilePipeline.h"
 
 using namespace mlir;

@@ -14,9 +14,9 @@ constexpr int64_t kLanes = kTileRowBytes / 4; ///< accumulators per row of a til
 constexpr int64_t kConfigBytes = 64, kColumnBytesAt = 16, kRowsAt = 48;
 
 // Registers 0 to 3 hold the accumulators, row by row. Registers 4 and 5 hold lhs, 6 and 7 hold rhs.
-int64_t sumTile(int64_t row, int64_t lane) { return 2 * row + lane; }
-int64_t rowTile(int64_t row) { return 4 + row; }
-int64_t laneTile(int64_t lane) { return 6 + lane; }
+int64_t accumulatorTile(int64_t row, int64_t lane) { return 2 * row + lane; }
+int64_t lhsTile(int64_t row) { return 4 + row; }
+int64_t rhsTile(int64_t lane) { return 6 + lane; }
 
 int64_t tilesOf(int64_t size, int64_t each) { return llvm::divideCeil(size, each); }
 
@@ -40,9 +40,9 @@ void TileRegisters::configure(Value memory, int64_t rows) {
   };
   for (int64_t part : {0, 1}) {
     for (int64_t lane : {0, 1})
-      shape(sumTile(part, lane), rowsOf(part, rows));
-    shape(rowTile(part), rowsOf(part, rows));
-    shape(laneTile(part), kTileRows);
+      shape(accumulatorTile(part, lane), rowsOf(part, rows));
+    shape(lhsTile(part), rowsOf(part, rows));
+    shape(rhsTile(part), kTileRows);
   }
   auto type = VectorType::get({kConfigBytes}, builder.getI8Type());
   Value config = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
@@ -54,22 +54,23 @@ void TileRegisters::configure(Value memory, int64_t rows) {
 void TileRegisters::release() { call("llvm.x86.tilerelease", {}); }
 
 void TileRegisters::clearAccumulators(int64_t rows, int64_t lanes) {
-  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(sumTile(row, lane))); });
+  forAccumulators(rows, lanes,
+                  [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(accumulatorTile(row, lane))); });
 }
 
 void TileRegisters::loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
   Value address = addressOf(place);
   forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
-    move("llvm.x86.tileloadd64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
-         place.rowBytes);
+    move("llvm.x86.tileloadd64", accumulatorTile(row, lane), address,
+         row * kTileRows * place.rowBytes + lane * kTileRowBytes, place.rowBytes);
   });
 }
 
 void TileRegisters::storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
   Value address = addressOf(place);
   forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
-    move("llvm.x86.tilestored64", sumTile(row, lane), address, row * kTileRows * place.rowBytes + lane * kTileRowBytes,
-         place.rowBytes);
+    move("llvm.x86.tilestored64", accumulatorTile(row, lane), address,
+         row * kTileRows * place.rowBytes + lane * kTileRowBytes, place.rowBytes);
   });
 }
 
@@ -77,11 +78,11 @@ void TileRegisters::multiplyAdd(const TilePlace &rows, const TilePlace &along, i
   Value rowAddress = addressOf(rows), laneAddress = addressOf(along);
   int64_t rowTiles = tilesOf(numRows, kTileRows);
   for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane) {
-    move("llvm.x86.tileloadd64", laneTile(lane), laneAddress, lane * kTileRowBytes, along.rowBytes);
+    move("llvm.x86.tileloadd64", rhsTile(lane), laneAddress, lane * kTileRowBytes, along.rowBytes);
     for (int64_t row = 0; row < rowTiles; ++row) {
       if (lane == 0)
-        move("llvm.x86.tileloadd64", rowTile(row), rowAddress, row * kTileRows * rows.rowBytes, rows.rowBytes);
-      call(productName(kernel.types), {byte(sumTile(row, lane)), byte(rowTile(row)), byte(laneTile(lane))});
+        move("llvm.x86.tileloadd64", lhsTile(row), rowAddress, row * kTileRows * rows.rowBytes, rows.rowBytes);
+      call(productName(kernel.types), {byte(accumulatorTile(row, lane)), byte(lhsTile(row)), byte(rhsTile(lane))});
     }
   }
 }

@@ -32,8 +32,8 @@ public:
   void loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
   void storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
 
-  /// Adds the products of one step. In `rows` (lhs), the K of a row are side by side. A row of `along` (rhs) holds one
-  /// group of K for all lanes.
+  /// Adds the products of one step. `rows` is lhs, contiguous along K. A row of `along`, which is rhs, holds one group
+  /// of successive K for all lanes.
   void multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes);
 
 private:

@@ -34,12 +34,12 @@ public:
       return append(address, access.mask ? maskedBytes(access) : constant(access.lanes * size), access.isStore);
     // Each lane of a gather or scatter is an access of its own. A lane that is masked off has zero bytes.
     for (int64_t lane = 0; lane < access.lanes; ++lane) {
-      Value place = vector::ExtractOp::create(builder, loc, access.places, lane);
-      if (!place.getType().isIndex())
-        place = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), place);
+      Value offset = vector::ExtractOp::create(builder, loc, access.places, lane);
+      if (!offset.getType().isIndex())
+        offset = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), offset);
       Value active = vector::ExtractOp::create(builder, loc, access.mask, lane);
       Value bytes = arith::SelectOp::create(builder, loc, active, constant(size), constant(0));
-      append(arith::AddIOp::create(builder, loc, address, scaled(place, size)), bytes, access.isStore);
+      append(arith::AddIOp::create(builder, loc, address, scaled(offset, size)), bytes, access.isStore);
     }
   }
 
@@ -72,9 +72,9 @@ private:
       record = arith::AddIOp::create(builder, loc, record, constant(1));
     Value used = memref::LoadOp::create(builder, loc, trace, constant(0));
     Value room = memref::LoadOp::create(builder, loc, trace, constant(1));
-    Value place =
+    Value slot =
         arith::AddIOp::create(builder, loc, arith::MinUIOp::create(builder, loc, used, room), constant(kRecords));
-    memref::StoreOp::create(builder, loc, record, trace, place);
+    memref::StoreOp::create(builder, loc, record, trace, slot);
     memref::StoreOp::create(builder, loc, arith::AddIOp::create(builder, loc, used, constant(1)), trace, constant(0));
   }
 

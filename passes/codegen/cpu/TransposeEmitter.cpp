@@ -1,3 +1,5 @@
+// Transposes squares of vectors in registers. A square of n rows takes log2(n) rounds, each of which interleaves the
+// rows of one half with those of the other. Groups of narrow elements that stay together move as one wider integer.
 #include "passes/codegen/cpu/TransposeEmitter.h"
 
 #include "passes/program/Slices.h"
@@ -236,8 +238,8 @@ private:
   /// Returns the index of the square's first element, moved by `steps` along `dim`.
   SmallVector<Value> at(AffineMap map, int64_t dim, int64_t steps) {
     SmallVector<AffineExpr> dims;
-    for (int64_t place = 0; place < rank(); ++place)
-      dims.push_back(builder.getAffineDimExpr(place) + (place == dim ? steps : 0));
+    for (int64_t other = 0; other < rank(); ++other)
+      dims.push_back(builder.getAffineDimExpr(other) + (other == dim ? steps : 0));
     return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
       return affine::expandAffineExpr(builder, loc, simplifyAffineExpr(expr.replaceDims(dims), rank(), rank()), indices,
                                       offsets);

@@ -110,15 +110,16 @@ private:
     if (contraction.row >= 0)
       beginPrefetching(rowsTogether(count));
     int64_t vectors = vectorsOf(count);
-    SmallVector<Value> sums = start(rows, count);
+    SmallVector<Value> accumulators = start(rows, count);
     if (kernel.hasOffset)
-      sums.append(vectors, zeros(VectorType::get({lanes}, element)));
-    sums = current ? reducePanel(sums, rows, count) : reduce(contraction.reduced, sums, rows, count);
+      accumulators.append(vectors, zeros(VectorType::get({lanes}, element)));
+    accumulators =
+        current ? reducePanel(accumulators, rows, count) : reduce(contraction.reduced, accumulators, rows, count);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectors; ++vector) {
-        Value sum = sums[row * vectors + vector];
+        Value sum = accumulators[row * vectors + vector];
         if (kernel.hasOffset)
-          sum = arith::SubIOp::create(builder, loc, sum, sums[rows * vectors + vector]);
+          sum = arith::SubIOp::create(builder, loc, sum, accumulators[rows * vectors + vector]);
         storeAccumulators(sum, row, vector, count);
       }
     prefetch.reset();
@@ -128,20 +129,20 @@ private:
   SmallVector<Value> start(int64_t rows, int64_t count) {
     if (init() && !accumulatorsInSlice)
       return SmallVector<Value>(rows * vectorsOf(count), broadcast(constant(init())));
-    SmallVector<Value> sums;
+    SmallVector<Value> accumulators;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t vector = 0; vector < vectorsOf(count); ++vector)
-        sums.push_back(loadAccumulators(row, vector, count));
-    return sums;
+        accumulators.push_back(loadAccumulators(row, vector, count));
+    return accumulators;
   }
 
-  SmallVector<Value> reduce(ArrayRef<int64_t> dims, ValueRange sums, int64_t rows, int64_t count) {
+  SmallVector<Value> reduce(ArrayRef<int64_t> dims, ValueRange accumulators, int64_t rows, int64_t count) {
     if (dims.empty())
-      return multiplyAdd(sums, rows, count, 1);
+      return multiplyAdd(accumulators, rows, count, 1);
     int64_t dim = dims.front();
     if (depth > 1 && dim == layout.dim)
-      return reduceSteps(dim, sums, rows, count);
-    return carry(offsets[dim], endOf(dim), sums, [&](Value index, ValueRange now) {
+      return reduceSteps(dim, accumulators, rows, count);
+    return carry(offsets[dim], endOf(dim), accumulators, [&](Value index, ValueRange now) {
       indices[dim] = index;
       if (prefetch)
         prefetchAt(arith::SubIOp::create(builder, loc, index, offsets[dim]));
@@ -150,9 +151,9 @@ private:
   }
 
   /// Emits the innermost loop, whose index counts steps of several K, and a partial step for the remaining K.
-  SmallVector<Value> reduceSteps(int64_t dim, ValueRange sums, int64_t rows, int64_t count) {
+  SmallVector<Value> reduceSteps(int64_t dim, ValueRange accumulators, int64_t rows, int64_t count) {
     int64_t whole = length / depth, rest = length % depth;
-    SmallVector<Value> now(sums);
+    SmallVector<Value> now(accumulators);
     if (whole > 0)
       now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
         indices[dim] = add(firstStep, index);
@@ -165,7 +166,7 @@ private:
     return multiplyAdd(now, rows, count, rest);
   }
 
-  SmallVector<Value> reducePanel(SmallVector<Value> sums, int64_t rows, int64_t count) {
+  SmallVector<Value> reducePanel(SmallVector<Value> accumulators, int64_t rows, int64_t count) {
     auto at = [&](Value step, ValueRange carried, int64_t terms) {
       current->step = step;
       indices[layout.dim] = add(current->first, step);
@@ -173,11 +174,11 @@ private:
       return multiplyAdd(carried, rows, count, terms);
     };
     if (current->steps > 0)
-      sums = carry(constantIndex(0), constantIndex(current->steps), sums,
-                   [&](Value step, ValueRange carried) { return at(step, carried, depth); });
+      accumulators = carry(constantIndex(0), constantIndex(current->steps), accumulators,
+                           [&](Value step, ValueRange carried) { return at(step, carried, depth); });
     if (current->rest > 0)
-      sums = at(constantIndex(current->steps), sums, current->rest);
-    return sums;
+      accumulators = at(constantIndex(current->steps), accumulators, current->rest);
+    return accumulators;
   }
 
   SmallVector<Value> carry(Value low, Value high, ValueRange values,
@@ -189,7 +190,7 @@ private:
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// Emits one step for each accumulator, with the first `terms` K of the step. The others are zero.
+  /// Emits one step for each accumulator, with the first `terms` elements along K of the step. The others are zero.
   SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t terms) {
     int64_t vectors = vectorsOf(count);
     SmallVector<Value> along, next;
