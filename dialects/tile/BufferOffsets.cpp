@@ -1,3 +1,4 @@
+// Reads the attributes of buffers with special offsets.
 #include "dialects/tile/BufferOffsets.h"
 
 #include "dialects/tile/TileAttributeNames.h"

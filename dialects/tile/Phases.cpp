@@ -1,3 +1,4 @@
+// Divides a tile program into phases.
 #include "dialects/tile/Phases.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
-// The phases of a tile program: the parts between two barriers of the grid run side by side, phases one after another.
+// The phases of a tile program. Parts between two grid barriers are one phase and run side by side; phases run one
+// after another.
 #ifndef TILEWRIGHT_TILE_PHASES_H
 #define TILEWRIGHT_TILE_PHASES_H
 
@@ -6,16 +7,16 @@
 
 namespace tilewright::tile {
 
-/// In program order; a program without a barrier has one phase.
+/// Returns the parts of each phase in program order. A program without a grid barrier has one phase.
 llvm::SmallVector<llvm::SmallVector<ParallelOp>> phasesOf(ProgramOp program);
 
-/// Workgroups of the parts of a phase together.
+/// Returns the sum of the workgroups of a phase's parts.
 int64_t workgroupsOf(llvm::ArrayRef<ParallelOp> phase);
 
-/// The barriers between the phases.
+/// Returns the grid barriers between the phases.
 inline auto gridSyncsOf(ProgramOp program) { return program.getBody().getOps<SyncOp>(); }
 inline bool hasGridSync(ProgramOp program) { return !gridSyncsOf(program).empty(); }
-/// Whether its workgroups wait for each other, between phases or because they share tiles.
+/// Returns true if workgroups wait for each other, between phases or because they share tiles.
 bool syncsAtGrid(ProgramOp program);
 
 } // namespace tilewright::tile

@@ -16,8 +16,8 @@ struct Interval {
   int64_t low, high;
 };
 
-/// The exact range of a linear expression over 0 <= d_i < extents[i]; nothing for one with mod or division, whose
-/// interval would only be a bound and must not turn a right program into an error.
+/// Returns the exact range of a linear expression over 0 <= d_i < extents[i], or nothing for an expression with mod or
+/// division: its interval would only be a bound, which must not turn a valid program into an error.
 std::optional<Interval> linearRange(AffineExpr expr, ArrayRef<int64_t> extents) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return Interval{constant.getValue(), constant.getValue()};
@@ -132,7 +132,7 @@ static LogicalResult verifyResult(ExprOp op, unsigned i) {
   return success();
 }
 
-/// Whether values of `type` can be kept in an accumulator: it has the type, or a wider one of floats.
+/// Returns true if `accumulator` can accumulate values of `type`: it is the same type, or a wider float.
 static bool accumulates(Type accumulator, Type type) {
   return accumulator == type || (isa<FloatType>(accumulator) && isa<FloatType>(type) &&
                                  accumulator.getIntOrFloatBitWidth() > type.getIntOrFloatBitWidth());
@@ -194,8 +194,8 @@ LogicalResult ExprOp::verify() {
                          (!parent || parent.getExtents()[place] == domain[i]));
     }
     if (!fits)
-      return emitOpError("E6: dims must place each domain dim at a dim of the index space of the same extent, without "
-                         "repetition; only dims of extent 1 may stay without a place (-1)");
+      return emitOpError("E6: dims must map each domain dim to a dim of the iteration space of the same extent, "
+                         "without repetition; only dims of extent 1 may be unmapped (-1)");
   }
   if (std::optional<ArrayAttr> tilings = getTilings())
     for (Attribute tiling : *tilings)

@@ -29,7 +29,7 @@ int64_t ProgramOp::getBlockBytes() {
   return bytes;
 }
 
-/// Whether `tied` gives each of `results` none or one of `inputs` of its type, and no input twice.
+/// Returns true if `tied` maps each result to an input of its type or to none (-1), and no input is used twice.
 static bool fits(ArrayRef<int64_t> tied, TypeRange inputs, TypeRange results) {
   if (tied.size() != results.size())
     return false;
@@ -52,13 +52,13 @@ LogicalResult ProgramOp::verify() {
   }
   if (getOutputs() > getBody().getNumArguments())
     return emitOpError("P2: more outputs than arguments");
-  bool between = false; // a part and the next, so that a barrier has something to wait for
+  bool between = false; // true after a part: a barrier must have parts on both sides
   for (Operation &op : getBody().front()) {
     auto sync = dyn_cast<SyncOp>(op);
     if (!isa<ParallelOp>(op) && !(sync && sync.getScope() == Scope::grid))
       return op.emitOpError("P3: a tile program holds only tile.parallel, and tile.sync <grid> between them");
     if (sync && (!between || !op.getNextNode()))
-      return op.emitOpError("P3: a barrier of the grid stands between parts");
+      return op.emitOpError("P3: a grid barrier must be between two parts");
     between = !sync;
   }
   if (!getInPlace())
@@ -70,7 +70,8 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-/// Each workgroup finds in a kept buffer what it left there itself: its number says which tile that is.
+/// Checks resident tiles: a workgroup finds in such a buffer the tile that it left there, which is determined by the
+/// workgroup's number.
 LogicalResult ProgramOp::verifyRegions() {
   DenseMap<int64_t, AllocOp> first;
   WalkResult checked = walk([&](AllocOp alloc) -> WalkResult {
@@ -83,8 +84,8 @@ LogicalResult ProgramOp::verifyRegions() {
                    part.getNumTiles() == static_cast<int64_t>(part.getWorkgroups());
     if (isAlike && !isa_and_nonnull<ParallelOp>(part->getPrevNode()) && isa<WalkOp>(alloc->getParentOp()))
       return WalkResult::advance();
-    return alloc.emitOpError("P5: what is kept from phase to phase lies in buffers of as many bytes, of parts that are "
-                             "the first of their phases, with one tile for each workgroup");
+    return alloc.emitOpError("P5: buffers of one resident tile must have the same size, and be in the first parts of "
+                             "their phases, with one tile for each workgroup");
   });
   return failure(checked.wasInterrupted());
 }
@@ -104,7 +105,7 @@ LogicalResult LaunchOp::verify() {
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto program = symbols.lookupNearestSymbolFrom<ProgramOp>(*this, getProgramAttr());
-  if (!program) // compiled already, or not made yet
+  if (!program) // already compiled, or not yet created
     return success();
   SmallVector<Type> bindings;
   for (Type type :
@@ -136,7 +137,7 @@ LogicalResult ParallelOp::verify() {
   SliceType partials = getPartials().getType();
   if (!getSteps() || partials.getSpace() != Space::global || partials.getRank() < 1 ||
       partials.getShape()[0] != workgroups)
-    return emitOpError("L4: partials are of steps, in global space, with a row for each workgroup, not ") << partials;
+    return emitOpError("L4: partials need steps, global space, and a row for each workgroup, not ") << partials;
   return success();
 }
 
@@ -201,7 +202,7 @@ static LogicalResult verifyRunning(ComputeOp op, RunningAttr running) {
     auto init = dyn_cast<FloatAttr>(op.getInits()[i]);
     if (kindOf(i) != "add" || !value.getType().isF32() || !init || !init.getValue().isZero())
       return op.emitOpError("K6: accumulator ")
-             << i << " depends on the running maximum and is no sum of f32 from zero";
+             << i << " depends on the running maximum and is not a sum of f32 from zero";
   }
   return success();
 }
@@ -223,7 +224,7 @@ LogicalResult ComputeOp::verify() {
   if (!yield || yield.getValues().getTypes() != getBodyBlock().getArgumentTypes())
     return emitOpError("K3: the body must yield its accumulators");
   if (!getMicroKernel() && llvm::any_of(getInits(), llvm::IsaPred<UnitAttr>))
-    return emitOpError("K3: only a micro kernel goes on from what is in the slice");
+    return emitOpError("K3: only a micro kernel can continue from the values in the slice");
   for (Attribute attr : getAccMaps()) {
     AffineMap map = cast<AffineMapAttr>(attr).getValue();
     for (int64_t dim : getReductions())

@@ -34,8 +34,8 @@ inline constexpr llvm::StringLiteral kPackedWeightAttr = "tile.packed_weight";
 /// unit.
 inline constexpr llvm::StringLiteral kSwizzleAttr = "tile.swizzle";
 
-/// On a contraction (an op of the graph, a `tile.expr` or a `tile.compute`) whose rhs is stored in a swizzled layout: an
-/// i64 array `[lines, K per step]` (graph/SwizzledLayout.h).
+/// On a contraction (an op of the graph, a `tile.expr` or a `tile.compute`) whose rhs is stored in a swizzled layout:
+/// an i64 array `[lines, K per step]` (graph/SwizzledLayout.h).
 inline constexpr llvm::StringLiteral kSwizzledAttr = "tile.swizzled";
 
 //===----------------------------------------------------------------------===//
@@ -70,8 +70,8 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "tile.prefetch";
 /// element holds (dialects/tile/BufferOffsets.h).
 inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
 
-/// On a `tile.alloc` inside a walk: an i64, the number of the resident tile that the buffer holds. Buffers with the same
-/// number share their memory.
+/// On a `tile.alloc` inside a walk: an i64, the number of the resident tile that the buffer holds. Buffers with the
+/// same number share their memory.
 inline constexpr llvm::StringLiteral kKeptAttr = "tile.kept";
 
 //===----------------------------------------------------------------------===//

@@ -1,3 +1,4 @@
+// Generated code and verifiers of the dialect's attributes.
 #include "dialects/tile/TileDialect.h"
 
 #include "mlir/IR/Builders.h"

@@ -1,3 +1,4 @@
+// Enums and attributes of the dialect. Names of discardable attributes are in TileAttributeNames.h.
 #ifndef TILEWRIGHT_TILE_ATTRS_TD
 #define TILEWRIGHT_TILE_ATTRS_TD
 
@@ -21,7 +22,7 @@ def Tile_ScopeAttr : EnumAttr<Tile_Dialect, Tile_Scope, "scope"> {
   }];
 }
 
-def Tile_Space : I32EnumAttr<"Space", "where a slice lives, innermost first", [
+def Tile_Space : I32EnumAttr<"Space", "the memory space of a slice, innermost first", [
     I32EnumAttrCase<"thread", 0, "register">, I32EnumAttrCase<"block", 1, "block">,
     I32EnumAttrCase<"cluster", 2, "cluster">, I32EnumAttrCase<"global", 3, "global">,
     I32EnumAttrCase<"host", 4, "host">]> {
@@ -49,7 +50,7 @@ def Tile_TilingAttr : AttrDef<Tile_Dialect, "Tiling"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_Roundings : I32EnumAttr<"Roundings", "what becomes of roundings to bf16 and f16 between two operations", [
+def Tile_Roundings : I32EnumAttr<"Roundings", "the treatment of roundings to bf16 and f16 between two operations", [
     I32EnumAttrCase<"kept", 0>, I32EnumAttrCase<"relaxed", 1>]> {
   let cppNamespace = "::tilewright::tile";
   let genSpecializedAttr = 0;
@@ -63,15 +64,15 @@ def Tile_Math : I32EnumAttr<"Math", "how divisions and functions are computed", 
 
 def Tile_NumericsAttr : AttrDef<Tile_Dialect, "Numerics"> {
   let mnemonic = "numerics";
-  let summary = "what a kernel may do to the numbers of the graph that it was made from";
+  let summary = "numerical freedoms of a kernel compared with its graph";
   let description = [{
-    With `kept` every operation on bf16 and f16 rounds its result as the graph
-    says; with `relaxed` a rounding may be left out, never added. `fast` math may
-    divide by a number that many elements share as a multiplication by its
-    reciprocal. `forms` names the algebra that was put in place of the graph's
-    own. What a reduction accumulates in, and in which order, stands on its
-    expression; which edges hand their values over without a rounding, on the
-    connects. Constraint: (A3) forms are not empty and named once.
+    With `kept` every operation on bf16 and f16 rounds its result as in the graph;
+    with `relaxed` a rounding may be left out, but never added. `fast` math may
+    replace a division by a number that many elements share by a multiplication
+    with its reciprocal. `forms` names algebra that replaces the graph's own.
+    Expressions state the type and order in which reductions accumulate, and
+    connects state which edges hand values over without a rounding. Constraint:
+    (A3) forms are not empty and named once.
   }];
   let parameters = (ins
     EnumParameter<Tile_Roundings>:$roundings,
@@ -83,10 +84,11 @@ def Tile_NumericsAttr : AttrDef<Tile_Dialect, "Numerics"> {
 
 def Tile_RunningAttr : AttrDef<Tile_Dialect, "Running"> {
   let mnemonic = "running";
-  let summary = "an accumulator, a maximum, that a loop nest uses while it is still accumulated";
+  let summary = "a maximum that a loop nest uses while it is still being accumulated (online softmax)";
   let description = [{
-    `accumulator` is its number, `block` how many points of the reduced dim share
-    a reference. What it means stands at `tile.compute`.
+    `accumulator` is the number of its accumulator, and `block` the number of
+    points of the reduced dim that share a reference. `tile.compute` defines the
+    semantics.
   }];
   let parameters = (ins "int64_t":$accumulator, "int64_t":$block);
   let assemblyFormat = "`<` $accumulator `every` $block `>`";
@@ -94,7 +96,7 @@ def Tile_RunningAttr : AttrDef<Tile_Dialect, "Running"> {
 
 def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {
   let mnemonic = "target";
-  let summary = "a target of the table, with the fields that override it";
+  let summary = "a target of the target table, with fields that override it";
   let parameters = (ins StringRefParameter<"name in the target table">:$name,
                         OptionalParameter<"::mlir::DictionaryAttr">:$overrides);
   let assemblyFormat = "`<` $name (`,` $overrides^)? `>`";

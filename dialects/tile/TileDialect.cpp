@@ -1,3 +1,4 @@
+// Registers the dialect's ops, types, attributes and interfaces.
 #include "dialects/tile/TileDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -8,8 +9,8 @@ using namespace tilewright::tile;
 #include "dialects/tile/TileDialect.cpp.inc"
 
 namespace {
-/// Folded constants stay in the body that uses them: a subprogram holds expressions and connects only, and a body is
-/// cloned as a whole.
+/// Keeps folded constants in the body that uses them, because a subprogram holds only expressions and connects, and a
+/// body is cloned as a whole.
 struct KeepConstantsInBodies : mlir::DialectFoldInterface {
   using DialectFoldInterface::DialectFoldInterface;
   bool shouldMaterializeInto(mlir::Region *region) const override {

@@ -1,3 +1,4 @@
+// The tile dialect: its ops, types, attributes and enums. See README.md for the rationale.
 #ifndef TILEWRIGHT_TILE_DIALECT_H
 #define TILEWRIGHT_TILE_DIALECT_H
 
@@ -25,7 +26,7 @@
 #include "dialects/tile/TileOps.h.inc"
 
 namespace tilewright::tile {
-/// Bytes of one element of `type` in memory; i1 takes one byte, index eight.
+/// Returns the bytes of one element of `type` in memory; i1 takes one byte, index eight.
 int64_t elementBytes(mlir::Type type);
 } // namespace tilewright::tile
 

@@ -8,15 +8,16 @@ def Tile_Dialect : Dialect {
   let cppNamespace = "::tilewright::tile";
   let summary = "Scopes, tiles and explicit data movement between tensor expressions and target code";
   let description = [{
-    The dialect carries one idea: every producer-consumer edge gets a *scope*,
+    The dialect expresses one idea: every producer-consumer edge has a *scope*,
     the innermost level of the machine at which a tile is handed over. It has
     two levels. The *planned graph* (`tile.subprogram`, `tile.expr`,
-    `tile.connect`) is value-semantic and states the choice; the *tile program*
+    `tile.connect`) has value semantics and states the choice. The *tile program*
     (`tile.program`, `tile.parallel`, `tile.alloc`, `tile.compute`, `tile.load`,
     `tile.store`, `tile.move`, `tile.sync`) carries it out with explicit
-    movement between memory spaces. `linalg` below it has no place for a scope
-    or a guarded access; `vector` and `gpu` above it have lost the choice.
-    The rationale, with one example at every level, is in the dialect's README.
+    movement between memory spaces. `linalg`, the level before it, cannot express
+    a scope or a guarded access; in `vector` and `gpu`, the levels after it, the
+    choice is lost. The dialect's README has the rationale, with an example at
+    every level.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -1,4 +1,4 @@
-// The generated code of all ops, and what the verifiers of both levels share.
+// Generated code of all ops, and checks that the verifiers of both levels share.
 #include "dialects/tile/TileVerifiers.h"
 
 #include "llvm/ADT/SmallBitVector.h"
@@ -19,7 +19,7 @@ bool tilewright::tile::distinctDims(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
-/// The domain rank and number of symbols an op in a body may use.
+/// Returns the numbers of dims and symbols that maps of an op in a body may use.
 static std::pair<unsigned, unsigned> enclosingSpace(Operation *op) {
   if (auto expr = dyn_cast<ExprOp>(op->getParentOp()))
     return {expr.getDomain().size(), 0};
@@ -27,7 +27,8 @@ static std::pair<unsigned, unsigned> enclosingSpace(Operation *op) {
   return {compute.getExtents().size(), compute.getExtents().size()};
 }
 
-LogicalResult tilewright::tile::verifySpace(Operation *op, unsigned numDims, unsigned numSymbols, StringRef constraint) {
+LogicalResult tilewright::tile::verifySpace(Operation *op, unsigned numDims, unsigned numSymbols,
+                                            StringRef constraint) {
   auto [dims, symbols] = enclosingSpace(op);
   if (numDims != dims || numSymbols > symbols)
     return op->emitOpError() << constraint << ": expected " << dims << " dims and at most " << symbols

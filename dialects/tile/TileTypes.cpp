@@ -1,3 +1,4 @@
+// Syntax, verifier and geometry of slices.
 #include "dialects/tile/TileDialect.h"
 
 #include "mlir/IR/Builders.h"

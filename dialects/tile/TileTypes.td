@@ -1,3 +1,4 @@
+// Types of the dialect.
 #ifndef TILEWRIGHT_TILE_TYPES_TD
 #define TILEWRIGHT_TILE_TYPES_TD
 
@@ -8,10 +9,11 @@ def Tile_SliceType : TypeDef<Tile_Dialect, "Slice"> {
   let mnemonic = "slice";
   let summary = "a strided region of a tensor in one memory space";
   let description = [{
-    PowerFusion's memory slice (section 4) in any rank: in its two-dimensional
-    form `num` segments of `width` elements, `stride` elements apart. Strides
-    are in elements; without them the slice is dense and row-major. Constraints:
-    (T1) the shape is static and non-negative; (T2) there is one stride per dim.
+    PowerFusion's memory slice (section 4), generalised to any rank. Its
+    two-dimensional form has `num` segments of `width` elements, `stride` elements
+    apart. Strides are in elements; without them the slice is dense and row-major.
+    Constraints: (T1) the shape is static and non-negative; (T2) there is one
+    stride per dim.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,

@@ -1,4 +1,4 @@
-// Questions that the verifiers of both levels ask.
+// Checks that the verifiers of both levels share.
 #ifndef TILEWRIGHT_DIALECTS_TILE_TILEVERIFIERS_H
 #define TILEWRIGHT_DIALECTS_TILE_TILEVERIFIERS_H
 
@@ -6,10 +6,10 @@
 
 namespace tilewright::tile {
 
-/// Whether the dims are different ones of a space of this rank.
+/// Returns true if the dims are distinct dims of a space of this rank.
 bool distinctDims(llvm::ArrayRef<int64_t> dims, int64_t rank);
 
-/// Refuses a map over another space than that of the op around; `constraint` is the number that the message begins with.
+/// Fails if a map is not over the space of the enclosing op. `constraint` is the number that the message begins with.
 mlir::LogicalResult verifySpace(mlir::Operation *op, unsigned numDims, unsigned numSymbols,
                                 llvm::StringRef constraint);
 

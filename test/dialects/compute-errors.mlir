@@ -132,7 +132,7 @@ tile.program @k3_goes_on_without_micro_kernel outputs 0 {
     tile.walk {
     ^bb0(%i: index):
       %s = tile.alloc : !tile.slice<4xf32, block>
-      // expected-error @+1 {{K3: only a micro kernel goes on from what is in the slice}}
+      // expected-error @+1 {{K3: only a micro kernel can continue from the values in the slice}}
       tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s : !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>] inits [unit] kinds ["add"] {
       ^bb0(%acc: f32):
         tile.yield %acc : f32
@@ -183,7 +183,7 @@ tile.program @k6_no_sum outputs 0 {
     tile.walk {
     ^bb0(%i: index):
       %s = tile.alloc : !tile.slice<4xf32, block>
-      // expected-error @+1 {{K6: accumulator 1 depends on the running maximum and is no sum of f32 from zero}}
+      // expected-error @+1 {{K6: accumulator 1 depends on the running maximum and is not a sum of f32 from zero}}
       tile.compute [4, 5] sizes [4, 5] offsets [] () vector 1 reduce [1] into (%s, %s : !tile.slice<4xf32, block>, !tile.slice<4xf32, block>) at [affine_map<(i, j)[a, b] -> (i)>, affine_map<(i, j)[a, b] -> (i)>] inits [0xFF800000 : f32, 1.0 : f32] kinds ["maximumf", "mul"] running <0 every 16> {
       ^bb0(%max: f32, %product: f32):
         %v = tile.load %x at affine_map<(i, j)[a, b] -> (i, j)> : !tile.slice<4x5xf32, global> -> f32

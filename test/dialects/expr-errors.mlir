@@ -167,7 +167,7 @@ func.func @e5_yield(%x: tensor<4x5xf32>) {
 // -----
 
 func.func @e6_repeated(%x: tensor<4x5xf32>) {
-  // expected-error @+1 {{E6: dims must place each domain dim at a dim of the index space}}
+  // expected-error @+1 {{E6: dims must map each domain dim to a dim of the iteration space}}
   %r = tile.expr domain [4, 5] reduce [] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i, j)>] inits [] dims [0, 0] : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%v: f32):
     tile.yield %v : f32
@@ -178,7 +178,7 @@ func.func @e6_repeated(%x: tensor<4x5xf32>) {
 // -----
 
 func.func @e6_length(%x: tensor<4x5xf32>) {
-  // expected-error @+1 {{E6: dims must place each domain dim at a dim of the index space}}
+  // expected-error @+1 {{E6: dims must map each domain dim to a dim of the iteration space}}
   %r = tile.expr domain [4, 5] reduce [] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i, j)>] inits [] dims [0] : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%v: f32):
     tile.yield %v : f32
@@ -189,7 +189,7 @@ func.func @e6_length(%x: tensor<4x5xf32>) {
 // -----
 
 func.func @e6_nowhere(%x: tensor<4x5xf32>) {
-  // expected-error @+1 {{E6: dims must place each domain dim at a dim of the index space}}
+  // expected-error @+1 {{E6: dims must map each domain dim to a dim of the iteration space}}
   %r = tile.expr domain [4, 5] reduce [] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i, j)>] inits [] dims [0, -1] : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%v: f32):
     tile.yield %v : f32
@@ -203,7 +203,7 @@ func.func @e6_extent(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %r = tile.subprogram "k" (%x) extents [5, 4] tiles [5, 4] grid [] vector 0 workgroups 1
       : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    // expected-error @+1 {{E6: dims must place each domain dim at a dim of the index space of the same extent}}
+    // expected-error @+1 {{E6: dims must map each domain dim to a dim of the iteration space of the same extent}}
     %y = tile.expr domain [4, 5] reduce [] (%a) maps [affine_map<(i, j) -> (i, j)>] guards [unit]
         into [affine_map<(i, j) -> (i, j)>] inits [] dims [0, 1] : (tensor<4x5xf32>) -> tensor<4x5xf32> {
     ^bb0(%v: f32):

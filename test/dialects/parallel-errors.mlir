@@ -60,7 +60,7 @@ tile.program @l2_steps outputs 0 {
 
 tile.program @l4_rows outputs 1 {
 ^bb0(%sums: !tile.slice<4x32xf32, global>):
-  // expected-error @+1 {{L4: partials are of steps, in global space, with a row for each workgroup}}
+  // expected-error @+1 {{L4: partials need steps, global space, and a row for each workgroup}}
   tile.parallel [4] tiles [1] workgroups 5 steps 2 partials %sums : !tile.slice<4x32xf32, global> {
     tile.walk {
     ^bb0(%i: index):
@@ -72,7 +72,7 @@ tile.program @l4_rows outputs 1 {
 
 tile.program @l4_no_steps outputs 1 {
 ^bb0(%sums: !tile.slice<4x32xf32, global>):
-  // expected-error @+1 {{L4: partials are of steps}}
+  // expected-error @+1 {{L4: partials need steps}}
   tile.parallel [4] tiles [1] workgroups 4 partials %sums : !tile.slice<4x32xf32, global> {
     tile.walk {
     ^bb0(%i: index):

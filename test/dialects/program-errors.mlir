@@ -31,7 +31,7 @@ tile.program @p3_body outputs 0 {
 
 tile.program @p3_nothing_to_wait_for outputs 0 {
 ^bb0(%x: !tile.slice<4xf32, global>):
-  // expected-error @+1 {{P3: a barrier of the grid stands between parts}}
+  // expected-error @+1 {{P3: a grid barrier must be between two parts}}
   tile.sync <grid>
   tile.parallel [4] tiles [4] workgroups 1 {
     tile.walk {
@@ -61,7 +61,7 @@ tile.program @p5_other_bytes outputs 0 {
   tile.parallel [4] tiles [2] workgroups 2 {
     tile.walk {
     ^bb0(%i: index):
-      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
       %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<3xf32, block>
     }
   }
@@ -74,7 +74,7 @@ tile.program @p5_several_tiles outputs 0 {
   tile.parallel [4] tiles [1] workgroups 2 {
     tile.walk {
     ^bb0(%i: index):
-      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
       %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
     }
   }
@@ -92,7 +92,7 @@ tile.program @p5_beside_another_part outputs 0 {
   tile.parallel [4] tiles [2] workgroups 2 {
     tile.walk {
     ^bb0(%i: index):
-      // expected-error @+1 {{P5: what is kept from phase to phase lies in buffers of as many bytes}}
+      // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
       %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
     }
   }

@@ -9,6 +9,7 @@
 #include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/plan/grid/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/WorkNotes.h"
 #include "llvm/ADT/MapVector.h"
