@@ -357,7 +357,7 @@ def test_refuses_more_shared_memory_than_there_is() -> None:
 def test_refuses_wrong_arguments() -> None:
     x = np.zeros(32, np.float32)
     with pytest.raises(
-        tilewright.SimulationError, match="takes 2 buffers and 1 constants; given were 1 and 0"
+        tilewright.SimulationError, match="takes 2 buffers and 1 constants; the launch has 1 and 0"
     ):
         simulate(CORRECT, "scale", (1,), [x])
     with pytest.raises(tilewright.SimulationError, match="has no kernel 'scales'; it has scale, warp_sums"):
@@ -404,7 +404,7 @@ def test_refuses_what_is_not_simulated() -> None:
         simulate(kernel("nvvm.breakpoint"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"'llvm.inline_asm' op is not simulated"):
         simulate(kernel('llvm.inline_asm "trap;", "" : () -> ()'), arrays=[x])
-    with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not of the dialects"):
+    with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not in the llvm or nvvm dialect"):
         simulate(kernel("gpu.barrier"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):
         simulate(kernel("%"), arrays=[x])

@@ -131,5 +131,5 @@ def test_a_block_that_has_ended_has_no_memory() -> None:
 
 
 def test_grids_are_of_whole_clusters() -> None:
-    with pytest.raises(TilewrightError, match="a grid of 6 blocks is not of whole clusters of 4"):
+    with pytest.raises(TilewrightError, match="a grid of 6 blocks is not a multiple of the cluster size 4"):
         run(BARRIER, blocks=6)

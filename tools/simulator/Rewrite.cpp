@@ -45,7 +45,7 @@ static LogicalResult cloneReachable(LLVM::LLVMFuncOp kernel, ModuleOp into) {
     bool failed = false;
     symbol->walk([&](Operation *op) {
       if (!isa<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect())) {
-        op->emitOpError("is not of the dialects llvm and nvvm, at which kernels are simulated");
+        op->emitOpError("is not in the llvm or nvvm dialect, which simulated kernels require");
         failed = true;
         return;
       }

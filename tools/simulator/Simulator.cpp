@@ -22,11 +22,11 @@ static std::string refusal(const Launch &launch, const DeviceProgram &program, c
   uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   if (program.numBindings != launch.bindings.size() || program.numConstants != launch.constants.size())
     return "the kernel takes " + text(program.numBindings) + " buffers and " + text(program.numConstants) +
-           " constants; given were " + text(launch.bindings.size()) + " and " + text(launch.constants.size());
+           " constants; the launch has " + text(launch.bindings.size()) + " and " + text(launch.constants.size());
   if (blocks == 0)
     return "the grid is empty";
   if (blocks % program.cluster != 0)
-    return "a grid of " + text(blocks) + " blocks is not of whole clusters of " + text(program.cluster);
+    return "a grid of " + text(blocks) + " blocks is not a multiple of the cluster size " + text(program.cluster);
   if (program.cluster > 1 && program.gridBarrier)
     return "a grid barrier in a kernel with clusters is not simulated";
   if (!program.maxThreads[0] && !launch.block[0])

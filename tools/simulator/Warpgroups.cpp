@@ -29,8 +29,8 @@ public:
     if (start / lineBytes % groupLines != 0)
       machineOf(thread).fail(thread, "misaligned",
                              "a matrix begins at byte " + std::to_string(start) +
-                                 " of shared memory, between the lines after which its swizzle of " +
-                                 std::to_string(lineBytes) + " bytes repeats",
+                                 " of shared memory, but its swizzle of " + std::to_string(lineBytes) +
+                                 " bytes repeats only every 8 lines",
                              site);
   }
 
@@ -131,7 +131,7 @@ void checkGroup(Thread &last, uint32_t site, const WarpgroupProduct &product) {
     entries.push_back({site, product.left, product.right});
   const WarpgroupLog::Entry &entry = entries[warp.products++];
   if (entry.site != site || entry.left != product.left || entry.right != product.right)
-    machineOf(last).fail(last, "barrier", "the four warps of a group ask for different products", site,
+    machineOf(last).fail(last, "barrier", "the four warps of a group start different products", site,
                          machineOf(last).program.sites[entry.site].location);
 }
 } // namespace
@@ -215,7 +215,7 @@ void tilewright::simulator::checkProductsAreComplete(Thread &thread) {
   for (size_t number = 0; number < block.warps.size(); ++number) {
     size_t group = number / warpsOfGroup;
     if (group < block.warpgroups.size() && block.warps[number].products != block.warpgroups[group].entries.size())
-      machineOf(thread).fail(thread, "barrier", "not all four warps of a group ask for this product",
+      machineOf(thread).fail(thread, "barrier", "not all four warps of a group start this product",
                              block.warpgroups[group].entries[block.warps[number].products].site);
   }
 }

@@ -146,9 +146,9 @@ struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
     return entry;
   }
 
-  /// Adds an entry point for launches whose outputs may share the memory of inputs. Such a launch has one binding less
-  /// per shared output. The entry calls the kernel's own one with a dispatch_state that has all bindings; kernels read
-  /// no other field of it.
+  /// Adds an entry point for launches in which outputs take the memory of inputs. Such a launch has one binding less
+  /// for each of these outputs. The entry calls the kernel's own one with a dispatch_state that has all bindings;
+  /// kernels read no other field of it.
   static void addInPlaceEntry(LLVM::LLVMFuncOp entry, ArrayRef<int64_t> tied) {
     OpBuilder builder(entry->getContext());
     builder.setInsertionPointAfter(entry);
