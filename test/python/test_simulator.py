@@ -404,7 +404,7 @@ def test_refuses_what_is_not_simulated() -> None:
         simulate(kernel("nvvm.breakpoint"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"'llvm.inline_asm' op is not simulated"):
         simulate(kernel('llvm.inline_asm "trap;", "" : () -> ()'), arrays=[x])
-    with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not in the llvm or nvvm dialect"):
+    with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not in the llvm or nvvm"):
         simulate(kernel("gpu.barrier"), arrays=[x])
     with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):
         simulate(kernel("%"), arrays=[x])
