@@ -1,3 +1,4 @@
+// Each level keeps the lines of a set in a linked list in order of their last use.
 #include "core/CacheSimulator.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -5,7 +6,7 @@
 
 using namespace tilewright;
 
-/// One level: the lines of each set in the order of their last use, as lists through one array of places.
+/// One level of the hierarchy. The lines of each set are a linked list through one array, most recently used first.
 class CacheSimulator::Level {
 public:
   explicit Level(const CacheShape &shape) : lineBytes(shape.lineBytes) {
@@ -21,7 +22,7 @@ public:
     bool isDirty;
   };
 
-  /// Whether the line is here; then it was the last used.
+  /// Returns true if the line is in the cache, and makes it the most recently used one.
   bool find(uint64_t line, bool isStore) {
     auto known = found.find(line);
     if (known == found.end())
@@ -36,7 +37,7 @@ public:
     return true;
   }
 
-  /// Puts a line in that is not here; true if another had to go.
+  /// Inserts a line that is not in the cache. Returns true if it evicted another line.
   bool insert(uint64_t line, bool isDirty, Evicted &evicted) {
     Set &set = sets[line % sets.size()];
     bool isFull = set.used == ways;
@@ -115,7 +116,7 @@ void CacheSimulator::replay(const uint64_t *records, size_t count) {
     access(*record >> 16, (*record >> 1) & 0x7fff, *record & 1);
 }
 
-/// Level number `levels.size()` is memory, which has everything.
+/// Accesses a line at a level. Level `levels.size()` is memory, which holds every line.
 void CacheSimulator::touch(size_t number, uint64_t line, bool isStore) {
   if (number == levels.size())
     return;

@@ -1,5 +1,5 @@
-// Caches with least-recently-used replacement, line by line: what a stream of accesses moves between levels. For
-// judging predictions of movement, which a machine's own counters can only do where it has them.
+// Simulates caches with least-recently-used replacement, line by line, and counts the lines that a stream of accesses
+// moves between levels. It validates predictions of movement on machines without hardware counters.
 #ifndef TILEWRIGHT_CORE_CACHESIMULATOR_H
 #define TILEWRIGHT_CORE_CACHESIMULATOR_H
 
@@ -9,17 +9,18 @@ namespace tilewright {
 
 struct CacheShape {
   int64_t capacityBytes, lineBytes;
-  int64_t ways; ///< 0: fully associative
+  int64_t ways; ///< associativity; 0 if fully associative
 };
 
-/// Lines of one level.
+/// Counts of lines at one level.
 struct CacheTraffic {
-  int64_t hits = 0, fills = 0; ///< found, and fetched from the level below
-  int64_t writeBacks = 0;      ///< dirty lines handed to the level below
+  int64_t hits = 0, fills = 0; ///< lines found, and lines fetched from the next level
+  int64_t writeBacks = 0;      ///< dirty lines written to the next level
 };
 
-/// Levels from the innermost; all write back, and fetch what they write. A level is asked for the lines that the one
-/// above it misses, and takes in what that evicts. Lines grow from level to level, if at all.
+/// A hierarchy of caches, innermost level first. All levels are write-back and write-allocate. A level serves the
+/// misses of the level before it and receives the lines that it evicts. The line size never decreases from level to
+/// level.
 class TILEWRIGHT_CORE CacheSimulator {
 public:
   explicit CacheSimulator(const std::vector<CacheShape> &levels);
@@ -27,9 +28,9 @@ public:
   ~CacheSimulator();
 
   void access(uint64_t address, uint64_t bytes, bool isStore);
-  /// Records as `tile-trace-accesses` writes them.
+  /// Replays records in the format that `tile-trace-accesses` writes.
   void replay(const uint64_t *records, size_t count);
-  /// Writes all dirty lines back; nothing stays cached.
+  /// Writes all dirty lines back and empties the caches.
   void flush();
   std::vector<CacheTraffic> traffic() const;
 

@@ -1,3 +1,4 @@
+// Implements modules, pipelines and plans over MLIR, and converts targets and plans to and from JSON.
 #include "core/Core.h"
 #include "core/Diagnostics.h"
 #include "core/PassNotes.h"
@@ -18,7 +19,6 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Config/llvm-config.h"
-
 #include "llvm/Support/PrettyStackTrace.h"
 
 #include <mutex>
@@ -27,8 +27,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Has LLVM's crash handler say which pass ran on which op: lines such as "Running pass 'tile-compose' on 'func.func'".
-/// Passes nest in each thread, as its stack of entries does.
+/// Lets LLVM's crash handler print which pass ran on which op, in lines such as "Running pass 'tile-compose' on
+/// 'func.func'". The entries are a stack per thread, because passes nest in each thread.
 class CrashContext : public PassInstrumentation {
 public:
   void runBeforePass(Pass *pass, Operation *op) override {
@@ -59,7 +59,7 @@ struct NativeModule::State {
 
 NativeModule::State::State() : context(std::make_unique<MLIRContext>(registry())) {
   context->allowUnregisteredDialects();
-  // Remarks have an engine of their own; this makes it report them as diagnostics, which we collect.
+  // Remarks have an engine of their own. These options make it report remarks as diagnostics, which are collected.
   remark::RemarkCategories everything{".*", ".*", ".*", ".*", ".*"}; // "all" alone enables none
   (void)remark::enableOptimizationRemarks(*context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
                                           everything, /*printAsEmitRemarks=*/true);
@@ -82,7 +82,7 @@ std::tuple<std::shared_ptr<NativeModule>, Diagnostics> NativeModule::parse(const
                                                                            const std::string &name) {
   std::shared_ptr<NativeModule> result(new NativeModule);
   Diagnostics diagnostics;
-  { // The collector must go before the context does.
+  { // The collector must be destroyed before the context.
     DiagnosticCollector collector(result->state->context.get());
     result->state->module = parseSourceString<ModuleOp>(text, result->state->context.get(), name);
     diagnostics = collector.take();
@@ -181,7 +181,7 @@ std::vector<OperationInfo> NativeModule::operations() {
 }
 
 std::shared_ptr<NativeModule> NativeModule::clone() {
-  // Another context, so that the copy can be worked on at the same time.
+  // The copy has a context of its own, so that both modules can be used at the same time.
   auto [copy, diagnostics] = parse(text(true, false, true), "clone");
   return copy;
 }
@@ -214,7 +214,7 @@ std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &
 }
 
 //===----------------------------------------------------------------------===//
-// Targets and plans, as JSON: value or error
+// Targets and plans as JSON
 //===----------------------------------------------------------------------===//
 
 std::tuple<std::string, std::string> tilewright::lookupTargetJson(const std::string &nameOrPath) {

@@ -1,6 +1,6 @@
-// What the Python module and `tilewright-opt` share: modules, passes, targets and plans in plain types of the standard
-// library. No header of MLIR is needed here, so in a wheel one shared object can hold all of MLIR behind this
-// interface. What fails returns diagnostics or a message; targets and plans cross as JSON.
+// The interface that the Python module and `tilewright-opt` share: modules, passes, targets and plans in plain types of
+// the standard library. It includes no header of MLIR, so in a wheel a single shared object can hold all of MLIR behind
+// it. Functions that fail return diagnostics or a message; targets and plans are passed as JSON.
 #ifndef TILEWRIGHT_CORE_CORE_H
 #define TILEWRIGHT_CORE_CORE_H
 
@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-/// All that a shared core exports.
+/// Marks the symbols that a shared core exports.
 #define TILEWRIGHT_CORE __attribute__((visibility("default")))
 
 namespace tilewright {
@@ -19,8 +19,8 @@ namespace tilewright {
 struct PlainDiagnostic {
   std::string severity; ///< "error", "warning", "remark" or "note"
   std::string message;
-  std::string location;  ///< as describe() words it
-  std::string operation; ///< name of the op at fault; empty when the message names none
+  std::string location;  ///< location as describe() formats it
+  std::string operation; ///< name of the op at fault; empty if the message names none
   std::vector<PlainDiagnostic> notes;
 };
 
@@ -32,22 +32,22 @@ struct OperationInfo {
   int64_t depth;
 };
 
-/// A module and the context it lives in. Calls on one module are serialised; modules are independent of each other.
+/// A module and its context. Calls on one module are serialised; modules are independent of each other.
 class TILEWRIGHT_CORE NativeModule {
 public:
   ~NativeModule();
 
-  /// Null with diagnostics if the text is not a module.
+  /// Parses a module. Returns null and diagnostics if the text is not a module.
   static std::tuple<std::shared_ptr<NativeModule>, Diagnostics> parse(const std::string &text, const std::string &name);
 
   std::string text(bool generic, bool localScope, bool debugInfo);
-  /// Runs a pipeline such as "builtin.module(a,b{c=1})"; one anchored on another op runs on every such op of the
+  /// Runs a pipeline such as "builtin.module(a,b{c=1})". A pipeline anchored on another op runs on every such op of the
   /// module.
   std::tuple<bool, Diagnostics> run(const std::string &pipeline, const std::string &dumpDirectory);
   std::tuple<bool, Diagnostics> verify();
   std::vector<OperationInfo> operations();
   std::shared_ptr<NativeModule> clone();
-  /// The plan as the library writes it, or an error; with exactly one function in the module it is verified against it.
+  /// Verifies a plan against the only function of the module. Returns the plan in the library's format, or an error.
   std::tuple<std::string, std::string> checkPlan(const std::string &json);
 
 private:
@@ -58,22 +58,22 @@ private:
 };
 
 TILEWRIGHT_CORE std::string llvmVersion();
-/// From now on, what passes run is noted in `bytes` at an offset of an open file; see PassNotes.h.
+/// Starts to note the running passes in `bytes` bytes at an offset of an open file; see PassNotes.h.
 TILEWRIGHT_CORE void notePassesIn(int file, int64_t offset, size_t bytes);
-/// Has a process that dies say on stderr what ran: the pass, and where LLVM generates code the function. It takes the
-/// signals of the whole process.
+/// Makes a crashing process print to stderr which pass was running and, while LLVM generates code, which function was
+/// compiled. Installs signal handlers for the whole process.
 TILEWRIGHT_CORE void describeCrashes();
-/// Registers passes and pipelines, which parsing a pipeline needs; once per process.
+/// Registers passes and pipelines, which must happen once per process, before a pipeline is parsed.
 TILEWRIGHT_CORE void registerPipelines();
 
-// JSON in, and JSON or an error out.
+// Functions that take a name or JSON, and return JSON or an error.
 TILEWRIGHT_CORE std::vector<std::string> targetNames();
 TILEWRIGHT_CORE std::tuple<std::string, std::string> lookupTargetJson(const std::string &nameOrPath);
-/// `cores`: hardware threads to scale the target to; 0: as it is.
+/// Returns the target in the library's format. `cores` is the number of hardware threads to scale it to; 0 keeps it.
 TILEWRIGHT_CORE std::tuple<std::string, std::string> normalizeTargetJson(const std::string &json, int64_t cores);
 TILEWRIGHT_CORE std::tuple<std::string, std::string> normalizePlanJson(const std::string &json);
 
-/// The whole of `tilewright-opt`.
+/// The main function of `tilewright-opt`.
 TILEWRIGHT_CORE int optMain(int argc, char **argv);
 
 } // namespace tilewright

@@ -1,3 +1,4 @@
+// Extracts the op at fault from the wording of MLIR's diagnostics.
 #include "core/Diagnostics.h"
 
 #include "mlir/IR/Operation.h"
@@ -24,7 +25,7 @@ static std::string severityName(DiagnosticSeverity severity) {
 static PlainDiagnostic toPlain(Diagnostic &diagnostic) {
   PlainDiagnostic plain{
       severityName(diagnostic.getSeverity()), diagnostic.str(), describe(diagnostic.getLocation()), "", {}};
-  // emitOpError words it so; MLIR keeps no pointer to the op.
+  // The op's name is taken from the wording of emitOpError, because a diagnostic has no pointer to the op.
   static const llvm::Regex named("^'([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)' op ");
   SmallVector<StringRef> groups;
   if (named.match(plain.message, &groups))
@@ -34,7 +35,7 @@ static PlainDiagnostic toPlain(Diagnostic &diagnostic) {
     static const llvm::Regex current(
         "^see current operation: (%[^=]*= )?\"?([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)");
     if (current.match(plainNote.message, &groups)) {
-      // MLIR adds a dump of the op; its name is what is wanted.
+      // MLIR adds a note with a dump of the op, of which only the name is used.
       if (plain.operation.empty())
         plain.operation = groups[2].str();
       continue;

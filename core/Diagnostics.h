@@ -1,4 +1,4 @@
-// MLIR diagnostics as plain data that outlives their context.
+// Converts MLIR diagnostics to plain data that outlives their context.
 #ifndef TILEWRIGHT_CORE_DIAGNOSTICS_H
 #define TILEWRIGHT_CORE_DIAGNOSTICS_H
 
@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// While it lives, collects what is reported in a context instead of printing it.
+/// Collects the diagnostics of a context instead of printing them, as long as it exists.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(mlir::MLIRContext *context);

@@ -1,3 +1,4 @@
+// Evaluates and searches block orders for the chain of two matmuls.
 #include "core/GemmChains.h"
 
 #include "passes/plan/tiling/cpu/BlockSearch.h"
@@ -17,7 +18,7 @@ static void add(PlainMovement &sum, const Movement &movement) {
   sum.memoryBytes = std::max(sum.memoryBytes, movement.memoryBytes);
 }
 
-/// The order without the loops that an operator alone has not.
+/// Returns the order restricted to the loops of one operator.
 static BlockOrder restrict(const BlockOrder &block, const ChainOp &op) {
   BlockOrder own;
   for (unsigned loop : op.loops)

@@ -1,7 +1,7 @@
+// Keeps a list of running passes over all threads, and writes a note whenever it changes.
 #include "core/PassNotes.h"
 #include "core/Core.h"
 #include "passes/support/Locations.h"
-
 #include "passes/support/WorkNotes.h"
 
 #include "mlir/IR/Operation.h"
@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// A record of a file: NUL ends its text.
+/// A range of a file that holds a text terminated by NUL.
 struct Record {
   int file = -1;
   int64_t offset = 0;
@@ -27,7 +27,7 @@ struct Record {
   void write(std::string text) const {
     text.resize(bytes - 1);
     text.push_back('\0');
-    // A note that cannot be written is missed by nobody but a message.
+    // Failures to write are ignored, because notes only improve a message.
     (void)!pwrite(file, text.data(), text.size(), offset);
   }
 };
@@ -37,13 +37,14 @@ Record record;
 struct Running {
   std::thread::id thread;
   Pass *pass;
-  std::string said, work; ///< of the pass, and of the op that it is at
+  std::string said, work; ///< description of the pass, and of the op that it is processing
 };
 
 std::mutex mutex;
-std::vector<Running> running; ///< in the order in which they began
+std::vector<Running> running; ///< running passes in the order in which they started
 
-/// Passes run on several threads: the note is of the one whose innermost pass began first, since what hangs is that.
+/// Writes a note. Passes run on several threads; the note names the innermost pass that started first, because that one
+/// is the most likely to hang.
 void note() {
   for (auto it = running.begin(); it != running.end(); ++it)
     if (std::none_of(std::next(it), running.end(), [&](const Running &r) { return r.thread == it->thread; }))
@@ -58,7 +59,7 @@ std::string nameOf(Operation *op) {
   return name;
 }
 
-/// The running pass of this thread; end() where there is none.
+/// Returns the innermost running pass of this thread, or rend() if there is none.
 std::vector<Running>::reverse_iterator innermost() {
   return std::find_if(running.rbegin(), running.rend(),
                       [](const Running &each) { return each.thread == std::this_thread::get_id(); });
@@ -77,7 +78,7 @@ void noteOp(Operation *op) {
 class PassNotes : public PassInstrumentation {
 public:
   void runBeforePass(Pass *pass, Operation *op) override {
-    if (pass->getArgument().empty()) // a manager's own
+    if (pass->getArgument().empty()) // internal pass of a pass manager
       return;
     std::string said = "pass '" + pass->getArgument().str() + "' on " + nameOf(op);
     std::lock_guard<std::mutex> lock(mutex);

@@ -1,5 +1,5 @@
-// Notes of the passes that are running, in a file, for whoever outlives this process: a caller that ends it because it
-// takes too long can say where.
+// Notes of the running passes in a file. A caller that ends this process because it takes too long reads them and can
+// say which pass took the time.
 #ifndef TILEWRIGHT_CORE_PASSNOTES_H
 #define TILEWRIGHT_CORE_PASSNOTES_H
 
@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-/// Writes notes of the passes of a manager to the file of `notePassesIn`; null where there is none.
+/// Returns an instrumentation that writes notes to the file given to `notePassesIn`, or null if there is no file.
 std::unique_ptr<mlir::PassInstrumentation> createPassNotes();
 
 } // namespace tilewright

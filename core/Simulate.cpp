@@ -1,3 +1,4 @@
+// Thin layer over tools/simulator.
 #include "core/Simulate.h"
 
 #include "tools/simulator/L2Cache.h"

@@ -1,5 +1,5 @@
-// The extension module `tilewright._native`: the core for Python. Thin: what fails returns diagnostics, and the Python
-// side raises them.
+// The extension module `tilewright._native`, a thin layer over the core. Functions that fail return diagnostics, which
+// the Python side raises as exceptions.
 #include "core/CacheSimulator.h"
 #include "core/Core.h"
 #include "core/GemmChains.h"
@@ -17,7 +17,7 @@ namespace nb = nanobind;
 using namespace tilewright;
 
 namespace {
-/// Address, bytes, whether its content counts as never written, and the device's address or -1.
+/// Address, bytes, true if its content counts as never written, and the device's address or -1.
 using Buffer = std::tuple<uintptr_t, uint64_t, bool, int64_t>;
 using Size = std::array<uint32_t, 3>;
 
@@ -46,7 +46,7 @@ std::tuple<std::string, std::string> simulate(const std::string &text, const std
 } // namespace
 
 NB_MODULE(_native, m) {
-  // What is alive when the interpreter ends is the user's, who may leave it there.
+  // Users may keep objects alive until the interpreter exits.
   nb::set_leak_warnings(false);
   registerPipelines();
   m.attr("llvm_version") = llvmVersion();
@@ -66,7 +66,7 @@ NB_MODULE(_native, m) {
       .def_ro("result_types", &OperationInfo::resultTypes)
       .def_ro("depth", &OperationInfo::depth);
 
-  // Passes run for long and touch nothing of Python's.
+  // Passes can run for a long time and use no Python objects, so they run without the GIL.
   using NoGil = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<NativeModule>(m, "NativeModule")
       .def_static("parse", &NativeModule::parse, nb::arg("text"), nb::arg("name"), NoGil(),

@@ -1,4 +1,4 @@
-// Small graphs to plan on: sources in linalg, parsed into a TensorGraph.
+// Fixture for tests that plan small graphs, which are parsed from linalg sources into a TensorGraph.
 #ifndef TILEWRIGHT_TEST_UNIT_PLANFIXTURE_H
 #define TILEWRIGHT_TEST_UNIT_PLANFIXTURE_H
 
@@ -27,7 +27,7 @@ protected:
     target = *found;
   }
 
-  /// The graph of the only function in `source`.
+  /// Returns the graph of the only function in `source`.
   TensorGraph parse(const std::string &source) {
     module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     EXPECT_TRUE(module);
@@ -38,7 +38,7 @@ protected:
     return llvm::to_vector(llvm::seq<unsigned>(0, graph.exprs().size()));
   }
 
-  /// All expressions as one part, with the scopes that the planner would choose.
+  /// Returns the iteration space of all expressions as one group, with the scopes that the planner would choose.
   std::optional<IterationSpace> spaceOfAll(const TensorGraph &graph, std::string *reason = nullptr) {
     GroupChoice part;
     part.exprs = allOf(graph);
@@ -52,7 +52,7 @@ protected:
   Target target;
 };
 
-/// Softmax over the last axis as front ends decompose it.
+/// Softmax over the last axis, decomposed as front ends do.
 inline const char *softmaxSource = R"(
 func.func @softmax(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
   %zero = arith.constant dense<0.0> : tensor<37xf32>

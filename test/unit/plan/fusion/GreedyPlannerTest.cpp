@@ -1,4 +1,4 @@
-// The planner: what it must fuse, what it must leave, that its plans are legal, and that it never beats an exhaustive
+// Tests of the greedy planner: it fuses and leaves the right ops, its plans are legal, and it never beats an exhaustive
 // search over the same choices.
 #include "test/unit/PlanFixture.h"
 
@@ -57,7 +57,7 @@ TEST_F(GreedyPlannerTest, is_deterministic) {
   EXPECT_EQ(llvm::formatv("{0}", toJson(planFor(graph))).str(), llvm::formatv("{0}", toJson(planFor(graph))).str());
 }
 
-// Two chains that share nothing become two parts of one kernel; without packing, two kernels.
+// Two chains that share no tensor become two groups of one kernel, or two kernels without packing.
 const char *independent = R"(
 func.func @independent(%x: tensor<37xf32>, %y: tensor<53xf32>) -> (tensor<37xf32>, tensor<53xf32>) {
   %e = tensor.empty() : tensor<37xf32>
@@ -83,7 +83,7 @@ TEST_F(GreedyPlannerTest, bindings_bound_what_is_packed) {
   EXPECT_EQ(planFor(graph).kernels.size(), 2u);
 }
 
-// An op we do not know between producer and consumer keeps them in two kernels.
+// An unknown op between producer and consumer keeps them in two kernels.
 TEST_F(GreedyPlannerTest, nothing_is_merged_across_an_unknown_op) {
   TensorGraph graph = parse(R"(
 func.func @chain(%x: tensor<640x64xf32>) -> tensor<640x64xf32> {
@@ -127,7 +127,8 @@ func.func @left(%a: tensor<96x160xf16>, %b: tensor<160x224xf16>, %u: tensor<37xf
   EXPECT_EQ(reasonFor(plan, 4), "nothing reads it");
 }
 
-// A mask of indices alone would else be computed in each call, because what it is made of is a kernel of ours.
+// A mask that is computed from indices only is a constant. Otherwise it would be computed in each call, because its
+// inputs, which read no tensor, would be computed by a Tilewright kernel.
 TEST_F(GreedyPlannerTest, what_is_made_of_nothing_for_constants_is_a_constant) {
   TensorGraph graph = parse(R"(
 #id = affine_map<(i) -> (i)>
@@ -185,9 +186,11 @@ func.func @move(%x: tensor<37x53xf32>) -> tensor<53x37xf32> {
   EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no kernel of ours computes with");
 }
 
-// --- against exhaustive search -----------------------------------------------------------------------------------
+//===----------------------------------------------------------------------===//
+// Comparison with exhaustive search
+//===----------------------------------------------------------------------===//
 
-/// The best predicted total over all partitions into parts, each planned as the greedy planner would plan it.
+/// Finds the best predicted total over all partitions into groups, each planned as the greedy planner would plan it.
 class Exhaustive {
 public:
   Exhaustive(const TensorGraph &graph, const Target &target) : graph(graph), target(target) { extend(0); }

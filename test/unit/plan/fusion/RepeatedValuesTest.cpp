@@ -1,4 +1,5 @@
-// Values that a nest evaluates more often than they have elements: how often that is, and when they are kept instead.
+// Tests of values that a nest evaluates more often than they have elements: the number of evaluations, and the cases in
+// which a buffer holds them instead.
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;
@@ -9,10 +10,10 @@ namespace {
 /// A way to read a tensor at more points than it has elements.
 struct Reading {
   const char *name;
-  std::string type, result; ///< of the tensor and of what is read
-  std::string maps;         ///< over the result, one for each time it is read
-  int64_t reads;            ///< of them
-  double times;             ///< that an element is read, about
+  std::string type, result; ///< types of the tensor and of the reader's result
+  std::string maps;         ///< one map for each read, over the reader's domain
+  int64_t reads;            ///< number of maps
+  double times;             ///< approximate number of reads per element
 };
 
 const Reading readings[] = {
@@ -26,7 +27,8 @@ const Reading readings[] = {
 
 class RepeatedValuesTest : public PlanFixture {
 protected:
-  /// An elementwise op, and what reads its result; scaled by a tensor of its own, so that the reader is no movement.
+  /// Returns the graph of an elementwise op and a reader of its result. The reader scales it by another tensor, so that
+  /// it is not movement.
   TensorGraph graphOf(const Reading &reading, const std::string &op) {
     std::string arguments, operands, types, body = "    %v = arith.mulf %s, %a0 : f32\n", last = "%v";
     for (int64_t i = 0; i < reading.reads; ++i) {
@@ -74,7 +76,7 @@ protected:
   } -> )" + reading.type;
   }
 
-  /// How many times an element of an expression is evaluated, all in one nest and everything in registers.
+  /// Returns how many times an element of an expression is evaluated if one nest computes everything in registers.
   double timesInRegisters(const TensorGraph &graph, unsigned expr) {
     GroupChoice part;
     part.exprs = allOf(graph);
@@ -107,12 +109,12 @@ TEST_F(RepeatedValuesTest, a_scalar_of_a_row_is_evaluated_once_for_the_row) {
   EXPECT_EQ(timesInRegisters(graphOf(rows, unary(rows, "tanh")), 0), 1);
 }
 
-// Code generation puts the loop of the lanes outside: each tile evaluates the row once.
+// Code generation makes the loop over lanes the outer one, so each tile evaluates the row once.
 TEST_F(RepeatedValuesTest, a_function_of_the_lanes_alone_is_evaluated_once_for_a_tile) {
   Reading columns{"", "tensor<1x131xf32>", "tensor<611x131xf32>", "affine_map<(i, j) -> (0, j)>", 1, 1};
   TensorGraph graph = graphOf(columns, unary(columns, "tanh"));
   EXPECT_LT(timesInRegisters(graph, 0), 611);
-  EXPECT_EQ(timesInRegisters(graphOf(columns, relu(columns)), 0), 611) << "what is cheap stays inside";
+  EXPECT_EQ(timesInRegisters(graphOf(columns, relu(columns)), 0), 611) << "cheap values stay inside the loop";
 }
 
 TEST_F(RepeatedValuesTest, work_counts_what_is_computed_again) {
