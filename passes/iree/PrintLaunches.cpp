@@ -169,8 +169,8 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       return json::Object{{"tensor", tensors.idOf(result)}, {"shape", json::Array(type.getShape())}};
     if (auto argument = dyn_cast<BlockArgument>(result))
       return json::Object{{"argument", argument.getArgNumber()}};
-    return made->emitError("a result that is no tensor, argument or export of a tensor; run this pass on what IREE "
-                           "preprocesses");
+    return made->emitError("expected a tensor, an argument or an export of a tensor as result; run this pass on IREE's "
+                           "module at its preprocessing phase");
   }
 
   void runOnOperation() override {

@@ -135,15 +135,15 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "an op of another name": (_set(_root, op="linalg.hello"), "not linalg.hello"),
     "an op in two kernels": (
         _do(lambda p: p["kernels"].append({**copy.deepcopy(_kernel(p)), "name": "again"})),
-        "stands in the plan twice",
+        "is in the plan twice",
     ),
     "a missing op": (
         _do(lambda p: _part(p)["ops"].pop()),
-        "stands neither in a kernel nor among the ops left",
+        "is neither in a kernel nor among the ops left",
     ),
     "an op that is also left": (
         _do(lambda p: p["left"].append({"id": _root(p)["id"], "op": "", "reason": ""})),
-        "stands in the plan twice",
+        "is in the plan twice",
     ),
     "two kernels of one name": (
         _do(lambda p: p["kernels"].append({**copy.deepcopy(_kernel(p))})),
@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         "leaves out 0 roundings per element, not 3",
     ),
     "an op that is no root": (_do(lambda p: _root(p).update(root=False)), "must be a root"),
-    "dims of another rank": (_set(_root, dims=[0]), "expected a place for each of the"),
+    "dims of another rank": (_set(_root, dims=[0]), "dims must have an entry for each of the"),
     "dims at another place": (_do(lambda p: _root(p)["dims"].reverse()), "domain dim"),
     "a micro kernel that is not there": (
         _set(_contraction, microKernel="hello"),
@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "a micro kernel for what does not contract": (
         _set(_plain, microKernel="fma-6x4"),
-        "but is no contraction",
+        "but is not a contraction",
     ),
     "a tiling of another level": (
         _do(lambda p: _root(p)["tilings"][0].update(level="grid")),
@@ -194,7 +194,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "a tiling of another rank": (
         _do(lambda p: _root(p)["tilings"][0]["sizes"].append(1)),
-        "one size and one place per domain dim",
+        "one size and one entry of order per domain dim",
     ),
     "a tiling beyond its dim": (
         _do(lambda p: _root(p)["tilings"][0]["sizes"].__setitem__(0, 10**6)),
@@ -262,7 +262,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "an edge that is not there": (_do(lambda p: p["edges"][0].update(input=7)), "input 7 does not exist"),
     "an edge from elsewhere": (_do(lambda p: p["edges"][0].update(result=3)), "the input is result 0 of op"),
     "a missing edge": (_do(lambda p: p["edges"].pop()), "is missing"),
-    "an edge twice": (_do(lambda p: p["edges"].append(p["edges"][0])), "stands in the plan twice"),
+    "an edge twice": (_do(lambda p: p["edges"].append(p["edges"][0])), "is in the plan twice"),
     "no such scope": (_set(_inner_edge, scope="hello"), "expected one of thread, warp, block"),
     "a scope that ends a kernel": (_set(_inner_edge, scope="launch"), "scope launch inside one part"),
     "a scope that is not built": (_set(_inner_edge, scope="warp"), "scope warp cannot be carried out yet"),
@@ -272,19 +272,19 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
                 unrounded=True, recompute=False
             )
         ),
-        "it is no bf16 or f16 value",
+        "it is not a bf16 or f16 value",
     ),
 }
 
 ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
-    "a block of threads": (_set(_part, threads=128), "a processor has no blocks of threads"),
-    "shared steps": (_set(_part, steps=2), "a processor has no blocks of threads"),
+    "a block of threads": (_set(_part, threads=128), "a processor has no thread blocks"),
+    "shared steps": (_set(_part, steps=2), "a processor has no thread blocks"),
 }
 ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "no threads": (_set(_part, threads=0, group=0), "a block of 0 threads"),
     "half a warp": (
         _set(_part, threads=144),
-        "a block of 144 threads: on target 'cuda:h200' it has whole warps",
+        "a block of 144 threads: on target 'cuda:h200' it must have whole warps",
     ),
     "more threads than a block has": (_set(_part, threads=2048), "1024 threads at most"),
     "a group of three": (_set(_part, threads=96, group=3), "a power of two"),

@@ -405,7 +405,7 @@ private:
     for (const PlainCopies &copies : plainCopies(plan, graph, machine))
       remark::missed(graph.exprs()[copies.op].op->getLoc(),
                      remark::RemarkOpts::name("plain-copies").category("tile-form-subprograms"))
-          << llvm::formatv("tile: op {0} copies no steps in bulk, out of images of its tiles: {1}", copies.op,
+          << llvm::formatv("tile: op {0} does not copy its steps in bulk from a swizzled layout: {1}", copies.op,
                            copies.reason)
                  .str();
     return success();
@@ -444,8 +444,8 @@ private:
     if (blockBytes > 0)
       planned.blockBytes = std::min<int64_t>(planned.blockBytes, blockBytes);
     if (numerics == "tf32" && planned.backend != Backend::cuda)
-      return getOperation().emitError("numerics 'tf32' are of GPUs; target '")
-             << target << "' multiplies f32 as it is: choose default or strict";
+      return getOperation().emitError("numerics 'tf32' are for GPUs; target '")
+             << target << "' multiplies f32 without rounding: choose default or strict";
     auto functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)

@@ -37,7 +37,7 @@ static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot
   std::string named = "names the micro kernel '" + op.microKernel + "'";
   auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
   if (root == roots.end() || graph.exprs()[op.id].kind != ExprKind::contraction)
-    return named + ", but is no contraction";
+    return named + ", but is not a contraction";
   std::vector<MicroKernel> known = microKernelsFor(graph, *root, target);
   StringRef name = StringRef(op.microKernel).rsplit('-').first;
   auto kernel = llvm::find_if(known, [&](const MicroKernel &kernel) { return kernel.name == name; });
@@ -50,26 +50,27 @@ static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot
     return named + ", which is '" + kernel->label(target) + "' on target '" + target.name + "'";
   if (target.backend == Backend::cpu && !takesWholeSteps(*kernel, graph.exprs()[op.id], part, op))
     return named + ", which takes steps of " + std::to_string(kernel->stepK()) +
-           " terms: the tile of the dim that is walked must be a multiple";
+           " along K: the tile of the walked dim must be a multiple of it";
   bool rounds = isa<FloatType>(getElementTypeOrSelf(graph.exprs()[op.id].op->getResult(0).getType()));
   if (rounds && !kernel->strict && !op.numerics.reassociates)
-    return named + ", which regroups terms, and its numerics do not say so (reassociates)";
+    return named + ", which regroups the sum, but its numerics do not allow that (reassociates)";
   return "";
 }
 
 static std::string checkThreads(const GroupPlan &part, const Target &target) {
   if (target.backend == Backend::cpu) {
     if (part.threads != 0 || part.group != 0 || part.steps != 0)
-      return llvm::formatv("threads {0}, group {1}, steps {2}: a processor has no blocks of threads, so they must be 0",
+      return llvm::formatv("threads {0}, group {1}, steps {2}: a processor has no thread blocks, so they must be 0",
                            part.threads, part.group, part.steps);
     return "";
   }
   int64_t lanes = target.gpu.warpLanes, most = target.gpu.threadsPerBlock;
   if (part.threads < lanes || part.threads % lanes != 0 || part.threads > most)
-    return llvm::formatv("a block of {0} threads: on target '{1}' it has whole warps of {2}, {3} threads at most",
+    return llvm::formatv("a block of {0} threads: on target '{1}' it must have whole warps of {2}, {3} threads at most",
                          part.threads, target.name, lanes, most);
   if (part.group > 0 && !llvm::isPowerOf2_64(part.group))
-    return llvm::formatv("groups of {0} threads: a row is shared by a power of two of them", part.group);
+    return llvm::formatv("groups of {0} threads: the number of threads that share a row must be a power of two",
+                         part.group);
   return "";
 }
 
@@ -84,7 +85,7 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
   if (target.backend == Backend::cpu)
     for (const TensorPlan &tensor : part.tensors)
       if (!tensor.layout.empty())
-        return "tensor " + tensor.tensor + " has a layout; on a processor tensors lie as they are";
+        return "tensor " + tensor.tensor + " has a layout, which only GPUs support";
   return "";
 }
 
@@ -93,7 +94,7 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
     return "made for target '" + plan.target + "', carried out for '" + target.name + "'";
   for (const KernelPlan &kernel : plan.kernels) {
     if (!kernel.kept.empty() && target.backend == Backend::cpu)
-      return "kernel '" + kernel.name + "' keeps tiles, which only GPUs do";
+      return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
     for (auto [p, part] : llvm::enumerate(kernel.parts))
       if (std::string why = checkPart(plan, graph, part, target); !why.empty())
         return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;

@@ -66,7 +66,7 @@ private:
       if (id >= numExprs)
         return where + ": " + op(id) + " does not exist; the graph has " + std::to_string(numExprs) + " ops";
       if (seen[id])
-        return where + ": " + op(id) + " stands in the plan twice";
+        return where + ": " + op(id) + " is in the plan twice";
       seen[id] = true;
       return "";
     };
@@ -95,7 +95,7 @@ private:
     }
     for (unsigned id = 0; id < numExprs; ++id)
       if (!seen[id])
-        return op(id) + " stands neither in a kernel nor among the ops left";
+        return op(id) + " is neither in a kernel nor among the ops left";
     return "";
   }
 
@@ -114,7 +114,7 @@ private:
         return edgeName(edge) + ": the input is result " + std::to_string(actual.result) + " of op " +
                std::to_string(actual.producer);
       if (!listed.insert(found->second).second)
-        return edgeName(edge) + " stands in the plan twice";
+        return edgeName(edge) + " is in the plan twice";
       scopes[found->second] = edge.scope;
       if (std::string why = checkScope(edge); !why.empty())
         return edgeName(edge) + ": " + why;
@@ -152,18 +152,18 @@ private:
     if (edge.scope != tile::Scope::grid)
       return "parts of one kernel depend on each other at scope grid only";
     if (from.part > to.part)
-      return "its producer's part stands behind its consumer's";
+      return "its producer's part comes after its consumer's";
     return edge.recompute || edge.unrounded ? "a grid edge neither recomputes nor hands over unrounded values" : "";
   }
 
   std::string checkUnrounded(const EdgePlan &edge) const {
     if (plan.numerics == NumericsMode::strict)
-      return "strict numerics hand nothing over unrounded";
+      return "strict numerics hand over no unrounded values";
     if (edge.scope != tile::Scope::thread)
       return "only thread edges are unrounded";
     if (!mayStayUnrounded(graph, {edge.producer, edge.result, edge.consumer, edge.input}))
-      return "it is no bf16 or f16 value, or its reader needs it as it is stored: moved, compared, or rounded to "
-             "integers";
+      return "it is not a bf16 or f16 value, or its reader needs the stored value: it is moved, compared, or rounded "
+             "to integers";
     return "";
   }
 
@@ -236,7 +236,7 @@ private:
     };
     if (kept.reader >= kernel.parts.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
         phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
-      return "the parts do not begin a phase and a later one";
+      return "the parts are not the first ones of a phase and of a later phase";
     IterationSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
     if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
       return "there is no such input";
@@ -319,12 +319,12 @@ private:
       if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
         return name + " is streamed, so it must be global";
       if (tensor.lifetime == "stream" && !outputs.contains(tensor.tensor))
-        return name + " is streamed, but is no output of the part";
+        return name + " is streamed, but is not an output of the part";
       if (tensor.space != (isKept ? tile::Space::block : tile::Space::global))
         return name + " lives for a " + tensor.lifetime + ", so it is " + (isKept ? "of a block" : "global") +
                ", not " + tile::stringifySpace(tensor.space).str();
       if (!seen.insert(tensor.tensor + (isKept ? "" : ", global")).second)
-        return name + " stands there twice";
+        return name + " is listed twice";
     }
     return "";
   }
@@ -371,7 +371,7 @@ private:
     llvm::SmallSet<tile::Scope, 2> levels;
     for (const LevelTiling &tiling : entry.tilings) {
       if (tiling.sizes.size() != expr.domain.size() || tiling.order.size() != expr.domain.size())
-        return "a tiling must have one size and one place per domain dim";
+        return "a tiling must have one size and one entry of order per domain dim";
       if (std::string why = checkTiling(expr, tiling); !why.empty())
         return "its tiling at level " + tile::stringifyScope(tiling.level).str() + " " + why;
       if (!levels.insert(tiling.level).second)
@@ -409,24 +409,24 @@ private:
   static std::string checkDims(const GroupPlan &part, const TensorExpr &expr, const std::vector<int64_t> &dims,
                                bool mayLackGrid) {
     if (dims.size() != expr.domain.size())
-      return "expected a place for each of the " + std::to_string(expr.domain.size()) + " domain dims";
+      return "dims must have an entry for each of the " + std::to_string(expr.domain.size()) + " domain dims";
     llvm::SmallSet<int64_t, 8> used;
     for (auto [dim, place] : llvm::enumerate(dims)) {
       if (!hasPlace(expr, dim)) {
         if (place != -1)
-          return "domain dim " + std::to_string(dim) + " has one point, so its place must be -1";
+          return "domain dim " + std::to_string(dim) + " has one point, so its entry in dims must be -1";
         continue;
       }
       if (place < 0 || place >= static_cast<int64_t>(part.extents.size()) || !used.insert(place).second)
-        return "domain dim " + std::to_string(dim) + " has no place of its own in the space";
+        return "domain dim " + std::to_string(dim) + " has no dim of its own in the iteration space";
       if (part.extents[place] != expr.domain[dim])
         return "domain dim " + std::to_string(dim) + " of extent " + std::to_string(expr.domain[dim]) +
-               " stands at dim " + std::to_string(place) + " of extent " + std::to_string(part.extents[place]);
+               " is mapped to dim " + std::to_string(place) + " of extent " + std::to_string(part.extents[place]);
     }
     for (int64_t dim : part.grid) {
       auto own = llvm::find(dims, dim);
       if (own == dims.end() && !mayLackGrid)
-        return "has no part in grid dim " + std::to_string(dim);
+        return "lacks grid dim " + std::to_string(dim);
       if (own != dims.end() && llvm::is_contained(expr.reductions, own - dims.begin()))
         return "reduces grid dim " + std::to_string(dim);
     }
@@ -452,7 +452,7 @@ private:
       return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked, so its form must be '" +
              kMaximumOfBlocks.str() + "'";
     if (form == kMaximumOfCounted && !walk.mayEnd)
-      return op(roots[walk.maximum].expr) + ": not only exponentials relative to it follow from blocks of " + name +
+      return op(roots[walk.maximum].expr) + ": more than exponentials relative to it depends on blocks of " + name +
              ", so its form must be '" + kMaximumOfBlocks.str() + "'";
     return "";
   }

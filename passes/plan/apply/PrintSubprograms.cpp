@@ -35,8 +35,8 @@ FailureOr<func::FuncOp> functionWithExprs(ModuleOp module) {
     if (!function.getBody().hasOneBlock() || TensorGraph::build(function.getBody().front()).exprs().empty())
       continue;
     if (found)
-      return function.emitError("subprograms are of a module with one function that holds tensor expressions; this is "
-                                "the second");
+      return function.emitError("subprograms are printed for a module with one function that holds tensor expressions; "
+                                "this is the second");
     found = function;
   }
   return found;

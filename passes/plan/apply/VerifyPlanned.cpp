@@ -93,7 +93,7 @@ private:
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
       if (own == dims.end() && !mayLackGridDims(root))
-        return root.emitOpError("G4: has no part in grid dim ") << place;
+        return root.emitOpError("G4: lacks grid dim ") << place;
       if (own != dims.end() && llvm::is_contained(root.getReductions(), own - dims.begin()))
         return root.emitOpError("G4: reduces grid dim ") << place;
     }

@@ -251,7 +251,7 @@ public:
         for (unsigned edge : graph.outEdges(expr))
           if (auto choice = edges.find(edge); choice != edges.end())
             choice->second = {tile::Scope::block, false,
-                              "its readers meet each element several times: computed once, and kept"};
+                              "its readers use each element several times: computed once, in a buffer"};
     return edges;
   }
 

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr llvm::StringLiteral kLoneMovement = "movement that no kernel of ours computes with";
+constexpr llvm::StringLiteral kLoneMovement = "movement that no Tilewright kernel computes with";
 
 /// Time of an IREE dispatch on a CPU divided by the time of Tilewright's kernel for the same ops: the geometric mean of
 /// the 41 patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
@@ -76,7 +76,7 @@ private:
     if (!computes && llvm::none_of(group.choice.exprs, [&](unsigned expr) { return movesInPieces(expr); }))
       return kLoneMovement.str();
     if (!computes && llvm::all_of(group.choice.exprs, [&](unsigned expr) { return feedsContractionsOnly(expr); }))
-      return "movement for a contraction alone: IREE's own";
+      return "movement that only contractions of IREE read";
     std::vector<SmallVector<unsigned>> alone = dispatchesOfIree(graph, group.choice.exprs);
     if (alone.size() <= 1)
       return options.takeSingles ? "" : "IREE runs it as one dispatch by itself";

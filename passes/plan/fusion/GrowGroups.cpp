@@ -123,12 +123,12 @@ private:
   bool tryMerge(ArrayRef<unsigned> groups, Declined &why) {
     unsigned a = groups.front();
     if (llvm::any_of(groups, [&](unsigned group) { return isApart(group); })) {
-      why = {kUnfused.str(), "the fault in that pass mended"};
+      why = {kUnfused.str(), "a fix for the pass that failed"};
       return false;
     }
     if (!llvm::all_of(groups.drop_front(), [&](unsigned b) { return partition.canMerge(groupOf(a), groupOf(b)); })) {
       why = {"another op depends on the producer's kernel and the consumer's kernel on it",
-             "the ops between the two taken into the kernel"};
+             "taking the ops between the two into the kernel"};
       return false;
     }
     SmallVector<unsigned> exprs;

@@ -1,4 +1,5 @@
-// What IREE alone would not run as dispatches of its own: what it folds into contractions or computes at load.
+// Predicts which ops IREE alone would not run as dispatches: those that it folds into contractions, and those that it
+// computes at load.
 #include "passes/graph/Eligibility.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,7 +11,7 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// What IREE folds into its contractions
+// Ops that IREE folds into its contractions
 //===----------------------------------------------------------------------===//
 
 // Measured with iree-compile 3.13.0, llvm-cpu, --compile-to=flow, on some fifty small graphs; data tiling made no
@@ -65,7 +66,7 @@ private:
         continue;
       }
       split |= splitsDims(graph.exprs()[expr]);
-      // The expansion would stand between the contraction and the rest.
+      // The expansion would separate the contraction from the rest.
       if (split && !collapses(graph.exprs()[expr]))
         return;
       cluster.push_back(expr);
@@ -82,8 +83,8 @@ private:
                         [&](unsigned edge) { return !llvm::is_contained(cluster, graph.edges()[edge].consumer); });
   }
 
-  /// An op that reads the cluster a second time and that only `expr` reads is computed with it: x * 0.5 in the tanh
-  /// form of gelu.
+  /// Adds producers of `expr` to the cluster that read the cluster a second time and that only `expr` reads, such as
+  /// x * 0.5 in the tanh form of gelu.
   void absorbProducers(unsigned expr, Cluster &cluster) const {
     for (unsigned edge : graph.inEdges(expr)) {
       unsigned producer = graph.edges()[edge].producer;
@@ -105,7 +106,7 @@ private:
     }
   }
 
-  /// Whether IREE fuses the expression into the cluster.
+  /// Returns true if IREE fuses the expression into the cluster.
   bool joins(unsigned expr, const Cluster &cluster) const {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     if (!tensorExpr.oneReliesOnOne() || (addsTensor(expr, cluster) && feedsReduction(expr)))
@@ -124,9 +125,9 @@ private:
     return first;
   }
 
-  /// Whether the expression reads a computed tensor of its own size besides the cluster, as a residual connection does.
-  /// Measured with data tiling: to fold it, IREE first packs that tensor into the contraction's layout, in a dispatch
-  /// of its own. A norm that reads the sum can as well read both terms.
+  /// Returns true if the expression also reads a computed tensor of its own size outside the cluster, as a residual
+  /// connection does. Measured with data tiling: to fold it, IREE first packs that tensor into the contraction's
+  /// layout, in a separate dispatch. A norm that reads the sum can read both summands instead.
   bool addsTensor(unsigned expr, const Cluster &cluster) const {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     return llvm::any_of(tensorExpr.inputs, [&](const TensorAccess &access) {
@@ -159,7 +160,7 @@ private:
     return first;
   }
 
-  /// An expanding reshape that splits a dim into several of more than one point.
+  /// Returns true for an expanding reshape that splits a dim into several dims of more than one point.
   static bool splitsDims(const TensorExpr &expr) {
     auto expand = dyn_cast<tensor::ExpandShapeOp>(expr.op);
     if (!expand)
@@ -169,7 +170,7 @@ private:
     });
   }
 
-  /// Whether the op is the same on flattened tensors.
+  /// Returns true if the op computes the same on flattened tensors.
   static bool collapses(const TensorExpr &expr) {
     if (isView(expr))
       return true;
@@ -179,7 +180,7 @@ private:
            });
   }
 
-  /// Elementwise producers that only folded ops read fold as well.
+  /// Folds elementwise producers that only folded ops read.
   void foldProducers(const Cluster &cluster) {
     for (unsigned expr = cluster.back(); expr-- > 0;) {
       const TensorExpr &tensorExpr = graph.exprs()[expr];
@@ -193,7 +194,7 @@ private:
     }
   }
 
-  /// Reads its input's dims in order, and repeats the elements along others.
+  /// Returns true if the op reads its input's dims in order and repeats elements along other dims.
   static bool isBroadcast(const TensorExpr &expr) {
     AffineMap map = expr.inputs[0].map;
     if (expr.inputs[0].guard != IntegerSet() || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
@@ -217,7 +218,7 @@ private:
     return expr.inputs[0].map == AffineMap::getPermutationMap(swapped, expr.op->getContext());
   }
 
-  /// Movement without arithmetic that only contractions read becomes part of how they read.
+  /// Folds movement that only contractions read into their accesses.
   void foldOperandMovement(unsigned expr) {
     const TensorExpr &tensorExpr = graph.exprs()[expr];
     if (folded[expr] >= 0 || tensorExpr.kind != ExprKind::movement || tensorExpr.inputs.size() != 1 ||
@@ -246,10 +247,10 @@ std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph, 
 }
 
 //===----------------------------------------------------------------------===//
-// What IREE computes at load
+// Ops that IREE computes at load
 //===----------------------------------------------------------------------===//
 
-/// Attributes of unregistered ops may stand among their properties.
+/// Returns an attribute, which unregistered ops may have among their properties.
 static Attribute attributeOf(Operation *op, StringRef name) {
   if (Attribute attribute = op->getAttr(name))
     return attribute;
@@ -269,7 +270,7 @@ Operation *tilewright::globalOf(Operation *load) {
 
 bool tilewright::isMutableGlobal(Operation *global) { return static_cast<bool>(attributeOf(global, "is_mutable")); }
 
-/// A constant, or a load of a global that nothing changes.
+/// Returns true for a constant, or a load of an immutable global.
 static bool isLoadTimeValue(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op))
     return true;
@@ -285,7 +286,7 @@ bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool>
   return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
 }
 
-/// Whether only what is computed at load reads it.
+/// Returns true if only ops that are computed at load read the expression.
 static bool isReadAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr) {
   ArrayRef<unsigned> readers = graph.outEdges(expr);
   return !readers.empty() && !graph.escapes(expr) &&
@@ -298,7 +299,7 @@ std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
     atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
       return isKnownAtLoad(graph, atLoad, access.tensor);
     });
-  // Tensors made of nothing are cheaper made again where they are read.
+  // Tensors that are computed without inputs are cheaper to recompute where they are read.
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
     if (expr.inputs.empty())
       atLoad[index] = isReadAtLoad(graph, atLoad, index);

@@ -1,3 +1,4 @@
+// Clones the ops of a group, together with the constants that they use.
 #include "passes/plan/fusion/Outline.h"
 
 #include "passes/graph/Eligibility.h"

@@ -1,3 +1,4 @@
+// Questions about fusion groups that several steps of the planner ask.
 #include "passes/plan/fusion/PlannerStep.h"
 
 #include "passes/graph/Eligibility.h"

@@ -33,12 +33,12 @@ private:
     last->emitRemark() << "chain: " << text;
     ChainMachine machine = chainMachine(target);
     std::optional<BlockSchedule> fused = scheduleChain(chain, machine, leastTiles(chain, target));
-    last->emitRemark() << "fused: " << (fused ? print(chain, *fused) : "its least tiles fit no cache");
+    last->emitRemark() << "fused: " << (fused ? print(chain, *fused) : "its smallest tiles fit no cache");
     double seconds = 0;
     for (const OperatorChain &one : separately(chain)) {
       std::optional<BlockSchedule> alone = scheduleChain(one, machine, leastTiles(one, target));
       last->emitRemark() << "apart, " << one.ops[0].name << ": "
-                         << (alone ? print(one, *alone) : "its least tiles fit no cache");
+                         << (alone ? print(one, *alone) : "its smallest tiles fit no cache");
       seconds += alone ? alone->seconds + target.launchSeconds : 0;
     }
     std::string verdict;

@@ -5,7 +5,7 @@
 // RUN: not tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 numerics=tf32})' 2>&1 | FileCheck %s --check-prefix=NO-TF32
 
 // UNKNOWN: error: unknown numerics 'exact'; choose default, strict or tf32
-// NO-TF32: error: numerics 'tf32' are of GPUs; target 'x86-64-avx512' multiplies f32 as it is: choose default or strict
+// NO-TF32: error: numerics 'tf32' are for GPUs; target 'x86-64-avx512' multiplies f32 without rounding: choose default or strict
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>

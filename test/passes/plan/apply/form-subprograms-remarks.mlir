@@ -33,7 +33,7 @@ func.func @unsupported(%x: tensor<7xf64>, %y: tensor<3x9xf32>) -> (tensor<7xf64>
   %f = tensor.empty() : tensor<9x3xf32>
   // expected-remark @below {{op 0 (linalg.tanh) is left to IREE: math.tanh in f64 has no code generation}}
   %a = linalg.tanh ins(%x : tensor<7xf64>) outs(%e : tensor<7xf64>) -> tensor<7xf64>
-  // expected-remark @below {{op 1 (linalg.transpose) is left to IREE: movement that no kernel of ours computes with}}
+  // expected-remark @below {{op 1 (linalg.transpose) is left to IREE: movement that no Tilewright kernel computes with}}
   %t = linalg.transpose ins(%y : tensor<3x9xf32>) outs(%f : tensor<9x3xf32>) permutation = [1, 0]
   return %a, %t : tensor<7xf64>, tensor<9x3xf32>
 }

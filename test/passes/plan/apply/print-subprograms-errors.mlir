@@ -11,7 +11,7 @@ func.func @first(%x: tensor<37xf32>) -> tensor<37xf32> {
   %y = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
   return %y : tensor<37xf32>
 }
-// expected-error @below {{subprograms are of a module with one function that holds tensor expressions; this is the second}}
+// expected-error @below {{subprograms are printed for a module with one function that holds tensor expressions; this is the second}}
 func.func @second(%x: tensor<37xf32>) -> tensor<37xf32> {
   %e = tensor.empty() : tensor<37xf32>
   %y = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>

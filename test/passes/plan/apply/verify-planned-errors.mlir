@@ -120,7 +120,7 @@ func.func @g4_missing(%x: tensor<5xf32>) -> tensor<5xf32> {
   %r = tile.subprogram "k" (%x) extents [5, 7] tiles [5, 1] grid [1] vector 0 workgroups 1
       : (tensor<5xf32>) -> tensor<5xf32> {
   ^bb0(%a: tensor<5xf32>):
-    // expected-error @+1 {{G4: has no part in grid dim 1}}
+    // expected-error @+1 {{G4: lacks grid dim 1}}
     %b = tile.expr domain [5] reduce [] (%a) maps [#id] guards [unit] into [#id] inits [] dims [0]
         : (tensor<5xf32>) -> tensor<5xf32> {
     ^bb0(%v: f32):

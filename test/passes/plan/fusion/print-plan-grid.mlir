@@ -57,7 +57,7 @@ func.func @read_elsewhere(%x: tensor<1x768xf32>, %w: tensor<768x3072xf32>, %v: t
 // SLICES-LABEL: remark: kernel contract_0: extents [128, 768, 2304]
 // SLICES: remark: input 0 from op 0 at scope grid
 // SLICES-LABEL: remark: kernel contract_0: extents [768, 2304]
-// SLICES: op 1 left: movement that no kernel of ours computes with
+// SLICES: op 1 left: movement that no Tilewright kernel computes with
 func.func @slices(%x: tensor<128x768xf32>, %w: tensor<768x2304xf32>) -> (tensor<128x768xf32>, tensor<128x768xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<128x2304xf32>

@@ -57,7 +57,7 @@ func.func @square_root_of_a_repeated_image(%x: tensor<243x517xf32>, %scale: tens
   // expected-remark @below {{op 0 in kernel}}
   %y = linalg.sqrt ins(%x : tensor<243x517xf32>) outs(%e : tensor<243x517xf32>) -> tensor<243x517xf32>
   // expected-remark @below {{op 1 in kernel}}
-  // expected-remark @below {{input 1 from op 0 at scope block: its readers meet each element several times: computed once, and kept}}
+  // expected-remark @below {{input 1 from op 0 at scope block: its readers use each element several times: computed once, in a buffer}}
   %z = linalg.generic {indexing_maps = [affine_map<(n, i, j) -> (n, i, j)>, affine_map<(n, i, j) -> (i, j)>,
                                         affine_map<(n, i, j) -> (n, i, j)>],
                        iterator_types = ["parallel", "parallel", "parallel"]}

@@ -183,7 +183,7 @@ func.func @move(%x: tensor<37x53xf32>) -> tensor<53x37xf32> {
   %t = linalg.transpose ins(%x : tensor<37x53xf32>) outs(%e : tensor<53x37xf32>) permutation = [1, 0]
   return %t : tensor<53x37xf32>
 })");
-  EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no kernel of ours computes with");
+  EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no Tilewright kernel computes with");
 }
 
 //===----------------------------------------------------------------------===//

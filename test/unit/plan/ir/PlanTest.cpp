@@ -85,11 +85,11 @@ TEST_F(PlanTest, refuses_unknown_ops) {
 }
 TEST_F(PlanTest, refuses_repeated_ops) {
   plan.left.push_back({sub, "linalg.sub", ""});
-  expectIllegal("op 2 stands in the plan twice");
+  expectIllegal("op 2 is in the plan twice");
 }
 TEST_F(PlanTest, refuses_missing_ops) {
   part().ops.pop_back();
-  expectIllegal("op 6 stands neither in a kernel nor among the ops left");
+  expectIllegal("op 6 is neither in a kernel nor among the ops left");
 }
 TEST_F(PlanTest, refuses_ops_out_of_order) {
   std::swap(part().ops[0], part().ops[1]);
@@ -116,7 +116,7 @@ TEST_F(PlanTest, refuses_missing_edges) {
 }
 TEST_F(PlanTest, refuses_repeated_edges) {
   plan.edges.push_back(plan.edges.front());
-  expectIllegal("stands in the plan twice");
+  expectIllegal("is in the plan twice");
 }
 TEST_F(PlanTest, refuses_edges_that_do_not_exist) {
   edge(exp, 0).input = 5;
@@ -193,11 +193,11 @@ TEST_F(PlanTest, refuses_wrong_roots) {
 }
 TEST_F(PlanTest, refuses_dims_that_do_not_fit) {
   op(max).dims = {0};
-  expectIllegal("expected a place for each of the 2 domain dims");
+  expectIllegal("dims must have an entry for each of the 2 domain dims");
   op(max).dims = {0, 0};
-  expectIllegal("domain dim 1 has no place of its own");
+  expectIllegal("domain dim 1 has no dim of its own");
   op(max).dims = {1, 0};
-  expectIllegal("domain dim 0 of extent 37 stands at dim 1 of extent 53");
+  expectIllegal("domain dim 0 of extent 37 is mapped to dim 1 of extent 53");
 }
 TEST_F(PlanTest, refuses_grids_over_reduced_dims) {
   part().grid = {1};
@@ -207,7 +207,7 @@ TEST_F(PlanTest, refuses_grids_over_reduced_dims) {
 }
 TEST_F(PlanTest, refuses_tilings_of_another_rank) {
   op(max).tilings.push_back({tile::Scope::block, {1}, {0}});
-  expectIllegal("a tiling must have one size and one place per domain dim");
+  expectIllegal("a tiling must have one size and one entry of order per domain dim");
 }
 
 TEST_F(PlanTest, refuses_tilings_that_are_no_tiles_of_the_op) {
@@ -268,7 +268,7 @@ TEST_F(NumericsPlanTest, strict_sums_and_rounds_as_the_graph) {
 TEST_F(NumericsPlanTest, refuses_relaxed_entries_under_strict_numerics) {
   planFor(NumericsMode::standard);
   plan.numerics = NumericsMode::strict;
-  expectIllegal("strict numerics hand nothing over unrounded");
+  expectIllegal("strict numerics hand over no unrounded values");
   edge(reduction, 0).unrounded = false;
   expectIllegal("strict numerics accumulate bf16 as the graph does, not in f32");
   op(reduction).numerics.accumulation = "bf16";
@@ -287,7 +287,7 @@ TEST_F(NumericsPlanTest, refuses_numerics_that_are_not_the_ops) {
 }
 TEST_F(PlanTest, refuses_unrounded_edges_of_wide_values) {
   edge(exp, 0).unrounded = true;
-  expectIllegal("it is no bf16 or f16 value");
+  expectIllegal("it is not a bf16 or f16 value");
 }
 TEST_F(PlanTest, json_refuses_unknown_numerics) {
   EXPECT_EQ(readError(R"({"kernels": [], "edges": [], "numerics": "exact"})"),
@@ -343,7 +343,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_EQ(phasesOf(packed, packed.kernels[0]).size(), 2u);
   EXPECT_EQ(workgroupsOf(packed, packed.kernels[0]), 1);
   packed.kernels[0].parts = {second, first};
-  EXPECT_NE(packed.verify(two).find("its producer's part stands behind its consumer's"), std::string::npos);
+  EXPECT_NE(packed.verify(two).find("its producer's part comes after its consumer's"), std::string::npos);
 }
 
 TEST_F(PlanTest, refuses_to_keep_what_blocks_do_not_read_alike) {
@@ -364,12 +364,12 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
     std::string text = plan.verify(two);
     return text.substr(text.find(": ") + 2);
   };
-  EXPECT_EQ(why({0, 0, 1, 0}), "they are no views of one tensor");
+  EXPECT_EQ(why({0, 0, 1, 0}), "they are not views of the same tensor");
   EXPECT_EQ(why({0, 7, 1, 1}), "there is no such input");
-  EXPECT_EQ(why({1, 1, 0, 0}), "the parts do not begin a phase and a later one");
+  EXPECT_EQ(why({1, 1, 0, 0}), "the parts are not the first ones of a phase and of a later phase");
   plan.kernels[0].parts[1].tiles = {64, 8};
   plan.kernels[0].parts[1].grid = {1};
-  EXPECT_EQ(why({0, 0, 1, 1}), "their tiles have other elements");
+  EXPECT_EQ(why({0, 0, 1, 1}), "their tiles have different elements");
   plan.kernels[0].parts[1] = second;
   plan.kernels[0].parts[1].workgroups = 4;
   EXPECT_EQ(why({0, 0, 1, 1}), "blocks have several tiles");
