@@ -14,9 +14,9 @@ namespace {
 constexpr double kWorthTheBytes = 0.9;
 
 /// A group of a kernel cut into pieces, and the kernel with these pieces.
-struct PartCut {
+struct GroupCut {
   std::vector<PlannedGroup> pieces; ///< the last one is behind the barrier
-  SmallVector<unsigned> places;     ///< index of each piece among all groups; the last piece replaces the cut group
+  SmallVector<unsigned> indices;    ///< index of each piece among all groups; the last piece replaces the cut group
   SmallVector<unsigned> kernel;     ///< groups of the kernel, pieces included
   double bound = 0;                 ///< seconds that the kernel must undercut
   double seconds = 0;               ///< predicted seconds of the kernel
@@ -24,9 +24,9 @@ struct PartCut {
 } // namespace
 
 /// Returns nothing if some piece cannot be a group.
-static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<unsigned> kernel, unsigned own,
-                                          const BarrierCut &pieces) {
-  PartCut cut{{}, {}, SmallVector<unsigned>(kernel)};
+static std::optional<GroupCut> cutInPieces(const GridContext &context, ArrayRef<unsigned> kernel, unsigned own,
+                                           const BarrierCut &pieces) {
+  GroupCut cut{{}, {}, SmallVector<unsigned>(kernel)};
   for (ArrayRef<unsigned> exprs : pieces) {
     std::optional<PlannedGroup> planned = planGroup(context.graph, exprs, context.target);
     if (!planned)
@@ -34,9 +34,9 @@ static std::optional<PartCut> cutInPieces(const GridContext &context, ArrayRef<u
     cut.pieces.push_back(std::move(*planned));
   }
   unsigned parts = context.decisions.parts.size();
-  cut.places = llvm::to_vector(llvm::seq<unsigned>(parts, parts + pieces.size() - 1));
-  llvm::append_range(cut.kernel, cut.places);
-  cut.places.push_back(own);
+  cut.indices = llvm::to_vector(llvm::seq<unsigned>(parts, parts + pieces.size() - 1));
+  llvm::append_range(cut.kernel, cut.indices);
+  cut.indices.push_back(own);
   return cut;
 }
 
@@ -48,13 +48,13 @@ static double secondsAtLeast(ArrayRef<PlannedGroup> pieces, const Target &target
   return slowest + target.gpu.gridBarrierSeconds;
 }
 
-static void place(const PartCut &cut, TrialGroups &trial) {
-  for (auto [index, piece] : llvm::zip(cut.places, cut.pieces))
+static void place(const GroupCut &cut, TrialGroups &trial) {
+  for (auto [index, piece] : llvm::zip(cut.indices, cut.pieces))
     trial.place(index, piece);
 }
 
 /// Returns the seconds of the kernel with the cut, or nothing if they are not below the cut's bound.
-static std::optional<double> secondsWith(const GridContext &context, const PartCut &cut, Decisions &decisions) {
+static std::optional<double> secondsWith(const GridContext &context, const GroupCut &cut, Decisions &decisions) {
   TrialGroups trial(context, decisions);
   place(cut, trial);
   if (countBindings(context.graph, decisions, cut.kernel, context.target) > context.target.maxBindings)
@@ -65,14 +65,14 @@ static std::optional<double> secondsWith(const GridContext &context, const PartC
 
 /// Returns the cut with which the kernel takes the least time, or nothing if no cut is predicted to take less than
 /// `bound`. Decisions change temporarily.
-static std::optional<PartCut> bestCut(const GridContext &context, ArrayRef<unsigned> kernel, double bound,
-                                      Decisions &decisions) {
-  std::optional<PartCut> best;
+static std::optional<GroupCut> bestCut(const GridContext &context, ArrayRef<unsigned> kernel, double bound,
+                                       Decisions &decisions) {
+  std::optional<GroupCut> best;
   for (unsigned own : kernel) {
     if (!context.contracts(own))
       continue;
     for (const BarrierCut &pieces : barrierCuts(context.graph, context.part(own).choice.exprs)) {
-      std::optional<PartCut> cut = cutInPieces(context, kernel, own, pieces);
+      std::optional<GroupCut> cut = cutInPieces(context, kernel, own, pieces);
       if (!cut || secondsAtLeast(cut->pieces, context.target) >= bound)
         continue;
       cut->bound = bound;
@@ -89,13 +89,13 @@ static std::optional<PartCut> bestCut(const GridContext &context, ArrayRef<unsig
 bool tilewright::cutOnePart(const GridContext &context, size_t kernel, Decisions &decisions) {
   SmallVector<unsigned> parts = decisions.kernels[kernel];
   double whole = predictedSeconds(context, parts);
-  std::optional<PartCut> cut = bestCut(context, parts, kWorthTheBytes * whole, decisions);
+  std::optional<GroupCut> cut = bestCut(context, parts, kWorthTheBytes * whole, decisions);
   if (!cut)
     return false;
   TrialGroups chosen(context, decisions);
   place(*cut, chosen);
   chosen.keep();
-  sayCut(cut->places, cut->seconds, whole, decisions);
+  sayCut(cut->indices, cut->seconds, whole, decisions);
   // The kernel is planned again, since stages refer to the groups in their current positions.
   carryOut(context, *planKernel(context, cut->kernel, cut->bound), kernel, decisions);
   return true;

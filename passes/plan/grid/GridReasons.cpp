@@ -43,15 +43,16 @@ static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut)
         "one kernel would have the same code twice, and is not predicted to take {0:f0}% less than the "
         "{1:f2} us of two",
         100 * (1 - kWorthTheCode), apart);
-  return llvm::formatv("in blocks of one size, as one kernel has, they are predicted slower than the {0:f2} us of two "
+  return llvm::formatv("in one kernel, whose blocks have one size, they are predicted slower than the {0:f2} us of two "
                        "kernels",
                        apart);
 }
 
 Declined tilewright::notQuicker(const GridContext &context, const KernelPair &pair, const std::string &cut) {
-  std::string wouldChange = !context.allowed                  ? "scope grid allowed"
-                            : stagesOf(context, pair.parts()) ? "a launch that costs more, or blocks that take less"
-                                                              : "blocks of one size";
+  std::string wouldChange = !context.allowed ? "scope grid allowed"
+                            : stagesOf(context, pair.parts())
+                                ? "a launch that costs more, or blocks that take less time"
+                                : "blocks of one size";
   return {"scope launch and not grid: " + whyNotQuicker(pair, cut), wouldChange};
 }
 

@@ -15,12 +15,12 @@ static constexpr int64_t kBesideAccumulators = 56;
 /// it combines with them afterwards.
 static int64_t registersOfAccumulators(const IterationSpace &space) {
   const BlockWork &work = space.blockWork;
-  int64_t narrowest = work.accessBytes, sums = 0;
+  int64_t narrowest = work.accessBytes, accumulators = 0;
   for (Value input : space.inputs)
     narrowest = std::min(narrowest, tile::elementBytes(cast<RankedTensorType>(input.getType()).getElementType()));
   for (const NestWork &nest : work.nests)
-    sums = std::max(sums, nest.accumulators * work.accessBytes / narrowest);
-  return sums > 0 ? kBesideAccumulators + 2 * sums : 0;
+    accumulators = std::max(accumulators, nest.accumulators * work.accessBytes / narrowest);
+  return accumulators > 0 ? kBesideAccumulators + 2 * accumulators : 0;
 }
 
 /// Returns the registers per thread that the residency proof counts on (countedRegisters). Launch bounds hold the

@@ -52,12 +52,12 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &gr
     bool shares = llvm::any_of(kernel.parts, [](const GroupPlan &part) { return part.steps > 0; });
     if (phasesOf(plan, kernel).size() == 1 && !shares)
       continue;
-    std::string meets = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
+    std::string subject = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
     if (!allowed)
-      return meets + ", which " + (shares ? "takes a barrier of the grid: that " : "") + "is forbidden";
+      return subject + ", which " + (shares ? "takes a barrier of the grid: that " : "") + "is forbidden";
     if (target.gpu.guaranteedSms == 0)
-      return meets + ", which target '" + target.name +
-             (shares ? "' cannot: it has no barrier of the grid" : "' does not have");
+      return subject + ", which target '" + target.name +
+             (shares ? "' cannot: it has no grid barrier" : "' does not have");
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
     for (const GroupPlan &part : kernel.parts)
       threads = std::max(threads, part.threads);

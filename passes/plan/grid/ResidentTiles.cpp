@@ -94,7 +94,7 @@ std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &grap
   }
   std::optional<SmallVector<int64_t>> places = placesOf(space, input);
   if (!places) {
-    why = "it is read at other points than those of the space";
+    why = "some root reads it at other points than its own";
     return std::nullopt;
   }
   SmallVector<int64_t> tiles, order, grid;
@@ -112,7 +112,7 @@ std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &grap
       grid.push_back(dim);
   if (order == grid)
     return tiles;
-  why = "blocks do not follow each other as its tiles do";
+  why = "the order of its tiles is not the order of the blocks";
   return std::nullopt;
 }
 
@@ -153,7 +153,7 @@ std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpa
   std::string why;
   Value written = writer.inputs[input.writerInput], read = reader.inputs[input.readerInput];
   if (viewedTensor(written) != viewedTensor(read))
-    return "they are no views of one tensor";
+    return "they are not views of the same tensor";
   std::optional<SmallVector<int64_t>> left = ownTiles(graph, writer, written, why),
                                       found = left ? ownTiles(graph, reader, read, why) : std::nullopt;
   if (!found)
@@ -161,5 +161,5 @@ std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpa
   return runsOf(cast<RankedTensorType>(written.getType()).getShape(), *left) ==
                  runsOf(cast<RankedTensorType>(read.getType()).getShape(), *found)
              ? ""
-             : "their tiles have other elements";
+             : "their tiles have different elements";
 }

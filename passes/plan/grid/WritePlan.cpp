@@ -68,17 +68,17 @@ private:
 
   /// Returns the L2 traffic of a kernel on a GPU, in whole sectors; 0 if it is unknown for some group.
   double l2TrafficBytes(ArrayRef<unsigned> members) const {
-    double asked = 0;
+    double traffic = 0;
     for (unsigned part : members) {
       const IterationSpace &space = decisions.parts[part]->space;
       if (space.blockWork.movedBytes <= 0)
         return 0;
-      asked += space.blockWork.movedBytes;
+      traffic += space.blockWork.movedBytes;
       if (space.steps > 0) // traffic of partials between workgroups
-        asked += 2.0 * static_cast<double>(sharedTiles(graph, target, space, space.threads).rowBytes *
-                                           (space.workgroups - 1));
+        traffic += 2.0 * static_cast<double>(sharedTiles(graph, target, space, space.threads).rowBytes *
+                                             (space.workgroups - 1));
     }
-    return asked;
+    return traffic;
   }
 
   KernelPlan emitKernel(ArrayRef<unsigned> members) {
@@ -96,8 +96,8 @@ private:
         kernel.kept.push_back(
             {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
-    if (double asked = l2TrafficBytes(members); asked > 0)
-      kernel.predicted.push_back({"asked of L2", "B", asked});
+    if (double traffic = l2TrafficBytes(members); traffic > 0)
+      kernel.predicted.push_back({"asked of L2", "B", traffic});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
     return kernel;
@@ -311,8 +311,8 @@ private:
       auto why = decisions.barriers.find({static_cast<unsigned>(from), static_cast<unsigned>(to)});
       plan.reason = why != decisions.barriers.end()
                         ? why->second
-                        : "a barrier between other phases of the kernel lies between the two";
-      plan.wouldChange = "tiles of the two that agree";
+                        : "a barrier between other phases of the kernel already separates the two";
+      plan.wouldChange = "equal tiles of the two groups";
       return plan;
     }
     Declined why = whyLaunch(edge, from, to);
@@ -349,7 +349,7 @@ private:
     if (from < 0)
       return {"op " + std::to_string(edge.producer) + " stays with IREE: " + decisions.reasons[edge.producer],
               "op " + std::to_string(edge.producer) + " in a kernel of ours"};
-    return {"the two kernels were planned apart", "another order of merging"};
+    return {"the two kernels were planned separately", "another order of merging"};
   }
 
   const TensorGraph &graph;

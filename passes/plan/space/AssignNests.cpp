@@ -11,8 +11,8 @@ namespace {
 /// dims and reductions, as lowering does (program/movement). Values pass between roots of one nest in registers.
 class NestAssigner {
 public:
-  NestAssigner(const TensorGraph &graph, const GroupChoice &part, IterationSpace &space)
-      : graph(graph), part(part), space(space) {}
+  NestAssigner(const TensorGraph &graph, const GroupChoice &group, IterationSpace &space)
+      : graph(graph), group(group), space(space) {}
 
   void assign() {
     for (GroupRoot &root : space.roots)
@@ -87,13 +87,13 @@ private:
     if (isNew)
       known->second = relateTo(graph.exprs(), maximum, [&](unsigned expr, unsigned input) -> int64_t {
         for (unsigned edge : graph.inEdges(expr))
-          if (graph.edges()[edge].input == input && part.scopes.contains(edge))
+          if (graph.edges()[edge].input == input && group.scopes.contains(edge))
             return graph.edges()[edge].producer;
         return -1;
       });
     Relation relation = known->second[root.expr];
-    return relation == Relation::sum ||
-           (relation == Relation::proportional && !leavesGroup(graph, part, graph.exprs()[root.expr].op->getResult(0)));
+    return relation == Relation::sum || (relation == Relation::proportional &&
+                                         !leavesGroup(graph, group, graph.exprs()[root.expr].op->getResult(0)));
   }
 
   static SmallVector<int64_t> placed(const GroupRoot &root) {
@@ -122,13 +122,13 @@ private:
   }
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   IterationSpace &space;
   std::vector<Nest> nests;
   llvm::DenseMap<unsigned, SmallVector<Relation>> relations; ///< relation of every expression to a maximum
 };
 } // namespace
 
-void tilewright::assignNests(const TensorGraph &graph, const GroupChoice &part, IterationSpace &space) {
-  NestAssigner(graph, part, space).assign();
+void tilewright::assignNests(const TensorGraph &graph, const GroupChoice &group, IterationSpace &space) {
+  NestAssigner(graph, group, space).assign();
 }

@@ -7,7 +7,7 @@
 namespace tilewright {
 
 /// Sets the nest and the reference of each root of a space whose roots have their dims.
-void assignNests(const TensorGraph &graph, const GroupChoice &part, IterationSpace &space);
+void assignNests(const TensorGraph &graph, const GroupChoice &group, IterationSpace &space);
 
 } // namespace tilewright
 

@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
+static std::optional<PackedK> packedKOf(const TensorGraph &graph, const GroupRoot &root,
+                                        const ContractionRoles &roles) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   const RootAccess &lanes = root.accesses[roles.laneInput];
   return packedK(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
@@ -17,11 +18,11 @@ static std::optional<PackedK> termsOf(const TensorGraph &graph, const GroupRoot 
 /// Returns true if a tile micro kernel can load its operands. Tiles of lhs are rows of memory in which K is contiguous.
 /// The rhs is packed along K, either in memory or by the kernel, which packs it once for all of M.
 static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const ContractionRoles &roles,
-                         const std::optional<PackedK> &terms) {
-  int64_t dim = terms ? terms->dim : expr.reductions.back();
+                         const std::optional<PackedK> &packed) {
+  int64_t dim = packed ? packed->dim : expr.reductions.back();
   AffineMap rows = root.accesses[roles.rowInput].map;
-  bool isPacked = terms && dim >= 0 && expr.domain[dim] > terms->depth;
-  bool canPack = !terms && roles.row >= 0 && expr.reductions.size() == 1;
+  bool isPacked = packed && dim >= 0 && expr.domain[dim] > packed->depth;
+  bool canPack = !packed && roles.row >= 0 && expr.reductions.size() == 1;
   return (isPacked || canPack) && rows.getNumResults() > 0 && unitStrideDim(rows.getResults().back()) == dim;
 }
 
@@ -30,9 +31,9 @@ static std::optional<std::pair<ProductTypes, LaneLayout>> productOf(const Tensor
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
-  std::optional<PackedK> terms = termsOf(graph, root, *roles);
+  std::optional<PackedK> packed = packedKOf(graph, root, *roles);
   return std::pair(productTypes(expr, *roles),
-                   LaneLayout{terms ? terms->depth : 1, canLoadTiles(expr, root, *roles, terms)});
+                   LaneLayout{packed ? packed->depth : 1, canLoadTiles(expr, root, *roles, packed)});
 }
 
 std::vector<MicroKernel> tilewright::microKernelsFor(const TensorGraph &graph, const GroupRoot &root,
@@ -67,7 +68,7 @@ static int64_t blockedDim(AffineExpr index) {
 
 bool tilewright::liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
   AffineMap lanes = root.accesses[roles.laneInput].map;
-  unsigned behind = termsOf(graph, root, roles) ? 2 : 1;
+  unsigned behind = packedKOf(graph, root, roles) ? 2 : 1;
   return blockedDim(lanes.getResult(lanes.getNumResults() - behind)) == roles.lane;
 }
 

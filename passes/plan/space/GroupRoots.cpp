@@ -44,24 +44,24 @@ int64_t tilewright::tensorBytes(Value tensor) {
 /// Returns true for a constant whose elements are all equal, which raising turns into a scalar.
 static bool isSplatConstant(Value tensor) { return constantElement(tensor) && matchPattern(tensor, m_Constant()); }
 
-std::vector<Value> tilewright::groupInputs(const TensorGraph &graph, const GroupChoice &part) {
+std::vector<Value> tilewright::groupInputs(const TensorGraph &graph, const GroupChoice &group) {
   llvm::SetVector<Value, std::vector<Value>> inputs;
-  for (unsigned expr : part.exprs)
+  for (unsigned expr : group.exprs)
     for (const TensorAccess &access : graph.exprs()[expr].inputs) {
       Operation *definition = access.tensor.getDefiningOp();
       int64_t producer = definition ? graph.indexOf(definition) : -1;
-      bool inside = producer >= 0 && part.contains(producer);
+      bool inside = producer >= 0 && group.contains(producer);
       if (!inside && !(isSplatConstant(access.tensor) && access.guard == IntegerSet()))
         inputs.insert(access.tensor);
     }
   return inputs.takeVector();
 }
 
-std::vector<Value> tilewright::groupOutputs(const TensorGraph &graph, const GroupChoice &part) {
+std::vector<Value> tilewright::groupOutputs(const TensorGraph &graph, const GroupChoice &group) {
   std::vector<Value> outputs;
-  for (unsigned expr : part.exprs)
+  for (unsigned expr : group.exprs)
     for (Value result : graph.exprs()[expr].op->getResults())
-      if (leavesGroup(graph, part, result) || (result.use_empty() && !graph.exprs()[expr].oneReliesOnOne()))
+      if (leavesGroup(graph, group, result) || (result.use_empty() && !graph.exprs()[expr].oneReliesOnOne()))
         outputs.push_back(result);
   return outputs;
 }
@@ -73,16 +73,16 @@ bool tilewright::hasPlace(const TensorExpr &expr, unsigned dim) {
          llvm::all_of(expr.reductions, [&](int64_t reduced) { return expr.domain[reduced] == 1; });
 }
 
-bool tilewright::isRoot(const TensorGraph &graph, const GroupChoice &part, unsigned expr) {
+bool tilewright::isRoot(const TensorGraph &graph, const GroupChoice &group, unsigned expr) {
   const TensorExpr &tensorExpr = graph.exprs()[expr];
   if (!tensorExpr.oneReliesOnOne())
     return true;
   if (llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
-        auto scope = part.scopes.find(edge);
-        return scope != part.scopes.end() && scope->second != tile::Scope::thread;
+        auto scope = group.scopes.find(edge);
+        return scope != group.scopes.end() && scope->second != tile::Scope::thread;
       }))
     return true;
-  return llvm::any_of(tensorExpr.op->getResults(), [&](Value value) { return leavesGroup(graph, part, value); });
+  return llvm::any_of(tensorExpr.op->getResults(), [&](Value value) { return leavesGroup(graph, group, value); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,8 +93,8 @@ namespace {
 /// Follows thread edges up from one root. It visits each distinct combination of expression, index and guard once.
 class Collector {
 public:
-  Collector(const TensorGraph &graph, const GroupChoice &part, unsigned root)
-      : graph(graph), part(part), domain(graph.exprs()[root].domain) {
+  Collector(const TensorGraph &graph, const GroupChoice &group, unsigned root)
+      : graph(graph), group(group), domain(graph.exprs()[root].domain) {
     result.expr = root;
     MLIRContext *context = graph.exprs()[root].op->getContext();
     visit(root, AffineMap::getMultiDimIdentityMap(domain.size(), context), IntegerSet());
@@ -131,8 +131,8 @@ private:
     AffineMap map = composeInDomain(access.map, index, guardedRanges(guard, domain));
     for (unsigned edge : graph.inEdges(expr)) {
       const TensorEdge &entry = graph.edges()[edge];
-      auto scope = part.scopes.find(edge);
-      if (entry.input != input || scope == part.scopes.end())
+      auto scope = group.scopes.find(edge);
+      if (entry.input != input || scope == group.scopes.end())
         continue;
       if (scope->second == tile::Scope::thread)
         return visit(entry.producer, producerIndex(entry, map), guard);
@@ -160,17 +160,17 @@ private:
   }
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   ArrayRef<int64_t> domain;
   SmallVector<Visit> visited;
 };
 } // namespace
 
-std::vector<GroupRoot> tilewright::collectRoots(const TensorGraph &graph, const GroupChoice &part) {
+std::vector<GroupRoot> tilewright::collectRoots(const TensorGraph &graph, const GroupChoice &group) {
   std::vector<GroupRoot> roots;
-  for (unsigned expr : part.exprs)
-    if (isRoot(graph, part, expr))
-      roots.push_back(Collector(graph, part, expr).result);
+  for (unsigned expr : group.exprs)
+    if (isRoot(graph, group, expr))
+      roots.push_back(Collector(graph, group, expr).result);
   return roots;
 }
 

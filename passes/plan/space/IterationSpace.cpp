@@ -141,10 +141,10 @@ double IterationSpace::pointsEvaluated(const TensorGraph &graph, const GroupRoot
   return points;
 }
 
-bool tilewright::leavesGroup(const TensorGraph &graph, const GroupChoice &part, Value value) {
+bool tilewright::leavesGroup(const TensorGraph &graph, const GroupChoice &group, Value value) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     int64_t user = graph.indexOf(use.getOwner());
-    if (user < 0 || !part.contains(user))
+    if (user < 0 || !group.contains(user))
       return true;
     // An initial accumulator is an operand, but the expression does not read it.
     return llvm::none_of(graph.exprs()[user].inputs,
@@ -152,11 +152,11 @@ bool tilewright::leavesGroup(const TensorGraph &graph, const GroupChoice &part, 
   });
 }
 
-bool tilewright::preparesOperand(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots,
+bool tilewright::preparesOperand(const TensorGraph &graph, const GroupChoice &group, ArrayRef<GroupRoot> roots,
                                  unsigned expr) {
   const TensorExpr &prepared = graph.exprs()[expr];
   if (!prepared.oneReliesOnOne() ||
-      llvm::any_of(prepared.op->getResults(), [&](Value result) { return leavesGroup(graph, part, result); }))
+      llvm::any_of(prepared.op->getResults(), [&](Value result) { return leavesGroup(graph, group, result); }))
     return false;
   return prepared.kind == ExprKind::movement || llvm::all_of(roots, [&](const GroupRoot &reader) {
            return graph.exprs()[reader.expr].kind == ExprKind::contraction ||

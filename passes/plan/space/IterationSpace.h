@@ -29,19 +29,19 @@ struct GroupChoice {
 };
 
 /// Returns true if an op outside the group reads the value.
-bool leavesGroup(const TensorGraph &graph, const GroupChoice &part, mlir::Value value);
+bool leavesGroup(const TensorGraph &graph, const GroupChoice &group, mlir::Value value);
 /// Returns the tensors that the group reads from outside, in the order in which its expressions read them. Splat
 /// constants are left out, since they become scalars.
-std::vector<mlir::Value> groupInputs(const TensorGraph &graph, const GroupChoice &part);
+std::vector<mlir::Value> groupInputs(const TensorGraph &graph, const GroupChoice &group);
 /// Returns the tensors that leave the group, and results of reductions that must be computed although nothing reads
 /// them.
-std::vector<mlir::Value> groupOutputs(const TensorGraph &graph, const GroupChoice &part);
+std::vector<mlir::Value> groupOutputs(const TensorGraph &graph, const GroupChoice &group);
 /// Returns true if a dim of the expression is a dim of the iteration space: it has more than one point, or it is the
 /// first dim of a reduction over a single point.
 bool hasPlace(const TensorExpr &expr, unsigned dim);
 /// Returns true if a loop nest of its own computes the expression: it is a reduction, or its result leaves the group or
 /// is handed over at block scope.
-bool isRoot(const TensorGraph &graph, const GroupChoice &part, unsigned expr);
+bool isRoot(const TensorGraph &graph, const GroupChoice &group, unsigned expr);
 
 /// One tensor read at each point of a root's domain, with all thread edges composed away.
 struct RootAccess {
@@ -124,17 +124,18 @@ struct IterationSpace {
 };
 
 /// Returns the roots of a group and their accesses. Their dims are not set yet.
-std::vector<GroupRoot> collectRoots(const TensorGraph &graph, const GroupChoice &part);
+std::vector<GroupRoot> collectRoots(const TensorGraph &graph, const GroupChoice &group);
 
 /// Returns true if a root only moves data for its readers, or prepares operands of contractions. Its result can then be
 /// kept for the tiles along grid dims that the root does not have.
-bool preparesOperand(const TensorGraph &graph, const GroupChoice &part, llvm::ArrayRef<GroupRoot> roots, unsigned expr);
+bool preparesOperand(const TensorGraph &graph, const GroupChoice &group, llvm::ArrayRef<GroupRoot> roots,
+                     unsigned expr);
 
 /// Returns the possible iteration spaces of a group, one per dim that may fill vector lanes, starting with the dim
 /// along which elements are contiguous. There is none if the group falls into components that share neither edges nor
 /// inputs. Tiles are chosen later (FindIterationSpace.h). `lanes` is the number of lanes of a vector register, and 1 on
 /// GPUs.
-std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &part, int64_t lanes);
+std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group, int64_t lanes);
 
 /// Returns the roles of a contraction root's dims and accesses, if it reads two tensors as a register block can.
 std::optional<ContractionRoles> rolesOf(const TensorGraph &graph, const GroupRoot &root);

@@ -101,14 +101,14 @@ static bool hasReadAll(const TensorGraph &graph, const IterationSpace &space, co
 bool tilewright::isHandedOver(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &contraction) {
   if (!contracts(graph, contraction))
     return false;
-  Value sums = graph.exprs()[contraction.expr].op->getResult(0);
-  SmallVector<unsigned> nests = space.readingNests(sums);
+  Value accumulators = graph.exprs()[contraction.expr].op->getResult(0);
+  SmallVector<unsigned> nests = space.readingNests(accumulators);
   llvm::sort(nests);
   if (nests.empty())
     return false;
   if (!hasReadAll(graph, space, contraction, nests.front()))
     return false;
-  bool leaves = llvm::is_contained(space.outputs, sums); // the copy to memory runs after all nests
+  bool leaves = llvm::is_contained(space.outputs, accumulators); // the copy to memory runs after all nests
   bool keeps = nests.size() > 1 || leaves;
   for (const GroupRoot &root : space.roots) {
     // The accumulators occupy registers until the last nest has read them.

@@ -58,8 +58,8 @@ public:
 /// Builds iteration spaces from the roots, up to the choice of tiles.
 class SpaceFinder {
 public:
-  SpaceFinder(const TensorGraph &graph, const GroupChoice &part)
-      : graph(graph), part(part), roots(collectRoots(graph, part)), classes(graph, roots) {
+  SpaceFinder(const TensorGraph &graph, const GroupChoice &group)
+      : graph(graph), group(group), roots(collectRoots(graph, group)), classes(graph, roots) {
     for (auto [r, root] : llvm::enumerate(roots))
       rootIndex[root.expr] = r;
     uniteAlongEdges();
@@ -205,7 +205,7 @@ private:
     if (classes.extents[dimClass] <= 1 || classes.resident[dimClass] || isReduced(dimClass))
       return false;
     return llvm::all_of(llvm::seq<unsigned>(0, roots.size()), [&](unsigned r) {
-      return classes.has(dimClass, r) || preparesOperand(graph, part, roots, roots[r].expr);
+      return classes.has(dimClass, r) || preparesOperand(graph, group, roots, roots[r].expr);
     });
   }
 
@@ -260,16 +260,16 @@ private:
   }
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   std::vector<GroupRoot> roots;
   DimClasses classes;
   llvm::DenseMap<unsigned, unsigned> rootIndex;
 };
 } // namespace
 
-std::vector<IterationSpace> tilewright::placeIterationSpaces(const TensorGraph &graph, const GroupChoice &part,
+std::vector<IterationSpace> tilewright::placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group,
                                                              int64_t lanes) {
-  SpaceFinder finder(graph, part);
+  SpaceFinder finder(graph, group);
   std::vector<IterationSpace> spaces;
   if (!finder.isConnected())
     return spaces;
@@ -277,7 +277,7 @@ std::vector<IterationSpace> tilewright::placeIterationSpaces(const TensorGraph &
     IterationSpace &space = spaces.emplace_back(finder.place(vector));
     space.lanes = lanes;
     space.rowsInLanes = number > 0;
-    assignNests(graph, part, space);
+    assignNests(graph, group, space);
   }
   return spaces;
 }

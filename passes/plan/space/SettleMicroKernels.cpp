@@ -38,9 +38,9 @@ static bool isInBuffer(const Plan &plan, const TensorGraph &graph, unsigned op, 
   });
 }
 
-GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &part) {
+GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &group) {
   GroupChoice choice;
-  for (const OpPlan &op : part.ops)
+  for (const OpPlan &op : group.ops)
     choice.exprs.push_back(op.id);
   for (unsigned op : choice.exprs)
     for (unsigned edge : graph.inEdges(op)) {
@@ -53,8 +53,8 @@ GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, con
 }
 
 /// Returns true if the same dim of K is innermost in both operands of the contraction, after transposes on the way.
-static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, unsigned op) {
-  for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, part)))
+static bool hasKInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &group, unsigned op) {
+  for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, group)))
     if (root.expr == op && root.accesses.size() == 2)
       return lieAlongK(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
   return true;
@@ -63,8 +63,8 @@ static bool hasTermsInnermost(const Plan &plan, const TensorGraph &graph, const 
 std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<SettledKernel> settled;
   for (KernelPlan &kernel : plan.kernels)
-    for (GroupPlan &part : kernel.parts)
-      for (OpPlan &op : part.ops) {
+    for (GroupPlan &group : kernel.parts)
+      for (OpPlan &op : group.ops) {
         const TensorExpr &expr = graph.exprs()[op.id];
         std::optional<ContractionRoles> roles = ownRolesOf(expr);
         if (op.microKernel.empty() || !roles)
@@ -72,7 +72,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
         std::string reason;
         OperandPlaces places{isInBuffer(plan, graph, op.id, roles->rowInput),
                              isInBuffer(plan, graph, op.id, roles->laneInput),
-                             hasTermsInnermost(plan, graph, part, op.id)};
+                             hasKInnermost(plan, graph, group, op.id)};
         std::optional<MicroKernel> taken =
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
         if (!taken)
@@ -81,7 +81,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
         if (label == op.microKernel)
           continue;
         if (reason.empty())
-          reason = "no micro kernel of the target for what is multiplied is called so";
+          reason = "the target has no micro kernel of this name for these operand types";
         settled.push_back({op.id, op.microKernel, label, reason});
         op.microKernel = label;
       }
@@ -100,20 +100,20 @@ static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &ex
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };
-  GemmTile sums{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
+  GemmTile tile{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
                 bytes(roles->laneInput)};
   for (int64_t dim : expr.reductions)
-    sums.terms = std::max(sums.terms, expr.domain[dim]);
+    tile.terms = std::max(tile.terms, expr.domain[dim]);
   std::optional<GemmTiling> tiling;
   if (kernel)
-    tiling = chooseGemmTiling(sums, threads, *kernel, nullptr, kSlicesOf(op.microKernel));
+    tiling = chooseGemmTiling(tile, threads, *kernel, nullptr, kSlicesOf(op.microKernel));
   return tiling ? std::optional(tiling->registers()) : std::nullopt;
 }
 
-int64_t tilewright::countedRegisters(const GroupPlan &part, const TensorGraph &graph, int64_t threads,
+int64_t tilewright::countedRegisters(const GroupPlan &group, const TensorGraph &graph, int64_t threads,
                                      const Target &target) {
   int64_t registers = kUnknownRegisters;
-  for (const OpPlan &op : part.ops)
+  for (const OpPlan &op : group.ops)
     registers = std::max(registers, registersOf(op, graph.exprs()[op.id], threads, target).value_or(0));
   return std::min(registers, target.gpu.registersPerThread);
 }

@@ -11,7 +11,7 @@
 namespace tilewright {
 
 /// Returns a group's expressions, and the scopes that the plan gives to the edges between them.
-GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &part);
+GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &group);
 
 /// A contraction whose micro kernel was replaced, with both names.
 struct SettledKernel {
@@ -24,7 +24,7 @@ std::vector<SettledKernel> settleMicroKernels(Plan &plan, const TensorGraph &gra
 
 /// Returns the registers to assume for each thread of the group's blocks of `threads` threads: those that its
 /// contractions need, but at least kUnknownRegisters.
-int64_t countedRegisters(const GroupPlan &part, const TensorGraph &graph, int64_t threads, const Target &target);
+int64_t countedRegisters(const GroupPlan &group, const TensorGraph &graph, int64_t threads, const Target &target);
 
 } // namespace tilewright
 

@@ -7,11 +7,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-static WalkedRoot walkedRoot(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots,
+static WalkedRoot walkedRoot(const TensorGraph &graph, const GroupChoice &group, ArrayRef<GroupRoot> roots,
                              const GroupRoot &root) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   WalkedRoot walked{&expr, root.dims, {}, false};
-  walked.leaves = llvm::any_of(expr.op->getResults(), [&](Value result) { return leavesGroup(graph, part, result); });
+  walked.leaves = llvm::any_of(expr.op->getResults(), [&](Value result) { return leavesGroup(graph, group, result); });
   for (const RootAccess &access : root.accesses)
     if (access.producer >= 0) {
       auto producer = llvm::find_if(roots, [&](const GroupRoot &other) { return other.expr == access.producer; });
@@ -22,16 +22,16 @@ static WalkedRoot walkedRoot(const TensorGraph &graph, const GroupChoice &part, 
   return walked;
 }
 
-Walk tilewright::walkAlong(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots, int64_t dim) {
+Walk tilewright::walkAlong(const TensorGraph &graph, const GroupChoice &group, ArrayRef<GroupRoot> roots, int64_t dim) {
   SmallVector<WalkedRoot> walked;
   for (const GroupRoot &root : roots)
-    walked.push_back(walkedRoot(graph, part, roots, root));
+    walked.push_back(walkedRoot(graph, group, roots, root));
   return decideWalk(walked, dim, [&](unsigned maximum) -> SmallVector<Relation> {
     if (!isMaximumOfBlocks(formOf(graph.exprs()[roots[maximum].expr])))
       return {};
     auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
       for (unsigned edge : graph.inEdges(expr))
-        if (graph.edges()[edge].input == input && part.scopes.contains(edge))
+        if (graph.edges()[edge].input == input && group.scopes.contains(edge))
           return graph.edges()[edge].producer;
       return -1;
     };
@@ -53,7 +53,7 @@ Walk tilewright::walkAlong(tile::SubprogramOp subprogram, int64_t dim) {
   for (auto root : body.getOps<tile::ExprOp>()) {
     FailureOr<TensorExpr> expr = describe(root);
     if (failed(expr) || !root.getDims())
-      return {"an expression of the kernel has no place in it", {}, {}, -1, {}};
+      return {"an expression of the kernel has no dims in its iteration space", {}, {}, -1, {}};
     numbers[root] = exprs.size();
     exprs.push_back(std::move(*expr));
   }
@@ -99,9 +99,9 @@ AffineExpr tilewright::inSpace(AffineMap map, ArrayRef<int64_t> places) {
   return map.getResult(0).replaceDimsAndSymbols(renamed, {});
 }
 
-AffineExpr tilewright::countedAlong(const TensorGraph &graph, const GroupChoice &part, ArrayRef<GroupRoot> roots,
+AffineExpr tilewright::countedAlong(const TensorGraph &graph, const GroupChoice &group, ArrayRef<GroupRoot> roots,
                                     int64_t dim) {
-  Walk walk = dim < 0 ? Walk() : walkAlong(graph, part, roots, dim);
+  Walk walk = dim < 0 ? Walk() : walkAlong(graph, group, roots, dim);
   if (!walk.mayEnd)
     return {};
   const GroupRoot &maximum = roots[walk.maximum];
@@ -109,7 +109,7 @@ AffineExpr tilewright::countedAlong(const TensorGraph &graph, const GroupChoice 
   return end ? inSpace(end.getValue(), maximum.dims) : AffineExpr();
 }
 
-int64_t tilewright::walkableDim(const TensorGraph &graph, const GroupChoice &part, const IterationSpace &space) {
+int64_t tilewright::walkableDim(const TensorGraph &graph, const GroupChoice &group, const IterationSpace &space) {
   int64_t best = -1;
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
@@ -122,7 +122,7 @@ int64_t tilewright::walkableDim(const TensorGraph &graph, const GroupChoice &par
         return access.producer >= 0 && access.map.isFunctionOfDim(reduced);
       });
       if (dim >= 0 && buffered && (best < 0 || space.extents[dim] > space.extents[best]) &&
-          walkAlong(graph, part, space.roots, dim).refused.empty())
+          walkAlong(graph, group, space.roots, dim).refused.empty())
         best = dim;
     }
   }

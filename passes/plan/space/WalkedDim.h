@@ -9,7 +9,7 @@
 namespace tilewright {
 
 /// Decides how the roots of a group take part in walking `dim`, or why they cannot. The roots must have their dims.
-Walk walkAlong(const TensorGraph &graph, const GroupChoice &part, llvm::ArrayRef<GroupRoot> roots, int64_t dim);
+Walk walkAlong(const TensorGraph &graph, const GroupChoice &group, llvm::ArrayRef<GroupRoot> roots, int64_t dim);
 
 /// Decides this for a subprogram whose expressions are all roots.
 Walk walkAlong(tile::SubprogramOp subprogram, int64_t dim);
@@ -20,14 +20,14 @@ int64_t walkedDim(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> tiles
 
 /// Returns the end of the points that count along `dim`, as an expression over the dims of the space; null if all
 /// count.
-mlir::AffineExpr countedAlong(const TensorGraph &graph, const GroupChoice &part, llvm::ArrayRef<GroupRoot> roots,
+mlir::AffineExpr countedAlong(const TensorGraph &graph, const GroupChoice &group, llvm::ArrayRef<GroupRoot> roots,
                               int64_t dim);
 
 /// Rewrites `map` from the domain of an expression to the dims of a space.
 mlir::AffineExpr inSpace(mlir::AffineMap map, llvm::ArrayRef<int64_t> places);
 
 /// Returns the dim whose walk shrinks the buffers of a group with contractions, or -1.
-int64_t walkableDim(const TensorGraph &graph, const GroupChoice &part, const IterationSpace &space);
+int64_t walkableDim(const TensorGraph &graph, const GroupChoice &group, const IterationSpace &space);
 
 } // namespace tilewright
 

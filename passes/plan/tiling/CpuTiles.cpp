@@ -58,12 +58,12 @@ bool CpuTiles::fits() const {
 }
 
 void CpuTiles::chooseContractionTiles() {
-  chooseBlock();
+  setRegisterBlock();
   space.leastRows = rowsPerPanel();
   space.cacheBytes = target.level(tile::Space::block).capacityBytes;
   std::vector<Tiling> tilings = contractionTilings();
   llvm::stable_sort(tilings, [](const Tiling &a, const Tiling &b) { return a.seconds < b.seconds; });
-  std::vector<OperatorChain> chains = chainsOf(graph, part.exprs, space);
+  std::vector<OperatorChain> chains = chainsOf(graph, group.exprs, space);
   Tiling best{{}, std::numeric_limits<double>::infinity()};
   for (Tiling &tiling : llvm::MutableArrayRef(tilings).take_front(kWeighed)) {
     if (tiling.seconds >= best.seconds)
@@ -78,11 +78,11 @@ void CpuTiles::chooseContractionTiles() {
 
 std::vector<CpuTiles::Tiling> CpuTiles::contractionTilings() {
   std::vector<Tiling> found;
-  int64_t row = rowDim(), walked = walkableDim(graph, part, space);
-  space.counted = countedAlong(graph, part, space.roots, walked);
+  int64_t row = mDim(), walked = walkableDim(graph, group, space);
+  space.counted = countedAlong(graph, group, space.roots, walked);
   for (int64_t blocks : walkedTiles(walked))
-    for (int64_t rows : rowTiles(row))
-      for (int64_t lanes : laneTiles()) {
+    for (int64_t rows : mTiles(row))
+      for (int64_t lanes : nTiles()) {
         if (row >= 0)
           space.tiles[row] = rows;
         if (space.vector >= 0)
@@ -112,7 +112,7 @@ SmallVector<int64_t> CpuTiles::walkedTiles(int64_t dim) const {
   return sizes;
 }
 
-void CpuTiles::chooseBlock() {
+void CpuTiles::setRegisterBlock() {
   for (const GroupRoot &root : space.roots)
     if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target)) {
       space.block = kernel->blockFor(target);
@@ -136,7 +136,7 @@ double CpuTiles::contractionSeconds() {
          kRunSeconds * runsOfStreams(graph, space, target) / target.cores;
 }
 
-int64_t CpuTiles::rowDim() const {
+int64_t CpuTiles::mDim() const {
   for (const GroupRoot &root : space.roots)
     if (isContraction(root))
       if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->row >= 0)
@@ -145,7 +145,7 @@ int64_t CpuTiles::rowDim() const {
   return -1;
 }
 
-SmallVector<int64_t> CpuTiles::rowTiles(int64_t row) const {
+SmallVector<int64_t> CpuTiles::mTiles(int64_t row) const {
   if (row < 0)
     return {1};
   SmallVector<int64_t> sizes;
@@ -160,7 +160,7 @@ SmallVector<int64_t> CpuTiles::rowTiles(int64_t row) const {
   return sizes;
 }
 
-SmallVector<int64_t> CpuTiles::laneTiles() const {
+SmallVector<int64_t> CpuTiles::nTiles() const {
   if (space.vector < 0 || !isGrid(space.vector))
     return {space.vector < 0 ? 1 : space.extents[space.vector]};
   // Tiles are even, since a shorter last tile would leave a core idle.

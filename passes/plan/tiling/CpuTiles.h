@@ -11,9 +11,9 @@ namespace tilewright {
 
 class CpuTiles {
 public:
-  CpuTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space,
+  CpuTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target, IterationSpace &space,
            const TileFootprint &footprint)
-      : graph(graph), part(part), target(target), space(space), footprint(footprint) {}
+      : graph(graph), group(group), target(target), space(space), footprint(footprint) {}
 
   /// Sets the tiles of a space whose grid dims all have tiles of one point.
   void choose();
@@ -46,14 +46,14 @@ private:
   double withMovement(llvm::ArrayRef<OperatorChain> chains, double seconds);
   llvm::SmallVector<int64_t> walkedTiles(int64_t dim) const;
   /// Sets the register block of the group's first contraction.
-  void chooseBlock();
+  void setRegisterBlock();
   /// Returns the rows of a register block that can be multiplied while the outer private cache delivers one rhs panel.
   double rowsPerPanel() const;
   double contractionSeconds();
   /// Returns the dim of the space that is M of the register blocks, if it is in the grid, else -1.
-  int64_t rowDim() const;
-  llvm::SmallVector<int64_t> rowTiles(int64_t row) const;
-  llvm::SmallVector<int64_t> laneTiles() const;
+  int64_t mDim() const;
+  llvm::SmallVector<int64_t> mTiles(int64_t row) const;
+  llvm::SmallVector<int64_t> nTiles() const;
   void chooseVectorTile();
   /// Enlarges tiles that cross the innermost dim of a global tensor one element at a time, since they use little of
   /// each cache line. Such a grid dim gets tiles of whole lines, and the vector dim gets shorter tiles, so the lines of
@@ -66,7 +66,7 @@ private:
   void growSmallTiles();
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   const Target &target;
   IterationSpace &space;
   const TileFootprint &footprint;

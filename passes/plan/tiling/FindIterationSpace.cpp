@@ -10,7 +10,7 @@ using namespace tilewright;
 
 static constexpr double kClearly = 0.95; ///< fraction of the time with contiguous elements in the lanes
 
-std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &part,
+std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
                                                              const Target &target, std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<IterationSpace> {
     if (reason)
@@ -18,14 +18,14 @@ std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &
     return std::nullopt;
   };
   int64_t lanes = target.backend == Backend::cpu ? target.vectorBytes / kLaneBytes : 1;
-  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, part, lanes);
+  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, lanes);
   if (spaces.empty())
-    return refuse("the part falls into pieces that share neither edges nor inputs");
+    return refuse("the group falls into components that share neither edges nor inputs");
   std::optional<IterationSpace> best;
   double least = std::numeric_limits<double>::infinity();
   std::string firstWhy;
   for (IterationSpace &space : spaces) {
-    if (std::string why = chooseTiles(graph, part, target, space); !why.empty()) {
+    if (std::string why = chooseTiles(graph, group, target, space); !why.empty()) {
       firstWhy = firstWhy.empty() ? why : firstWhy;
       continue;
     }

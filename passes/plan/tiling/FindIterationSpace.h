@@ -8,7 +8,7 @@
 namespace tilewright {
 
 /// Returns nothing if the expressions share no space or no tiles fit the target; then `reason` explains it.
-std::optional<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &part,
+std::optional<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
                                                  const Target &target, std::string *reason = nullptr);
 
 } // namespace tilewright

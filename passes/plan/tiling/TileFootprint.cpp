@@ -37,7 +37,7 @@ ArrayRef<WalkPhase> TileFootprint::walkPhases() const {
     return {};
   auto [entry, isNew] = phases.try_emplace(walked);
   if (isNew)
-    entry->second = walkAlong(graph, part, space.roots, walked).phases;
+    entry->second = walkAlong(graph, group, space.roots, walked).phases;
   return entry->second;
 }
 

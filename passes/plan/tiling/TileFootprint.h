@@ -12,8 +12,8 @@ namespace tilewright {
 class TileFootprint {
 public:
   /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
-  TileFootprint(const TensorGraph &graph, const GroupChoice &part, const Target &target, const IterationSpace &space)
-      : graph(graph), part(part), target(target), space(space) {}
+  TileFootprint(const TensorGraph &graph, const GroupChoice &group, const Target &target, const IterationSpace &space)
+      : graph(graph), group(group), target(target), space(space) {}
 
   int64_t bytes() const;
   /// Returns the inputs that several nests read, which are buffered for each tile.
@@ -53,7 +53,7 @@ private:
   bool usesGrid(const GroupRoot &root, mlir::AffineMap map) const;
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   const Target &target;
   const IterationSpace &space;
   mutable std::map<int64_t, llvm::SmallVector<WalkPhase>> phases; ///< phases computed so far, by walked dim

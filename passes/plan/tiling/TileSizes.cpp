@@ -11,20 +11,20 @@ using namespace tilewright;
 namespace {
 class TileChooser {
 public:
-  TileChooser(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space)
-      : graph(graph), part(part), target(target), space(space), footprint(graph, part, target, space),
-        cpu(graph, part, target, space, footprint) {}
+  TileChooser(const TensorGraph &graph, const GroupChoice &group, const Target &target, IterationSpace &space)
+      : graph(graph), group(group), target(target), space(space), footprint(graph, group, target, space),
+        cpu(graph, group, target, space, footprint) {}
 
   /// Returns why no tiles fit, or an empty string.
   std::string choose() {
-    space.inputs = groupInputs(graph, part);
-    space.outputs = groupOutputs(graph, part);
+    space.inputs = groupInputs(graph, group);
+    space.outputs = groupOutputs(graph, group);
     space.inOrder = target.has(kStrictFeature);
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
     if (contracts() && isGpu()) {
-      int64_t walked = walkableDim(graph, part, space);
+      int64_t walked = walkableDim(graph, group, space);
       std::string why = chooseContractionBlock(graph, target, space, walked, [&] { return footprint.bytes(); });
       if (!why.empty())
         return why;
@@ -40,7 +40,7 @@ public:
     std::string why;
     if (contracts())
       return contractionBlocks(
-          graph, target, space, walkableDim(graph, part, space), [&] { return footprint.bytes(); }, why);
+          graph, target, space, walkableDim(graph, group, space), [&] { return footprint.bytes(); }, why);
     return enumerateBlocks(graph, target, space, [&] { return footprint.bytes(); });
   }
 
@@ -53,7 +53,7 @@ public:
 
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
-    space.counted = countedAlong(graph, part, space.roots, walkedDim(space.extents, space.tiles, space.grid));
+    space.counted = countedAlong(graph, group, space.roots, walkedDim(space.extents, space.tiles, space.grid));
     return finish();
   }
 
@@ -85,7 +85,7 @@ private:
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   const TensorGraph &graph;
-  const GroupChoice &part;
+  const GroupChoice &group;
   const Target &target;
   IterationSpace &space;
   TileFootprint footprint;
@@ -93,28 +93,28 @@ private:
 };
 } // namespace
 
-std::string tilewright::chooseTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+std::string tilewright::chooseTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                     IterationSpace &space) {
-  return TileChooser(graph, part, target, space).choose();
+  return TileChooser(graph, group, target, space).choose();
 }
 
-std::string tilewright::takeTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+std::string tilewright::takeTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                   IterationSpace &space, ArrayRef<int64_t> tiles) {
-  return TileChooser(graph, part, target, space).take(tiles);
+  return TileChooser(graph, group, target, space).take(tiles);
 }
 
-std::string tilewright::takeBlock(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+std::string tilewright::takeBlock(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                   IterationSpace &space, const BlockCandidate &block) {
-  return TileChooser(graph, part, target, space).take(block);
+  return TileChooser(graph, group, target, space).take(block);
 }
 
-std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const GroupChoice &part,
+std::vector<BlockCandidate> tilewright::blockCandidates(const TensorGraph &graph, const GroupChoice &group,
                                                         const Target &target, IterationSpace space) {
-  return TileChooser(graph, part, target, space).blocks();
+  return TileChooser(graph, group, target, space).blocks();
 }
 
-std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const GroupChoice &part,
+std::optional<BlockCandidate> tilewright::blockOfTiles(const TensorGraph &graph, const GroupChoice &group,
                                                        const Target &target, IterationSpace space,
                                                        ArrayRef<int64_t> tiles, int64_t threads) {
-  return TileChooser(graph, part, target, space).block(tiles, threads);
+  return TileChooser(graph, group, target, space).block(tiles, threads);
 }

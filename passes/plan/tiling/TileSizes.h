@@ -11,23 +11,24 @@ namespace tilewright {
 
 /// Sets tiles, workgroups, footprint, inputs and outputs of a space whose extents, grid, vector and dims are set.
 /// Returns why no tiles fit the target, or an empty string.
-std::string chooseTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space);
+std::string chooseTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
+                        IterationSpace &space);
 
 /// Sets these tiles in a space that chooseTiles has filled, and all that follows from them. Returns the same as
 /// chooseTiles.
-std::string takeTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space,
+std::string takeTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target, IterationSpace &space,
                       llvm::ArrayRef<int64_t> tiles);
 
 /// Does so on a GPU, with the block of a candidate.
-std::string takeBlock(const TensorGraph &graph, const GroupChoice &part, const Target &target, IterationSpace &space,
+std::string takeBlock(const TensorGraph &graph, const GroupChoice &group, const Target &target, IterationSpace &space,
                       const BlockCandidate &block);
 
 /// Returns the blocks of a GPU that could compute the group. chooseTiles must have filled the space.
-std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                             IterationSpace space);
 
 /// Returns the block of `threads` threads that computes these tiles, or nothing if the group contracts or reduces.
-std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const GroupChoice &part, const Target &target,
+std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                            IterationSpace space, llvm::ArrayRef<int64_t> tiles, int64_t threads);
 
 /// Seconds to start a tile: its pointers, and data that the caches do not hold yet.

@@ -16,11 +16,11 @@ namespace {
 constexpr double kShareOfCache = 0.75;
 constexpr int64_t kLeastK = 32; ///< K of the smallest block; loading and storing accumulators then takes a tenth of the
                                 ///< time of its multiplications
-constexpr int64_t kTermsTogether = 4; ///< unit of K that every micro kernel divides into whole steps
+constexpr int64_t kUnitOfK = 4; ///< unit of K that every micro kernel divides into whole steps
 /// Rows of a matrix that are read in parallel. A Zen 4 core reads a 4096 x 4096 matrix in f32 at 15, 21, 25, 20 and 11
 /// GB/s with one vector from each of 1, 4, 8, 16 and 32 values of K at a time. Column by column of blocks, with each
 /// line one page after the last, it reads 8 GB/s.
-constexpr int64_t kStreams = 8;
+constexpr int64_t kRowsInParallel = 8;
 
 int64_t sizeIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, int64_t dim) {
   int64_t place = root.dims[dim];
@@ -68,9 +68,10 @@ bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const Contra
 bool streamsK(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
               const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  int64_t terms = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
-  return readsRowsOnce(graph, root, roles, space, target) && terms > kStreams && lanes > lanesOfBlock(space, target) &&
-         isBeyondOuterCache(root.accesses[roles.laneInput].tensor, static_cast<double>(terms) * lanes, target);
+  int64_t k = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
+  return readsRowsOnce(graph, root, roles, space, target) && k > kRowsInParallel &&
+         lanes > lanesOfBlock(space, target) &&
+         isBeyondOuterCache(root.accesses[roles.laneInput].tensor, static_cast<double>(k) * lanes, target);
 }
 } // namespace
 
@@ -86,8 +87,8 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace 
       continue;
     bool streams = streamsK(graph, root, *roles, space, target);
     int64_t lanes = sizeIn(space, root, expr, roles->lane);
-    int64_t ofTerm = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
-    runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * ofTerm * space.numTiles());
+    int64_t jumpsPerRow = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
+    runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * jumpsPerRow * space.numTiles());
   }
   return runs;
 }
@@ -100,26 +101,26 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
   if (!roles || expr.reductions.size() != 1 || space.threads > 0 || bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
     return 0;
   if (streamsK(graph, root, *roles, space, target))
-    return kStreams;
+    return kRowsInParallel;
   if (roles->row < 0)
     return 0;
-  const RootAccess &laneAccess = root.accesses[roles->laneInput];
-  int64_t rows = rowsIn(space, root, expr, *roles), terms = sizeIn(space, root, expr, expr.reductions[0]);
+  const RootAccess &rhs = root.accesses[roles->laneInput];
+  int64_t rows = rowsIn(space, root, expr, *roles), k = sizeIn(space, root, expr, expr.reductions[0]);
   int64_t lanes = lanesOfBlock(space, target), height = space.block.rows;
-  int64_t laneBytes = bytesOfElement(laneAccess.tensor);
-  int64_t rowBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
+  int64_t rhsBytes = bytesOfElement(rhs.tensor);
+  int64_t lhsBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
   double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
-  auto most = static_cast<int64_t>(room / (lanes * laneBytes + height * rowBytes));
-  if (most < kLeastK || terms <= most)
+  auto most = static_cast<int64_t>(room / (lanes * rhsBytes + height * lhsBytes));
+  if (most < kLeastK || k <= most)
     return 0;
-  if (!liesInPanels(laneAccess, lanes))
+  if (!liesInPanels(rhs, lanes))
     most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
-  int64_t blocks = llvm::divideCeil(terms, most), passes = llvm::divideCeil(rows, height);
+  int64_t blocks = llvm::divideCeil(k, most), passes = llvm::divideCeil(rows, height);
   // Compares the bytes per column: without blocks of K, each block of rows reads rhs again; with blocks, each one loads
   // and stores the accumulators.
-  if ((passes - 1) * terms * laneBytes <= 2 * blocks * rows * kLaneBytes)
+  if ((passes - 1) * k * rhsBytes <= 2 * blocks * rows * kLaneBytes)
     return 0;
-  return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(terms, blocks), kTermsTogether));
+  return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(k, blocks), kUnitOfK));
 }
 
 ChainMachine tilewright::chainMachine(const Target &target) {
@@ -157,9 +158,9 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
     if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
       loops.push_back({dim, 1});
   loops.push_back({roles->lane, lanesOfBlock(space, target)});
-  if (int64_t terms = kPerBlock(graph, root, space, target)) {
+  if (int64_t k = kPerBlock(graph, root, space, target)) {
     bool isOutside = streamsK(graph, root, *roles, space, target);
-    loops.insert(isOutside ? loops.end() - 1 : loops.end(), {expr.reductions[0], terms, /*blocks=*/true});
+    loops.insert(isOutside ? loops.end() - 1 : loops.end(), {expr.reductions[0], k, /*blocks=*/true});
   }
   if (roles->row >= 0)
     loops.push_back({roles->row, space.block.rows});
@@ -169,9 +170,9 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
 }
 
 namespace {
-class PartMovement {
+class GroupMovement {
 public:
-  PartMovement(const TensorGraph &graph, const IterationSpace &space, const OperatorChain &chain, const Target &target)
+  GroupMovement(const TensorGraph &graph, const IterationSpace &space, const OperatorChain &chain, const Target &target)
       : graph(graph), space(space), chain(chain), target(target) {}
 
   std::vector<LevelMovement> levels() const {
@@ -313,7 +314,7 @@ std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, cons
                                                   ArrayRef<OperatorChain> chains, const Target &target) {
   std::vector<LevelMovement> all;
   for (const OperatorChain &chain : chains) {
-    std::vector<LevelMovement> own = PartMovement(graph, space, chain, target).levels();
+    std::vector<LevelMovement> own = GroupMovement(graph, space, chain, target).levels();
     if (all.empty())
       all = std::move(own);
     else
@@ -334,10 +335,10 @@ const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
   return entry->second;
 }
 
-std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &part,
+std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &group,
                                                        const Target &target, LeastMovement &least) {
-  std::vector<OperatorChain> chains = chainsOf(graph, part.choice.exprs, part.space);
-  std::vector<LevelMovement> all = movementIn(graph, part.space, chains, target);
+  std::vector<OperatorChain> chains = chainsOf(graph, group.choice.exprs, group.space);
+  std::vector<LevelMovement> all = movementIn(graph, group.space, chains, target);
   for (const OperatorChain &chain : chains)
     for (auto [level, bytes] : llvm::zip(all, least.of(chain)))
       level.leastBytes += bytes;

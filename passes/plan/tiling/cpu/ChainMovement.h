@@ -62,7 +62,7 @@ private:
 };
 
 /// Returns the bytes that a group moves, with the lower bound over all orders; empty if it has no contractions.
-std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &part, const Target &target,
+std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &group, const Target &target,
                                            LeastMovement &least);
 
 } // namespace tilewright

@@ -26,43 +26,43 @@ std::string BlockContractions::collect() {
     if (expr.kind != ExprKind::contraction) {
       if (expr.kind != ExprKind::reduction)
         continue;
-      handsOver = reduces = true;
+      readsBuffers = reduces = true;
       for (Type result : expr.op->getResultTypes())
         combinedBytes = std::max(combinedBytes, tile::elementBytes(cast<RankedTensorType>(result).getElementType()));
       continue;
     }
-    handsOver |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
+    readsBuffers |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
     if (!roles || !kernel)
       return "no micro kernel of the target computes the contraction";
-    BlockContraction product;
-    product.root = &root;
-    product.rowInput = roles->rowInput;
-    product.kernel = *kernel;
-    product.groupKernel = warpgroupKernelFor(graph, root, target);
-    product.row = roles->row < 0 ? -1 : root.dims[roles->row];
-    product.lane = root.dims[roles->lane];
+    BlockContraction contraction;
+    contraction.root = &root;
+    contraction.lhsInput = roles->rowInput;
+    contraction.kernel = *kernel;
+    contraction.warpgroupKernel = warpgroupKernelFor(graph, root, target);
+    contraction.m = roles->row < 0 ? -1 : root.dims[roles->row];
+    contraction.n = root.dims[roles->lane];
     for (int64_t dim : expr.reductions) {
-      product.terms *= static_cast<double>(expr.domain[dim]);
-      product.longest = std::max(product.longest, expr.domain[dim]);
+      contraction.k *= static_cast<double>(expr.domain[dim]);
+      contraction.longestK = std::max(contraction.longestK, expr.domain[dim]);
     }
-    product.rowBytes = bytesOf(root.accesses[roles->rowInput].tensor);
-    product.laneBytes = bytesOf(root.accesses[roles->laneInput].tensor);
-    product.rowsResident = root.accesses[roles->rowInput].producer >= 0;
-    product.lanesResident = root.accesses[roles->laneInput].producer >= 0;
-    product.lhsAlongK = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
-    product.rhsAlongK = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
-    product.rowsShifted = beginsInsideWords(graph, root, roles->rowInput);
-    product.lanesShifted = beginsInsideWords(graph, root, roles->laneInput);
-    product.rowCopies = copyInstructions(root, roles->rowInput, product.rowsShifted);
-    product.laneCopies = copyInstructions(root, roles->laneInput, product.lanesShifted);
+    contraction.lhsBytes = bytesOf(root.accesses[roles->rowInput].tensor);
+    contraction.rhsBytes = bytesOf(root.accesses[roles->laneInput].tensor);
+    contraction.lhsResident = root.accesses[roles->rowInput].producer >= 0;
+    contraction.rhsResident = root.accesses[roles->laneInput].producer >= 0;
+    contraction.lhsAlongK = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
+    contraction.rhsAlongK = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
+    contraction.lhsShifted = beginsInsideWords(graph, root, roles->rowInput);
+    contraction.rhsShifted = beginsInsideWords(graph, root, roles->laneInput);
+    contraction.lhsCopies = copyInstructions(root, roles->rowInput, contraction.lhsShifted);
+    contraction.rhsCopies = copyInstructions(root, roles->laneInput, contraction.rhsShifted);
     for (auto [dim, place] : llvm::enumerate(root.dims))
-      product.rowsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
-    product.alongK = lieAlongK(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
+      contraction.lhsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
+    contraction.alongK = lieAlongK(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
     Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
-    product.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
-    products.push_back(product);
+    contraction.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
+    contractions.push_back(contraction);
   }
   return "";
 }
@@ -77,30 +77,30 @@ double BlockContractions::copyInstructions(const GroupRoot &root, unsigned opera
 }
 
 bool BlockContractions::haveRowsForWarpgroups() const {
-  return llvm::all_of(products, [&](const BlockContraction &product) {
-    return product.row >= 0 && 2 * space.extents[product.row] > kWarpgroupBlock.rows;
+  return llvm::all_of(contractions, [&](const BlockContraction &contraction) {
+    return contraction.m >= 0 && 2 * space.extents[contraction.m] > kWarpgroupBlock.rows;
   });
 }
 
 bool BlockContractions::takeWarpgroups() {
-  bool can = llvm::all_of(products, [](const BlockContraction &product) {
-    return product.groupKernel && !product.lanesResident &&
-           (!product.rowsResident || takesRowsFromBuffers(*product.groupKernel)) &&
-           (product.alongK || !readsAlongK(*product.groupKernel));
+  bool can = llvm::all_of(contractions, [](const BlockContraction &contraction) {
+    return contraction.warpgroupKernel && !contraction.rhsResident &&
+           (!contraction.lhsResident || takesRowsFromBuffers(*contraction.warpgroupKernel)) &&
+           (contraction.alongK || !readsAlongK(*contraction.warpgroupKernel));
   });
-  for (BlockContraction &product : products)
+  for (BlockContraction &contraction : contractions)
     if (can)
-      product.kernel = *product.groupKernel;
+      contraction.kernel = *contraction.warpgroupKernel;
   return can;
 }
 
-double BlockContractions::timesOf(const BlockContraction &product) const {
-  const TensorExpr &expr = graph.exprs()[product.root->expr];
+double BlockContractions::timesOf(const BlockContraction &contraction) const {
+  const TensorExpr &expr = graph.exprs()[contraction.root->expr];
   double times = 1;
-  for (auto [dim, place] : llvm::enumerate(product.root->dims)) {
+  for (auto [dim, place] : llvm::enumerate(contraction.root->dims)) {
     if (place < 0 || llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
       continue;
-    if (place != product.row && place != product.lane)
+    if (place != contraction.m && place != contraction.n)
       times *= static_cast<double>(space.tiles[place]);
     if (place == walked)
       times *= static_cast<double>(space.blocksPerTile());
@@ -108,38 +108,38 @@ double BlockContractions::timesOf(const BlockContraction &product) const {
   return times;
 }
 
-bool BlockContractions::beginsAhead(const BlockContraction &product) const {
-  bool isFirst = &product == &products.front();
-  if ((isFirst && !isPrefetchedInBlockBefore()) || (product.rowsResident && product.lanesResident))
+bool BlockContractions::canPrefetch(const BlockContraction &contraction) const {
+  bool isFirst = &contraction == &contractions.front();
+  if ((isFirst && !isPrefetchedInBlockBefore()) || (contraction.lhsResident && contraction.rhsResident))
     return false;
-  return timesOf(product) == timesOf(isFirst ? products.back() : *(&product - 1));
+  return timesOf(contraction) == timesOf(isFirst ? contractions.back() : *(&contraction - 1));
 }
 
-bool BlockContractions::keepsRows(const BlockContraction &product) const {
-  return walked >= 0 && space.blocksPerTile() > 1 && !product.rowsResident && !product.rowsWalked &&
-         !roundsInSharedMemory(product.kernel) && isOneTerm(product) &&
-         timesOf(product) == static_cast<double>(space.blocksPerTile()) &&
-         tileOf(product.row) * product.longest * product.rowBytes <= GemmTiling::kMostKeptBytes;
+bool BlockContractions::keepsLhs(const BlockContraction &contraction) const {
+  return walked >= 0 && space.blocksPerTile() > 1 && !contraction.lhsResident && !contraction.lhsWalked &&
+         !roundsInSharedMemory(contraction.kernel) && hasOneK(contraction) &&
+         timesOf(contraction) == static_cast<double>(space.blocksPerTile()) &&
+         tileOf(contraction.m) * contraction.longestK * contraction.lhsBytes <= GemmTiling::kMostKeptBytes;
 }
 
-double BlockContractions::bytesOfBlock(const BlockContraction &product) const {
-  double rows = static_cast<double>(product.rowsResident ? 0 : tileOf(product.row) * product.rowBytes);
-  double lanes = static_cast<double>(product.lanesResident ? 0 : tileOf(product.lane) * product.laneBytes);
-  if (keepsRows(product))
+double BlockContractions::bytesOfBlock(const BlockContraction &contraction) const {
+  double rows = static_cast<double>(contraction.lhsResident ? 0 : tileOf(contraction.m) * contraction.lhsBytes);
+  double lanes = static_cast<double>(contraction.rhsResident ? 0 : tileOf(contraction.n) * contraction.rhsBytes);
+  if (keepsLhs(contraction))
     rows /= space.blocksPerTile();
-  return timesOf(product) * product.terms * (rows + lanes);
+  return timesOf(contraction) * contraction.k * (rows + lanes);
 }
 
 double BlockContractions::bytesOfBlocks() const {
   double bytes = 0;
-  for (const BlockContraction &product : products)
-    bytes += static_cast<double>(space.numTiles()) * bytesOfBlock(product);
+  for (const BlockContraction &contraction : contractions)
+    bytes += static_cast<double>(space.numTiles()) * bytesOfBlock(contraction);
   return bytes;
 }
 
 BlockContractions::ScratchBytes BlockContractions::scratchBytes(ArrayRef<GemmTiling> tilings, int64_t threads) const {
   auto bytesOf = [&](const GemmTiling &tiling) {
-    return std::max(tiling.sharedBytes(), handsOver ? tiling.combiningBytes(threads, combinedBytes) : 0);
+    return std::max(tiling.sharedBytes(), readsBuffers ? tiling.combiningBytes(threads, combinedBytes) : 0);
   };
   auto aligned = [&](const GemmTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
   int64_t kept = 0, most = 0;
@@ -149,12 +149,12 @@ BlockContractions::ScratchBytes BlockContractions::scratchBytes(ArrayRef<GemmTil
     else
       most = std::max(most, bytesOf(tiling));
   ScratchBytes bytes{kept + most, 0};
-  for (auto [i, product] : llvm::enumerate(products)) {
-    if (!beginsAhead(product))
+  for (auto [i, contraction] : llvm::enumerate(contractions)) {
+    if (!canPrefetch(contraction))
       continue;
     const GemmTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
     int64_t both = (own.keptSteps > 0 ? 0 : bytesOf(own)) + (before.keptSteps > 0 ? 0 : aligned(before));
-    bytes.ahead = std::max({bytes.ahead, bytes.apart, kept + both});
+    bytes.prefetching = std::max({bytes.prefetching, bytes.sequential, kept + both});
   }
   return bytes;
 }
@@ -166,24 +166,31 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   block.work.blocks = space.numTiles();
   block.work.threads = threads;
   int64_t grown = 0;
-  for (const BlockContraction &product : products) {
-    GemmTile tile{tileOf(product.row), tileOf(product.lane), product.longest, product.rowBytes,
-                  product.laneBytes,   product.lhsAlongK,    isAlone(),       product.rhsAlongK,
-                  product.rowsShifted, product.lanesShifted};
+  for (const BlockContraction &contraction : contractions) {
+    GemmTile tile{tileOf(contraction.m),
+                  tileOf(contraction.n),
+                  contraction.longestK,
+                  contraction.lhsBytes,
+                  contraction.rhsBytes,
+                  contraction.lhsAlongK,
+                  isAlone(),
+                  contraction.rhsAlongK,
+                  contraction.lhsShifted,
+                  contraction.rhsShifted};
     std::string why;
-    std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, product.kernel, &why, kSlices);
+    std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, contraction.kernel, &why, kSlices);
     if (!tiling) {
       if (kSlices == 1) // with several slices, the reason is already recorded for one slice
         refuse(why);
       return std::nullopt;
     }
-    if ((tiling->loadsFactors || products.size() > 1) && tiling->sums > kMostAccumulators)
+    if ((tiling->loadsFactors || contractions.size() > 1) && tiling->sums > kMostAccumulators)
       return std::nullopt;
-    tiling->overlaps &= !product.rowsResident;
-    if (keepsRows(product))
-      tiling->keepRows(product.longest);
+    tiling->overlaps &= !contraction.lhsResident;
+    if (keepsLhs(contraction))
+      tiling->keepRows(contraction.longestK);
     block.work.registers = std::max(block.work.registers, tiling->registers());
-    if (growsInRegisters(graph, space, *product.root))
+    if (growsInRegisters(graph, space, *contraction.root))
       grown += tiling->accumulatorRegisters();
     block.tilings.push_back(*tiling);
   }
@@ -191,10 +198,11 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
   int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
   ScratchBytes scratch = scratchBytes(block.tilings, threads);
-  block.work.sharedBytes = buffers + scratch.apart;
-  block.ahead = scratch.ahead > 0 && hasRoomForPrefetch(target, block.work, buffers + scratch.ahead, target.cores);
-  if (block.ahead)
-    block.work.sharedBytes = buffers + scratch.ahead;
+  block.work.sharedBytes = buffers + scratch.sequential;
+  block.prefetches =
+      scratch.prefetching > 0 && hasRoomForPrefetch(target, block.work, buffers + scratch.prefetching, target.cores);
+  if (block.prefetches)
+    block.work.sharedBytes = buffers + scratch.prefetching;
   if (block.work.sharedBytes <= target.blockBytes) {
     block.work.movedBytes = l2TrafficBytes(block.tilings);
     return block;
@@ -204,17 +212,17 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   return std::nullopt;
 }
 
-std::optional<BlockContractions::Candidate> BlockContractions::chosen(int64_t threads) {
+std::optional<BlockContractions::Candidate> BlockContractions::presentBlock(int64_t threads) {
   if (!collect().empty() || (isOfWarpgroup(space.block) && !takeWarpgroups()))
     return std::nullopt;
   return candidate(threads, space.kSlices);
 }
 
 double BlockContractions::l2TrafficBytes(ArrayRef<GemmTiling> tilings) const {
-  bool onTensorCores = products.back().kernel.unit == StepUnit::warp;
+  bool onTensorCores = contractions.back().kernel.unit == StepUnit::warp;
   double bytes = l2TrafficBesideOperands(graph, space, onTensorCores);
-  for (auto [product, tiling] : llvm::zip(products, tilings))
+  for (auto [contraction, tiling] : llvm::zip(contractions, tilings))
     for (unsigned operand : {0, 1})
-      bytes += l2TrafficOfOperand(graph, space, *product.root, operand, tiling);
+      bytes += l2TrafficOfOperand(graph, space, *contraction.root, operand, tiling);
   return bytes;
 }

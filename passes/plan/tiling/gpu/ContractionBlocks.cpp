@@ -40,13 +40,13 @@ private:
     const BlockContraction &first = contractions.all().front();
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
-    SmallVector<int64_t> blocks = walkedSizes(), rows = sizesOf(first.row, leastRows()),
-                         lanes = sizesOf(first.lane, kLeastLanes);
+    SmallVector<int64_t> blocks = walkedSizes(), rows = sizesOf(first.m, leastRows()),
+                         lanes = sizesOf(first.n, kLeastLanes);
     auto setTiles = [&](TilePlace place) {
       if (walked >= 0)
         space.tiles[walked] = blocks[place[0]];
-      setTile(first.row, rows[place[1]]);
-      setTile(first.lane, lanes[place[2]]);
+      setTile(first.m, rows[place[1]]);
+      setTile(first.n, lanes[place[2]]);
     };
     growTiles(
         {blocks.size(), rows.size(), lanes.size()}, kMostTiles,
@@ -64,12 +64,13 @@ private:
   /// for the result, and if they have few accumulators. With many, warps have enough work each, and the epilogue of the
   /// accumulators would run on one slice's warps only.
   int64_t mostKSlices() const {
-    auto mayShare = [&](const BlockContraction &product) {
-      int64_t rows = product.row < 0 ? 1 : space.extents[product.row], lanes = space.extents[product.lane];
-      return !product.inOrder &&
+    auto mayShare = [&](const BlockContraction &contraction) {
+      int64_t rows = contraction.m < 0 ? 1 : space.extents[contraction.m], lanes = space.extents[contraction.n];
+      return !contraction.inOrder &&
              (rows <= kFewRows || rows * lanes <= static_cast<int64_t>(target.cores) * kMostThreads);
     };
-    return contractions.handsResultsOver() || isOfWarpgroup(space.block) || !llvm::all_of(contractions.all(), mayShare)
+    return contractions.readsBufferedResults() || isOfWarpgroup(space.block) ||
+                   !llvm::all_of(contractions.all(), mayShare)
                ? 1
                : kMostKSlices;
   }
@@ -120,7 +121,7 @@ private:
       for (int64_t kSlices = 1; kSlices <= mostKSlices(); kSlices *= 2) {
         size_t before = found.size();
         if (threads <= kMostThreads ||
-            contractions.handsResultsOver()) // with fewer threads, a smaller tile takes the place of this one
+            contractions.readsBufferedResults()) // with fewer threads, a smaller tile takes the place of this one
           consider(threads, kSlices);
         for (const BlockCandidate &block : ArrayRef(found).drop_front(before))
           tile = {true, std::min(tile.seconds, block.latency.seconds)};
@@ -170,13 +171,13 @@ private:
       const BlockContraction &first = contractions.all().front();
       // Warpgroup blocks with more threads than their accumulators need rank lower: fewer threads copy more data each
       // and wait for fewer others.
-      int64_t sums = std::max<int64_t>(1, size(block, first.row)) * std::max<int64_t>(1, size(block, first.lane));
+      int64_t accumulators = std::max<int64_t>(1, size(block, first.m)) * std::max<int64_t>(1, size(block, first.n));
       bool isSplit =
           isOfWarpgroup(*block.block) &&
-          block.threads != std::max(threadsOfStep(first.kernel), sums / BlockContractions::kMostAccumulators);
+          block.threads != std::max(threadsOfStep(first.kernel), accumulators / BlockContractions::kMostAccumulators);
       return std::tuple(isOfWarpgroup(*block.block), -size(block, walked), isSplit,
-                        llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.row),
-                        size(block, first.lane), block.kSlices);
+                        llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.m),
+                        size(block, first.n), block.kSlices);
     };
     llvm::sort(found, [&](const BlockCandidate &a, const BlockCandidate &b) { return order(a) < order(b); });
     BlockCandidate picked = found[pick()];

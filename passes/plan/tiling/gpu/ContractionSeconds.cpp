@@ -7,38 +7,38 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr double kStartSeconds = 1e-6; ///< seconds to start a block and to store its accumulators
-constexpr double kBeside = 0.15;       ///< fraction of the shorter of DRAM and SM time that does not overlap
-constexpr double kRunBytes = 64;       ///< bytes of one DRAM access
-constexpr double kSpecialLanes = 16;   ///< special functions of an SM per cycle
+constexpr double kStartSeconds = 1e-6;  ///< seconds to start a block and to store its accumulators
+constexpr double kNotOverlapped = 0.15; ///< fraction of the shorter of DRAM and SM time that does not overlap
+constexpr double kDramAccessBytes = 64; ///< bytes of one DRAM access
+constexpr double kSpecialLanes = 16;    ///< special functions of an SM per cycle
 
 bool BlockContractions::isOneLoop() const {
-  const BlockContraction &product = products.front();
-  return products.size() == 1 && !handsOver && walked < 0 && !target.has(kStrictFeature) && timesOf(product) == 1 &&
-         isOneTerm(product);
+  const BlockContraction &contraction = contractions.front();
+  return contractions.size() == 1 && !readsBuffers && walked < 0 && !target.has(kStrictFeature) &&
+         timesOf(contraction) == 1 && hasOneK(contraction);
 }
 
-ProductWork BlockContractions::workOf(const BlockContraction &product) const {
-  ProductWork work{product.kernel, timesOf(product), product.terms, bytesOfBlock(product)};
-  work.rowBytes = product.rowBytes;
-  work.laneBytes = product.laneBytes;
-  work.rowCopies = product.rowCopies;
-  work.laneCopies = product.laneCopies;
+ProductWork BlockContractions::workOf(const BlockContraction &contraction) const {
+  ProductWork work{contraction.kernel, timesOf(contraction), contraction.k, bytesOfBlock(contraction)};
+  work.rowBytes = contraction.lhsBytes;
+  work.laneBytes = contraction.rhsBytes;
+  work.rowCopies = contraction.lhsCopies;
+  work.laneCopies = contraction.rhsCopies;
   work.combinesRows = reduces;
   return work;
 }
 
-double BlockContractions::streamed(const BlockContraction &product, const GemmTiling &tiling, double tiles,
-                                   double blocks) const {
-  if (!streams(product))
+double BlockContractions::rhsStreamSeconds(const BlockContraction &contraction, const GemmTiling &tiling, double tiles,
+                                           double blocks) const {
+  if (!streams(contraction))
     return 0;
-  double lanes = static_cast<double>(tileOf(product.lane) * product.laneBytes);
-  double run = product.rhsAlongK ? kRunBytes : std::min(lanes, kRunBytes);
-  double bytes = tiles * timesOf(product) * product.terms * lanes * (kRunBytes / run);
+  double lanes = static_cast<double>(tileOf(contraction.n) * contraction.rhsBytes);
+  double run = contraction.rhsAlongK ? kDramAccessBytes : std::min(lanes, kDramAccessBytes);
+  double bytes = tiles * timesOf(contraction) * contraction.k * lanes * (kDramAccessBytes / run);
   return streamSeconds(bytes, tiling, blocks, target);
 }
 
-double BlockContractions::besideSeconds(double threads) const {
+double BlockContractions::otherSeconds(double threads) const {
   GroupWork work = tilewright::workOf(graph, space);
   double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
   double light = work.elementwise / issuedLanes(threads);
@@ -61,52 +61,52 @@ double BlockContractions::fillCycles(double threads) const {
 
 double BlockContractions::secondsOf(const Candidate &block, double blocks, double together) const {
   double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
-  for (auto [product, tiling] : llvm::zip(products, block.tilings)) {
-    ProductWork work = workOf(product);
-    work.begun = block.ahead && beginsAhead(product);
+  for (auto [contraction, tiling] : llvm::zip(contractions, block.tilings)) {
+    ProductWork work = workOf(contraction);
+    work.begun = block.prefetches && canPrefetch(contraction);
     seconds += productSeconds(work, tiling, {blocks, together, block.work.threads}, target);
-    stream += streamed(product, tiling, tiles, tiles);
+    stream += rhsStreamSeconds(contraction, tiling, tiles, tiles);
   }
   // Where K is sliced, only the units that hold the final accumulators run the epilogue.
-  seconds += together * besideSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
+  seconds += together * otherSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
   seconds *= std::ceil(tiles / blocks);
-  return std::max(seconds, stream) + kBeside * std::min(seconds, stream);
+  return std::max(seconds, stream) + kNotOverlapped * std::min(seconds, stream);
 }
 
 std::optional<BlockWork> BlockContractions::workWith(int64_t threads) {
-  std::optional<Candidate> block = chosen(threads);
+  std::optional<Candidate> block = presentBlock(threads);
   return block ? std::optional(block->work) : std::nullopt;
 }
 
 double BlockContractions::secondsWith(int64_t threads, double blocks, double together) {
-  std::optional<Candidate> block = chosen(threads);
+  std::optional<Candidate> block = presentBlock(threads);
   return block ? secondsOf(*block, blocks, together) : std::numeric_limits<double>::infinity();
 }
 
 SharedTiles BlockContractions::sharedWith(int64_t threads) {
-  std::optional<Candidate> block = chosen(threads);
+  std::optional<Candidate> block = presentBlock(threads);
   if (!block || !isOneLoop())
     return {};
   const GemmTiling &tiling = block->tilings.front();
-  return {stepsOf(products.front(), tiling), tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes};
+  return {stepsOf(contractions.front(), tiling), tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes};
 }
 
 double BlockContractions::sharedSecondsWith(int64_t threads, double blocks, double together) {
-  std::optional<Candidate> block = chosen(threads);
+  std::optional<Candidate> block = presentBlock(threads);
   if (!block || !isOneLoop())
     return std::numeric_limits<double>::infinity();
   const GemmTiling &tiling = block->tilings.front();
-  double tiles = static_cast<double>(block->work.blocks), steps = stepsOf(products.front(), tiling);
-  double own = std::ceil(tiles * steps / blocks), begun = std::ceil(own / steps) + 1;
-  BlockContraction share = products.front();
-  share.terms = own * static_cast<double>(tiling.step);
-  double row = static_cast<double>(tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes);
-  double found = target.gpu.l2Cycles / target.gpu.clockHz;
-  double passed = found + row * static_cast<double>(target.cores) / l2Bandwidth(target);
-  double exchange = (1 + std::ceil(steps / own)) * passed;
-  double seconds = begun * (kStartSeconds + found) + together * exchange +
+  double tiles = static_cast<double>(block->work.blocks), steps = stepsOf(contractions.front(), tiling);
+  double ownSteps = std::ceil(tiles * steps / blocks), startedTiles = std::ceil(ownSteps / steps) + 1;
+  BlockContraction share = contractions.front();
+  share.k = ownSteps * static_cast<double>(tiling.step);
+  double partialBytes = static_cast<double>(tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes);
+  double latency = target.gpu.l2Cycles / target.gpu.clockHz;
+  double handover = latency + partialBytes * static_cast<double>(target.cores) / l2Bandwidth(target);
+  double exchange = (1 + std::ceil(steps / ownSteps)) * handover;
+  double seconds = startedTiles * (kStartSeconds + latency) + together * exchange +
                    productSeconds(workOf(share), tiling, {blocks, together, block->work.threads}, target);
-  return std::max(seconds, streamed(products.front(), tiling, tiles, blocks));
+  return std::max(seconds, rhsStreamSeconds(contractions.front(), tiling, tiles, blocks));
 }
 
 std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,

@@ -27,7 +27,7 @@ struct NestPoints {
   double globalLoads = 0, sharedLoads = 0, instructions = 0, special = 0;
   int64_t accumulators = 0;
   llvm::SmallSet<int64_t, 4> elements; ///< element bytes of all tensors that vary along the vector dim
-  llvm::SmallSet<int64_t, 4> kept;     ///< element bytes of those in shared memory
+  llvm::SmallSet<int64_t, 4> buffered; ///< element bytes of those in shared memory
 };
 
 class BlockEnumerator {
@@ -82,11 +82,11 @@ private:
       for (const RootAccess &access : root.accesses) {
         bool first = space.readingNests(access.tensor).empty() || space.readingNests(access.tensor)[0] == root.nest;
         (access.producer < 0 && first ? nest.globalLoads : nest.sharedLoads) += 1;
-        see(root, access.map, access.tensor, access.producer < 0, space.readingNests(access.tensor).size() > 1);
+        record(root, access.map, access.tensor, access.producer < 0, space.readingNests(access.tensor).size() > 1);
       }
       const TensorExpr &own = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(own.op->getResults(), own.results))
-        see(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
+        record(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
       double points = std::max<double>(1, own.domainSize());
       for (const Evaluation &evaluation : root.evaluated) {
         const TensorExpr &expr = graph.exprs()[evaluation.expr];
@@ -104,7 +104,7 @@ private:
   }
 
   /// Records the element size of an access along the vector dim, and whether it is contiguous.
-  void see(const GroupRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
+  void record(const GroupRoot &root, AffineMap map, Value tensor, bool isGlobal, bool isReadAgain) {
     auto type = cast<RankedTensorType>(tensor.getType());
     int64_t dim = llvm::find(root.dims, space.vector) - root.dims.begin();
     if (space.vector < 0 || dim == static_cast<int64_t>(root.dims.size()) || !map.isFunctionOfDim(dim))
@@ -115,11 +115,11 @@ private:
       widest = std::max(widest, bytes);
     nests[root.nest].elements.insert(bytes);
     if (!isGlobal || isReadAgain)
-      nests[root.nest].kept.insert(bytes);
+      nests[root.nest].buffered.insert(bytes);
   }
 
   /// Returns the L2 traffic in whole sectors.
-  double movedBytes(int64_t cluster) const { return reads.movedBytes(cluster) * partSectors; }
+  double movedBytes(int64_t cluster) const { return reads.movedBytes(cluster) * sectorShare; }
 
   bool repeats() const { return movedBytes(1) > kHardlyRepeated * reads.globalBytes(); }
 
@@ -187,11 +187,11 @@ private:
       space.group = group;
       forEachTile([&](ArrayRef<int64_t> order, int64_t turns) {
         cutGrid(order, turns * threads / group);
-        partSectors = sectorsOfRows();
+        sectorShare = sectorsOfRows();
         considerRows();
       });
     }
-    partSectors = 1;
+    sectorShare = 1;
   }
 
   /// Returns the bytes of sectors relative to the bytes of a tile of rows, on average over the tiles.
@@ -235,7 +235,7 @@ private:
       most = std::max(most, bytes);
     double passes = 1;
     int64_t length = static_cast<int64_t>(pointsOf(nest, /*inGrid=*/false));
-    for (int64_t bytes : keptAlone ? nest.kept : nest.elements)
+    for (int64_t bytes : keptAlone ? nest.buffered : nest.elements)
       passes = std::max(passes, warpPasses(space.group, length * bytes, lanesOf(most) * bytes).shared);
     return passes;
   }
@@ -255,7 +255,7 @@ private:
                 "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
         continue;
       }
-      partSectors = whole ? 1 : sectorsOfRun(run);
+      sectorShare = whole ? 1 : sectorsOfRun(run);
       consider(Composition::columns, [&](const NestPoints &nest) {
         double points = pointsOf(nest, /*inGrid=*/false);
         int64_t sharing = std::min<int64_t>(threads / columns, llvm::PowerOf2Ceil(points));
@@ -264,7 +264,7 @@ private:
       if (whole)
         break;
     }
-    partSectors = 1;
+    sectorShare = 1;
   }
 
   /// Returns the bytes of sectors relative to the bytes of a run within a row, on average over the rows.
@@ -350,7 +350,7 @@ private:
     now.latency = blockLatency(work, target);
     now.latency.seconds += clusterSeconds(target, now.cluster);
     if (now.latency.residentBlocks == 0)
-      now.discarded = "no block of it is resident on an SM";
+      now.discarded = "no such block fits on an SM";
     candidates.push_back(std::move(now));
   }
 
@@ -364,7 +364,7 @@ private:
   std::vector<NestPoints> nests;
   int64_t lanes = 1, widest = 1; ///< elements per vector; bytes of the widest global element along the vector dim
   bool contiguous = true;
-  double partSectors = 1; ///< bytes of sectors relative to the bytes that a tile reads
+  double sectorShare = 1; ///< bytes of sectors relative to the bytes that a tile reads
   std::vector<BlockCandidate> candidates;
 };
 } // namespace

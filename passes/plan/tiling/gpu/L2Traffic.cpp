@@ -190,16 +190,16 @@ static double readShare(const TensorGraph &graph, const IterationSpace &space, c
 }
 
 double tilewright::l2TrafficBesideOperands(const TensorGraph &graph, const IterationSpace &space, bool onTensorCores) {
-  double asked = 0;
+  double traffic = 0;
   llvm::SmallSetVector<std::pair<Value, AffineMap>, 4> seen; // several nests read a buffered copy
   for (const GroupRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind == ExprKind::contraction)
       continue;
     for (const RootAccess &access : root.accesses)
       if (access.producer < 0 && seen.insert({access.tensor, overSpace(access.map, root.dims, space.extents.size())}))
-        asked += Visits(graph, space, root).bytes(access, /*kept=*/false) * readShare(graph, space, root, access);
+        traffic += Visits(graph, space, root).bytes(access, /*kept=*/false) * readShare(graph, space, root, access);
   }
   for (Value output : space.outputs)
-    asked += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);
-  return asked;
+    traffic += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);
+  return traffic;
 }

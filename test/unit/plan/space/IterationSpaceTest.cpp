@@ -147,7 +147,7 @@ func.func @unrelated(%x: tensor<37xf32>, %y: tensor<53xf32>) -> (tensor<37xf32>,
 })");
   std::string reason;
   EXPECT_FALSE(spaceOfAll(graph, &reason));
-  EXPECT_EQ(reason, "the part falls into pieces that share neither edges nor inputs");
+  EXPECT_EQ(reason, "the group falls into components that share neither edges nor inputs");
 }
 
 TEST_F(IterationSpaceTest, footprint_beyond_the_target_is_refused) {

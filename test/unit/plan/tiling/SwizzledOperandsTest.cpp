@@ -71,7 +71,7 @@ TEST_F(TileImagesTest, WhatIsNoWeightIsCopiedAsItIs) {
   EXPECT_EQ(laidOut(plan), nullptr);
   auto plain = plainCopies(plan, graph, h200);
   ASSERT_EQ(plain.size(), 1U);
-  EXPECT_EQ(plain[0].reason, "the operand along its lanes is no weight of a parameter file");
+  EXPECT_EQ(plain[0].reason, "its rhs is no weight of a parameter file");
 }
 
 TEST_F(TileImagesTest, APlanMayLeaveAWeightAsItIs) {
