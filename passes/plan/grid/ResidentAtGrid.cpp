@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kKeptPadding =
-    64; ///< alignment of a resident tile, which also keeps the tensor's alignment modulo a vector
+/// Alignment of a resident tile in bytes, which also keeps the tensor's alignment modulo a vector.
+constexpr int64_t kKeptPadding = 64;
 
 /// Two groups of a kernel, and the inputs that blocks of the first may keep resident for the second.
 struct ReusingPair {

@@ -22,6 +22,7 @@ struct ResidentInput {
 /// The reason why a reshape is left to IREE.
 inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
 
+/// The decisions of a planner about all expressions of a graph.
 struct Decisions {
   std::vector<std::optional<PlannedGroup>> parts;   ///< empty if merged into another group or dropped
   std::vector<int64_t> partOf;                      ///< group of each expression; -1: left to IREE

@@ -58,6 +58,7 @@ struct Evaluation {
   mlir::AffineMap index; ///< from the root's domain
 };
 
+/// An expression that a loop nest of its own computes, with everything that the nest reads and evaluates.
 struct GroupRoot {
   unsigned expr;
   llvm::SmallVector<RootAccess> accesses;
@@ -67,6 +68,7 @@ struct GroupRoot {
   int64_t reference = -1; ///< root of the same nest whose running maximum this one is relative to; -1: none
 };
 
+/// The dims that the roots of a group share, with the tiles, the workgroups and the estimates chosen for them.
 struct IterationSpace {
   std::vector<GroupRoot> roots; ///< in program order
   std::vector<int64_t> extents, tiles, grid;

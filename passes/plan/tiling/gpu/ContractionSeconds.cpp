@@ -67,7 +67,7 @@ double BlockContractions::secondsOf(const Candidate &block, double blocks, doubl
     seconds += productSeconds(work, tiling, {blocks, together, block.work.threads}, target);
     stream += rhsStreamSeconds(contraction, tiling, tiles, tiles);
   }
-  // Where K is sliced, only the units that hold the final accumulators run the epilogue.
+  // If K is sliced, only the units that hold the final accumulators run the epilogue.
   seconds += together * otherSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
   seconds *= std::ceil(tiles / blocks);
   return std::max(seconds, stream) + kNotOverlapped * std::min(seconds, stream);

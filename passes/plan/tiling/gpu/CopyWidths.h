@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-constexpr int64_t kLeastCopyBytes =
-    4; ///< smallest asynchronous copy; narrower elements are copied one by one by loads and stores
+/// Bytes of the smallest asynchronous copy. Narrower elements are copied one by one by loads and stores.
+constexpr int64_t kLeastCopyBytes = 4;
 
 /// Returns the bytes of an operand that one copy moves. Lines that begin inside a word are not copied by words.
 int64_t copyBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);

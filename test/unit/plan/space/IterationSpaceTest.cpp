@@ -241,8 +241,10 @@ func.func @chain(%q: tensor<3x370x19xf32>, %k: tensor<3x530x19xf32>, %v: tensor<
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   } -> tensor<3x19x530xf32>
-  %s = linalg.batch_matmul ins(%q, %t : tensor<3x370x19xf32>, tensor<3x19x530xf32>) outs(%s0 : tensor<3x370x530xf32>) -> tensor<3x370x530xf32>
-  %o = linalg.batch_matmul ins(%s, %v : tensor<3x370x530xf32>, tensor<3x530x17xf32>) outs(%o0 : tensor<3x370x17xf32>) -> tensor<3x370x17xf32>
+  %s = linalg.batch_matmul ins(%q, %t : tensor<3x370x19xf32>, tensor<3x19x530xf32>) outs(%s0 : tensor<3x370x530xf32>)
+      -> tensor<3x370x530xf32>
+  %o = linalg.batch_matmul ins(%s, %v : tensor<3x370x530xf32>, tensor<3x530x17xf32>) outs(%o0 : tensor<3x370x17xf32>)
+      -> tensor<3x370x17xf32>
   return %o : tensor<3x370x17xf32>
 })");
   std::optional<IterationSpace> space = spaceOfAll(graph);
