@@ -13,7 +13,7 @@ static std::string nameOf(Type type) {
   return name;
 }
 
-/// The factor before it was widened.
+/// Stores an operand as it was before it was widened.
 static void setFactor(SumOfProducts &found, unsigned i, Value factor) {
   Operation *op = factor.getDefiningOp();
   found.factors[i] = factor;
@@ -112,15 +112,14 @@ std::optional<ContractionRoles> tilewright::contractionRoles(const TensorExpr &e
 }
 
 std::optional<PackedK> tilewright::packedK(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
-                                                   ArrayRef<int64_t> extents,
-                                                   llvm::function_ref<bool(int64_t)> isReduced) {
+                                           ArrayRef<int64_t> extents, llvm::function_ref<bool(int64_t)> isReduced) {
   if (lanes.getNumResults() < 2 || !lanes.getResult(lanes.getNumResults() - 2).isFunctionOfDim(lane))
     return std::nullopt;
   AffineExpr index = lanes.getResults().back();
   int64_t depth = shape.back();
   if (depth != 2 && depth != 4)
     return std::nullopt;
-  // Where one step has all terms, or there is one, the cut of the dim has been simplified away.
+  // If one step takes all of K, or K is 1, the division of the dim has been simplified away.
   if (auto constant = dyn_cast<AffineConstantExpr>(index))
     return constant.getValue() == 0 ? std::optional(PackedK{-1, depth}) : std::nullopt;
   auto cut = dyn_cast<AffineBinaryOpExpr>(index);

@@ -36,7 +36,7 @@ static StringRef nameOf(ParameterRecipe::Kind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// Nothing where the product does not fit.
+/// Returns the number of elements, or nothing if it overflows.
 static std::optional<int64_t> elements(ArrayRef<int64_t> shape) {
   int64_t product = 1;
   for (int64_t size : shape)
@@ -170,7 +170,7 @@ static ParameterRecipe transposed(ParameterRecipe of, ArrayRef<int64_t> order) {
   return recipe;
 }
 
-/// The loops that an index walks, outermost first: d0, or d0 * size(d1) + d1.
+/// Returns the loops that an index walks, outermost first: d0, or d0 * size(d1) + d1.
 static std::optional<SmallVector<int64_t>> loopsOf(AffineExpr index, ArrayRef<int64_t> sizes) {
   if (auto dim = dyn_cast<AffineDimExpr>(index))
     return SmallVector<int64_t>{dim.getPosition()};
@@ -188,7 +188,7 @@ static std::optional<SmallVector<int64_t>> loopsOf(AffineExpr index, ArrayRef<in
   return SmallVector<int64_t>{outer.getPosition(), inner.getPosition()};
 }
 
-/// A linalg.generic that copies each element once: a reshape that splits dims, and a transpose.
+/// Reads a linalg.generic that copies each element once: a reshape that splits dims, then a transpose.
 static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLookup parameterOf) {
   if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
     return std::nullopt;
@@ -221,7 +221,7 @@ static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLook
   return transposed(std::move(*source), order);
 }
 
-/// Of an op whose body gathers elements; the attribute says what it comes to.
+/// Reads an op whose body gathers elements. Its attribute states the swizzle.
 static std::optional<ParameterRecipe> ofSwizzle(linalg::GenericOp op, IntegerAttr atom, ParameterLookup parameterOf) {
   std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
   if (!source)
@@ -237,7 +237,7 @@ static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup pa
   Attribute zero = filling ? cast<TypedAttr>(Builder(op).getZeroAttr(filling.getType())) : Attribute();
   Attribute value;
   auto low = getConstantIntValues(op.getMixedLowPad());
-  // Only +0.0 has no bits set in any type.
+  // Only +0.0 has no bits set in every type.
   if (!filling || !matchPattern(filling, m_Constant(&value)) || value != zero || !low)
     return std::nullopt;
   std::optional<ParameterRecipe> source = recipeOf(op.getSource(), parameterOf);

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The number that a reduction starts from, if it is one.
+/// Returns the number that a reduction starts from, if it is a constant.
 FloatAttr startOf(const TensorExpr &expr) {
   if (auto structured = dyn_cast<linalg::LinalgOp>(expr.op))
     return dyn_cast_or_null<FloatAttr>(constantElement(structured.getDpsInits()[0]));
@@ -45,7 +45,7 @@ public:
 private:
   void refuse(StringRef why) { walk.refused = why.str(); }
 
-  /// Whether all that a block leaves behind are its maximum and sums of exponentials relative to it.
+  /// Returns true if a block leaves behind nothing but its maximum and sums of exponentials relative to it.
   bool growsByExponentials() const {
     for (unsigned root = 0; root < roots.size(); ++root)
       if (walk.phases[root] == WalkPhase::inside && !grows(root) && roots[root].leaves)
@@ -66,7 +66,7 @@ private:
     return waits ? WalkPhase::after : WalkPhase::before;
   }
 
-  /// What roots of the walk read while it grows.
+  /// Finds the maximum that roots of the walk read while it grows.
   void findMaximum() {
     for (unsigned root = 0; root < roots.size(); ++root)
       for (const WalkedRead &read : roots[root].reads) {
@@ -95,7 +95,7 @@ private:
     walk.grown.push_back(number);
     if (static_cast<int64_t>(number) == walk.maximum)
       return;
-    // A block has a sum of its own, which is added to that of the blocks before.
+    // Each block has its own sum, which is added to that of the blocks before.
     FloatAttr start = startOf(*root.expr);
     if (root.expr->op->getNumResults() != 1 || combiningKinds(*root.expr).front() != vector::CombiningKind::ADD ||
         !start || !start.getValue().isZero() ||
@@ -116,13 +116,13 @@ private:
     return places;
   }
 
-  /// Whether every element of a sum belongs to one element of the maximum.
+  /// Returns true if every element of a sum belongs to one element of the maximum.
   static bool hasRowsOf(const WalkedRoot &sum, const WalkedRoot &maximum) {
     return llvm::all_of(resultPlaces(maximum),
                         [own = resultPlaces(sum)](int64_t place) { return llvm::is_contained(own, place); });
   }
 
-  /// Blocks are read where they are computed, and rows of exponentials where the maximum of that row is.
+  /// Checks that blocks are read where they are computed, and rows of exponentials where the maximum of that row is.
   void checkRead(unsigned number, const WalkedRead &read) {
     WalkPhase from = walk.phases[read.producer], to = walk.phases[number];
     if (from == WalkPhase::after && to == WalkPhase::inside)

@@ -31,7 +31,7 @@ static SmallVector<double> numbersOf(DenseElementsAttr values) {
 static std::optional<Triangles> fromValues(ArrayRef<double> values, int64_t rows, int64_t columns) {
   if (values.empty())
     return std::nullopt;
-  // The row that both numbers are in says where the diagonal is.
+  // The first row with both numbers shows where the diagonal is.
   for (int64_t row = 0; row < rows; ++row) {
     ArrayRef<double> own = values.slice(row * columns, columns);
     int64_t first = llvm::find_if(own, [&](double value) { return value != own[0]; }) - own.begin();

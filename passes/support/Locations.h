@@ -6,7 +6,7 @@
 
 namespace tilewright {
 
-/// A location for people: the name that a front end gave, else file:line:column; empty when unknown.
+/// Returns a location for people: the name that a front end gave, else file:line:column; empty if unknown.
 std::string describe(mlir::Location location);
 
 } // namespace tilewright

@@ -1,4 +1,4 @@
-// What IREE folds into its contractions, as measured: the cases named in Eligibility.cpp.
+// Tests what IREE fuses into its contractions, as measured: the cases named in IreeFolding.cpp.
 #include "passes/graph/Eligibility.h"
 #include "test/unit/PlanFixture.h"
 
@@ -9,14 +9,14 @@ namespace {
 
 class EligibilityTest : public PlanFixture {
 protected:
-  /// As if all contractions were IREE's.
+  /// Treats all contractions as IREE's.
   static std::vector<int64_t> foldsOf(const TensorGraph &graph) {
     std::vector<bool> irees;
     for (const TensorExpr &expr : graph.exprs())
       irees.push_back(expr.kind == ExprKind::contraction);
     return foldsIntoContraction(graph, irees);
   }
-  /// A matmul of %a and %b to %m, then `body`.
+  /// Builds a matmul of %a and %b to %m, followed by `body`.
   std::vector<int64_t> foldsAfterMatmul(const std::string &body, const std::string &results) {
     graph = std::make_unique<TensorGraph>(
         parse("func.func @f(%a: tensor<96x160xf32>, %b: tensor<160x224xf32>, %bias: tensor<224xf32>) -> (" + results +
