@@ -43,7 +43,7 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
-  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // in warps
+  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes);
   int64_t byThreads = gpu.threadsPerSm / threads;
   int64_t byRegisters = kSchedulers * warpsOfScheduler / divideCeil(threads, gpu.warpLanes);
   int64_t perBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);

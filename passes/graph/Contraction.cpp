@@ -35,7 +35,7 @@ static std::string whyNotThese(const SumOfProducts &found) {
   auto isByte = [](StringRef type) { return type == "si8" || type == "ui8"; };
   return sum.isInteger(32) && isByte(found.types[0]) && isByte(found.types[1])
              ? ""
-             : "it multiplies integers, and not i8 for sums in i32";
+             : "it multiplies integers other than i8 with i32 accumulators";
 }
 
 std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value accumulator, std::string *reason) {
@@ -58,7 +58,7 @@ std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value
       return refuse(why);
     return found;
   }
-  return refuse("it is no sum of products");
+  return refuse("it is not a sum of products");
 }
 
 static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::string *reason = nullptr) {
@@ -76,8 +76,8 @@ std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
     return reason;
   for (Value factor : found->factors)
     if (auto argument = dyn_cast<BlockArgument>(factor); !argument || argument.getArgNumber() == 2)
-      return "it is no sum of products";
-  return found->factors[0] == found->factors[1] ? "it is no sum of products" : "";
+      return "it is not a sum of products";
+  return found->factors[0] == found->factors[1] ? "it is not a sum of products" : "";
 }
 
 ProductTypes tilewright::productTypes(const TensorExpr &expr, const ContractionRoles &roles) {

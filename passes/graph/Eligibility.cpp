@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// What code generation takes
+// Operations that code generation supports
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -90,7 +90,7 @@ std::string whyNoMicroKernel(const TensorExpr &expr) {
   if (llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isProjectionOrPacked(access.map); }))
     return "it reads windows";
   if (!contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map))
-    return "both inputs, or none, change along the innermost dim of its result";
+    return "both inputs, or neither, vary along the innermost dim of its result";
   return "";
 }
 } // namespace
@@ -108,11 +108,11 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
     return "it has more than 2^56 points";
   if (expr.kind == ExprKind::contraction)
     if (std::string why = whyNoMicroKernel(expr); !why.empty())
-      return "a contraction that is IREE's own: " + why;
+      return "a contraction without a micro kernel: " + why;
   // Pooling windows read each element many times; IREE tiles them as it does convolutions.
   if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
       llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))
-    return "a reduction over windows: IREE's own";
+    return "a reduction over windows, as in pooling";
   for (Type type :
        llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()), SmallVector<Type>(expr.op->getResultTypes())))
     if (!isSupportedElement(getElementTypeOrSelf(type)))

@@ -61,7 +61,7 @@ public:
   /// Builds the chain of the members (in program order, ending with a contraction), or returns why there is none.
   std::optional<OperatorChain> build(std::string &reason) {
     for (unsigned id : llvm::reverse(members))
-      if (!place(id, reason))
+      if (!nameDims(id, reason))
         return std::nullopt;
     for (unsigned id : members)
       if (isContraction(id))
@@ -88,7 +88,7 @@ private:
   }
 
   /// Names the dims of an expression by the loops with which its readers in the chain index its result.
-  bool place(unsigned id, std::string &reason) {
+  bool nameDims(unsigned id, std::string &reason) {
     const TensorExpr &expr = graph.exprs()[id];
     std::vector<std::optional<ChainIndex>> dims(expr.domain.size());
     for (unsigned number : graph.outEdges(id)) {
@@ -235,21 +235,21 @@ private:
 
   /// Removes the loops that were merged with others.
   void renameLoops() {
-    std::vector<unsigned> place(chain.loops.size());
+    std::vector<unsigned> newIndex(chain.loops.size());
     std::vector<ChainLoop> kept;
     for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
       if (alias[loop] == loop) {
-        place[loop] = kept.size();
+        newIndex[loop] = kept.size();
         kept.push_back(chain.loops[loop]);
       }
     chain.loops = std::move(kept);
     for (ChainTensor &tensor : chain.tensors)
       for (ChainIndex &index : tensor.dims)
         for (ChainTerm &term : index)
-          term.loop = place[term.loop];
+          term.loop = newIndex[term.loop];
     for (ChainOp &op : chain.ops)
       for (unsigned &loop : op.loops)
-        loop = place[loop];
+        loop = newIndex[loop];
   }
 
   const TensorGraph &graph;

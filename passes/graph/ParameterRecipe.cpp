@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// The structure
+// Verification and printing
 //===----------------------------------------------------------------------===//
 
 static StringRef nameOf(ParameterRecipe::Kind kind) {
@@ -60,7 +60,7 @@ static std::string verifyStep(const ParameterRecipe &step) {
     return "the rank changes";
   if (step.kind == Kind::transpose) {
     if (!isPermutationVector(step.order) || step.order.size() != to.size())
-      return "the order is no permutation";
+      return "the order is not a permutation";
     for (auto [dim, source] : llvm::enumerate(step.order))
       if (to[dim] != from[source])
         return "a transpose keeps sizes";
@@ -68,9 +68,9 @@ static std::string verifyStep(const ParameterRecipe &step) {
   }
   if (step.kind == Kind::swizzle) {
     if (from != to || to.size() < 2)
-      return "a swizzle keeps sizes, of lines";
+      return "a swizzle keeps sizes and needs two dims";
     int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
-    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines are of 1, 2, 4 or 8 atoms";
+    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines have 1, 2, 4 or 8 atoms";
   }
   if (step.kind == Kind::pad) {
     if (step.low.size() != to.size())
@@ -150,7 +150,7 @@ llvm::json::Value ParameterRecipe::toJson() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Read off tensor ops
+// Reading recipes from tensor ops
 //===----------------------------------------------------------------------===//
 
 static ParameterRecipe step(ParameterRecipe::Kind kind, ArrayRef<int64_t> shape, ParameterRecipe of) {

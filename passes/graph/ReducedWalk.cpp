@@ -37,7 +37,7 @@ public:
           checkRead(root, read);
     }
     if (walk.refused.empty() && walk.grown.empty())
-      refuse("nothing reduces it");
+      refuse("no expression reduces it");
     walk.mayEnd = walk.refused.empty() && growsByExponentials();
     return std::move(walk);
   }
@@ -73,7 +73,7 @@ private:
         if (walk.phases[root] != WalkPhase::inside || !grows(read.producer) || walk.maximum == read.producer)
           continue;
         if (walk.maximum >= 0 || !isRowMaximum(*roots[read.producer].expr, /*least=*/0))
-          return refuse("something reads, along the dim, what is complete after it");
+          return refuse("an expression inside the walk reads a result that is complete only after it");
         walk.maximum = read.producer;
       }
     if (walk.maximum < 0)
@@ -86,10 +86,10 @@ private:
     const WalkedRoot &root = roots[number];
     Relation relation = relations[number];
     if (relation == Relation::other)
-      return refuse("what follows from its maximum is not proportional to exp(-maximum)");
+      return refuse("a value that depends on its maximum is not proportional to exp(-maximum)");
     if (!grows(number)) {
       if (relation != Relation::independent && root.leaves)
-        refuse("what leaves the kernel must be relative to the whole maximum");
+        refuse("a result that leaves the kernel must be relative to the complete maximum");
       return;
     }
     walk.grown.push_back(number);
@@ -100,11 +100,11 @@ private:
     if (root.expr->op->getNumResults() != 1 || combiningKinds(*root.expr).front() != vector::CombiningKind::ADD ||
         !start || !start.getValue().isZero() ||
         isNarrowFloat(getElementTypeOrSelf(root.expr->op->getResult(0).getType())))
-      return refuse("a reduction along it is no sum that starts from zero and is kept unrounded");
+      return refuse("a reduction along it is not a sum that starts from zero and stays unrounded");
     if (relation != Relation::sum)
       return;
     if (!hasRowsOf(root, roots[walk.maximum]))
-      return refuse("a sum along it has no factor of its own");
+      return refuse("a sum along it combines several rows of the maximum");
     walk.rescaled.push_back(number);
   }
 
@@ -126,11 +126,11 @@ private:
   void checkRead(unsigned number, const WalkedRead &read) {
     WalkPhase from = walk.phases[read.producer], to = walk.phases[number];
     if (from == WalkPhase::after && to == WalkPhase::inside)
-      return refuse("something reads, along the dim, what is complete after it");
+      return refuse("an expression inside the walk reads a result that is complete only after it");
     if (from != WalkPhase::inside)
       return;
     if (to != WalkPhase::inside && !grows(read.producer))
-      return refuse("something reads, after the dim was walked, what a block of it holds");
+      return refuse("an expression after the walk reads a value that only one block of the dim holds");
     const WalkedRoot &producer = roots[read.producer];
     bool relative = to == WalkPhase::inside && relations[read.producer] != Relation::independent;
     SmallVector<int64_t> rows;
@@ -141,7 +141,7 @@ private:
       int64_t place = at ? producer.places[at.getPosition()] : -1;
       bool mustAgree = place >= 0 && (place == dim || llvm::is_contained(rows, place));
       if (mustAgree && (!own || roots[number].places[own.getPosition()] != place || (relative && read.guarded)))
-        return refuse("something reads another row or column than its own");
+        return refuse("an expression reads another row or column than its own");
     }
   }
 

@@ -16,7 +16,7 @@ namespace tilewright {
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Predicates
 //===----------------------------------------------------------------------===//
 
 /// Returns true if a result map is a projected permutation (zeros for unit dims) of exactly the parallel dims.

@@ -113,8 +113,8 @@ void Propagator::demand(State &state, unsigned expr, const TileRegion &domain) {
   if (inserted)
     return;
   bool exact = true;
-  for (auto [dim, asked] : llvm::enumerate(domain))
-    entry->second[dim] = unite(grid, entry->second[dim], asked, graph.exprs()[expr].domain[dim], exact);
+  for (auto [dim, requested] : llvm::enumerate(domain))
+    entry->second[dim] = unite(grid, entry->second[dim], requested, graph.exprs()[expr].domain[dim], exact);
 }
 
 void Propagator::readInputs(State &state, unsigned index) {
@@ -201,7 +201,7 @@ std::optional<TileRegion> Propagator::alignedRegion(const State &state, unsigned
 std::string Propagator::align(State &state, unsigned output) {
   std::optional<TileRegion> domain = alignedRegion(state, output);
   if (!domain)
-    return "shares no tensor with the root's tile graph";
+    return "it shares no tensor with the root's tile graph";
   const TensorExpr &expr = graph.exprs()[output];
   int64_t tiles = 1;
   for (auto [dim, extent] : llvm::zip(resultOf(expr, 0, *domain), shapeOf(expr.op->getResult(0))))

@@ -159,7 +159,7 @@ func.func @pool(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
   return %p : tensor<1x3x4x4xf32>
 })");
   ASSERT_EQ(graph.exprs().size(), 1u);
-  EXPECT_EQ(whyNotEligible(graph.exprs()[0]), "a reduction over windows: IREE's own");
+  EXPECT_EQ(whyNotEligible(graph.exprs()[0]), "a reduction over windows, as in pooling");
 }
 
 TEST_F(EligibilityTest, powers_of_integers_have_constant_exponents) {
